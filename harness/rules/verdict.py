@@ -1,0 +1,55 @@
+"""What a judgement can say.
+
+Here: levels, verdicts, rows. Verdicts have no truth value: "not failed" is not "passed", and code
+that would confuse the two must not run.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NoReturn
+
+
+class Level(StrEnum):
+    """How much a violation weighs (design: "Levels come from the basis")."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    INFO = "INFO"
+
+
+class Verdict(StrEnum):
+    """The six verdicts."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    KNOWN = "KNOWN"
+    NOT_EXERCISED = "NOT_EXERCISED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+    ERROR = "ERROR"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"a verdict has no truth value; compare {self.value} with a Verdict")
+
+
+# Among several rows of one rule the gravest speaks for it.
+GRAVITY: dict[Verdict, int] = {
+    Verdict.ERROR: 5,
+    Verdict.FAIL: 4,
+    Verdict.KNOWN: 3,
+    Verdict.PASS: 2,
+    Verdict.NOT_EXERCISED: 1,
+    Verdict.NOT_APPLICABLE: 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One verdict about one subject. `frames` are seqs in the trace, the proof."""
+
+    rule: str
+    subject: str
+    verdict: Verdict
+    level: Level
+    frames: tuple[int, ...] = ()
+    expected: str = ""
+    actual: str = ""

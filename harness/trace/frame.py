@@ -1,0 +1,127 @@
+"""One wire message and what is known of it.
+
+Here: the value `Frame`, its enumerations, and the classification of one line of bytes.
+Not here: what a message means (views), whether it is right (rules), where it came from (transport).
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from harness.trace.values import MISSING, obj
+
+
+class Direction(StrEnum):
+    """Which way a frame travelled."""
+
+    TO_TARGET = "to-target"
+    FROM_TARGET = "from-target"
+
+
+class Origin(StrEnum):
+    """Who wrote a frame: blame follows the origin, never the direction."""
+
+    HARNESS = "harness"
+    TARGET = "target"
+
+
+class Kind(StrEnum):
+    """The form of a message ("Message forms"), or MALFORMED for none of them."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    ERROR = "error"
+    NOTIFICATION = "notification"
+    MALFORMED = "malformed"
+
+
+# Raw bytes beyond this are cut by the transport; the frame keeps the head and says how long it was.
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """One message as it was on the wire.
+
+    `at` is in seconds since the trace began; `raw` has no line end. `json` is the parsed value
+    with the profile's renames applied, `MISSING` where the bytes are no JSON. `note` says what the
+    transport had to do to the bytes (for example cut them). `deliberate` marks a frame that a
+    scenario made malformed on purpose (`send_raw`).
+    """
+
+    seq: int
+    at: float
+    connection: str
+    direction: Direction
+    origin: Origin
+    raw: bytes
+    json: Any
+    kind: Kind
+    deliberate: bool = False
+    note: str = ""
+
+    @property
+    def method(self) -> str:
+        """The method name, "" where there is none."""
+        value = obj(self.json).get("method")
+        return value if isinstance(value, str) else ""
+
+    @property
+    def id(self) -> Any:
+        """The JSON-RPC id, `MISSING` where there is none."""
+        return obj(self.json).get("id", MISSING)
+
+    @property
+    def params(self) -> Any:
+        """The `params` member, an empty object where there is none."""
+        return obj(self.json).get("params", {})
+
+    @property
+    def result(self) -> Any:
+        """The `result` member, `MISSING` where there is none."""
+        return obj(self.json).get("result", MISSING)
+
+    @property
+    def error(self) -> Any:
+        """The `error` member, `MISSING` where there is none."""
+        return obj(self.json).get("error", MISSING)
+
+    @property
+    def from_target(self) -> bool:
+        """Whether the target wrote it."""
+        return self.origin is Origin.TARGET
+
+    def text(self, limit: int = 400) -> str:
+        """The raw line for reading, cut in the middle to `limit` characters."""
+        line = self.raw.decode("utf-8", "backslashreplace")
+        if len(line) <= limit:
+            return line
+        head = limit * 2 // 3
+        return f"{line[:head]} …{len(line) - limit} more… {line[head - limit :]}"
+
+
+def parse(raw: bytes) -> Any:
+    """Parse one line; `MISSING` where it is not UTF-8 or not JSON."""
+    try:
+        return json.loads(raw.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        return MISSING
+
+
+def classify(value: Any) -> Kind:
+    """The form of a parsed message.
+
+    An object with both `result` and `error` counts as RESPONSE: the rule
+    `response.result-xor-error` speaks of it, and it still answers its request.
+    """
+    message = obj(value)
+    if "method" in message:
+        if not isinstance(message["method"], str):
+            return Kind.MALFORMED
+        return Kind.REQUEST if "id" in message else Kind.NOTIFICATION
+    if "result" in message and "id" in message:
+        return Kind.RESPONSE
+    if "error" in message and "id" in message:
+        return Kind.ERROR
+    return Kind.MALFORMED

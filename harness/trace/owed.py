@@ -1,0 +1,165 @@
+"""What is still owed: obligations that a frame opened and no later frame has met.
+
+The end-of-trace logic asks it live ("is anything owed?"), the rules ask it at the end; both see
+the same answer. It knows nothing of time and gives no verdict. Obligations (design: "End of a
+trace; owed events"): an answer for each request, the announcements of a started thread and turn,
+the end of each turn, the completion of each started item, and `serverRequest/resolved` for each
+answered approval.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Mark
+from harness.trace.values import dig, obj, text
+
+
+class Owes(StrEnum):
+    """The kinds of obligation."""
+
+    ANSWER = "answer"
+    THREAD_STARTED = "thread/started"
+    TURN_STARTED = "turn/started"
+    TURN_COMPLETED = "turn/completed"
+    ITEM_COMPLETED = "item/completed"
+    RESOLVED = "serverRequest/resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """One thing owed: its kind, its subject, and the frame that opened it."""
+
+    kind: Owes
+    subject: str
+    frame: Frame
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.subject}"
+
+
+class Owed:
+    """Tracks obligations over frames and marks; feed each once, in order."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, ...], Obligation] = {}
+        self._met: set[tuple[str, ...]] = set()
+        self._requests: dict[tuple[str, str], Frame] = {}
+        self._questions: dict[tuple[str, str], Frame] = {}
+        self._retrying: set[str] = set()
+        self.waived: list[Obligation] = []
+
+    def open(self, *kinds: Owes) -> list[Obligation]:
+        """What is owed now, of the given kinds or of all, oldest first."""
+        return [item for item in self._open.values() if not kinds or item.kind in kinds]
+
+    @property
+    def unanswered_questions(self) -> list[Frame]:
+        """Server requests that the harness has not answered."""
+        return list(self._questions.values())
+
+    @property
+    def retrying(self) -> bool:
+        """Whether a turn announced a retry and has neither called the model again nor ended."""
+        return bool(self._retrying)
+
+    def feed_mark(self, mark: Mark) -> None:
+        """Take a mark in; a model call ends the waiting of announced retries."""
+        if mark.kind == "model-call":
+            self._retrying.clear()
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        if frame.kind is Kind.REQUEST:
+            self._request(frame)
+        elif frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            self._answer(frame)
+        elif frame.kind is Kind.NOTIFICATION and frame.direction is Direction.FROM_TARGET:
+            self._notification(frame)
+
+    def _request(self, frame: Frame) -> None:
+        key = (frame.connection, repr(frame.id))
+        if frame.direction is Direction.FROM_TARGET:
+            self._questions[key] = frame
+            return
+        if frame.deliberate:
+            return
+        self._requests[key] = frame
+        self._owe(Owes.ANSWER, f"request {frame.method} id {frame.id}", frame, *key)
+
+    def _answer(self, frame: Frame) -> None:
+        key = (frame.connection, repr(frame.id))
+        if frame.direction is Direction.TO_TARGET:
+            question = self._questions.pop(key, None)
+            if question is not None and question.method.endswith("requestApproval"):
+                thread_id = text(obj(question.params).get("threadId"))
+                self._owe(Owes.RESOLVED, f"{question.method} id {frame.id}", frame, thread_id)
+            return
+        asked = self._requests.get(key)
+        self._meet(Owes.ANSWER, *key)
+        if asked is None or frame.kind is not Kind.RESPONSE:
+            return
+        if asked.method == "thread/start":
+            thread_id = text(dig(frame.result, "thread", "id"))
+            if thread_id:
+                self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
+        elif asked.method == "turn/start":
+            turn_id = text(dig(frame.result, "turn", "id"))
+            if turn_id:
+                self._owe(Owes.TURN_STARTED, f"turn {turn_id}", frame, turn_id)
+                self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+
+    def _notification(self, frame: Frame) -> None:
+        params = obj(frame.params)
+        match frame.method:
+            case "thread/started":
+                self._meet(Owes.THREAD_STARTED, text(dig(params, "thread", "id")))
+            case "turn/started":
+                turn_id = text(dig(params, "turn", "id"))
+                self._meet(Owes.TURN_STARTED, turn_id)
+                self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+            case "turn/completed":
+                self._turn_completed(params)
+            case "item/started":
+                turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
+                subject = f"item {item_id} of turn {turn_id}"
+                self._met.discard((Owes.ITEM_COMPLETED, turn_id, item_id))
+                self._owe(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
+            case "item/completed":
+                turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
+                self._meet(Owes.ITEM_COMPLETED, turn_id, item_id)
+            case "serverRequest/resolved":
+                self._meet_first(Owes.RESOLVED)
+            case "error":
+                turn_id = text(params.get("turnId"))
+                if params.get("willRetry") is True and not self._has_met(turn_id):
+                    self._retrying.add(turn_id)
+            case _:
+                pass
+
+    def _turn_completed(self, params: dict[str, object]) -> None:
+        turn_id = text(dig(params, "turn", "id"))
+        self._meet(Owes.TURN_COMPLETED, turn_id)
+        self._retrying.discard(turn_id)
+        if text(dig(params, "turn", "status")) in ("interrupted", "failed"):
+            for key, item in list(self._open.items()):
+                if item.kind is Owes.ITEM_COMPLETED and key[1] == turn_id:
+                    self.waived.append(self._open.pop(key))
+
+    def _has_met(self, turn_id: str) -> bool:
+        return (Owes.TURN_COMPLETED, turn_id) in self._met
+
+    def _owe(self, kind: Owes, subject: str, frame: Frame, *key: str) -> None:
+        if (kind, *key) not in self._met and (kind, *key) not in self._open:
+            self._open[kind, *key] = Obligation(kind, subject, frame)
+
+    def _meet(self, kind: Owes, *key: str) -> None:
+        self._open.pop((kind, *key), None)
+        if kind is not Owes.ANSWER:
+            self._met.add((kind, *key))
+
+    def _meet_first(self, kind: Owes) -> None:
+        for key, item in self._open.items():
+            if item.kind is kind:
+                del self._open[key]
+                return

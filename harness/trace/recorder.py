@@ -1,0 +1,128 @@
+"""Stamps raw bytes before anything looks at them, and tells listeners.
+
+Here: numbering, time, parsing, the pairing of ids with methods that renames need, and the bound
+on how much one trace may hold. Not here: judging, files, sockets.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse
+from harness.trace.names import Renamer
+from harness.trace.trace import Header, Mark, Trace, opposite
+from harness.trace.values import MISSING, obj, text
+
+Listener = Callable[[Frame], None]
+
+# One scenario's trace may hold this much; a server that floods beyond it is ended.
+MAX_TRACE_BYTES = 192 * 1024 * 1024
+MAX_TRACE_FRAMES = 400_000
+
+
+class TraceFull(Exception):
+    """The target wrote more than one trace may hold."""
+
+
+class Recorder:
+    """Writes one trace.
+
+    The clock gives seconds and never goes back; it is a parameter so that tests own time.
+    Raises `TraceFull` from `record` when the bounds are passed.
+    """
+
+    def __init__(
+        self,
+        header: Header | None = None,
+        *,
+        renamer: Renamer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        max_bytes: int = MAX_TRACE_BYTES,
+        max_frames: int = MAX_TRACE_FRAMES,
+    ) -> None:
+        self.trace = Trace(header or Header())
+        self._renamer = renamer
+        self._clock = clock
+        self._start = clock()
+        self._bytes = 0
+        self._max_bytes = max_bytes
+        self._max_frames = max_frames
+        self._pending: dict[tuple[str, Direction, Any], str] = {}
+        self.listeners: list[Listener] = []
+        self.mark_listeners: list[Callable[[Mark], None]] = []
+
+    def record(
+        self,
+        raw: bytes,
+        direction: Direction,
+        *,
+        connection: str = "c1",
+        origin: Origin | None = None,
+        deliberate: bool = False,
+        note: str = "",
+    ) -> Frame:
+        """Stamp one message and hand it to the listeners."""
+        at = self._clock() - self._start
+        self._bytes += len(raw)
+        if self._bytes > self._max_bytes or len(self.trace.frames) >= self._max_frames:
+            raise TraceFull(
+                f"more than {self._max_frames} messages or {self._max_bytes >> 20} MiB in one trace"
+            )
+        value = MISSING if note else parse(raw)
+        kind = classify(value)
+        frame = Frame(
+            seq=len(self.trace.frames),
+            at=at,
+            connection=connection,
+            direction=direction,
+            origin=origin
+            or (Origin.HARNESS if direction is Direction.TO_TARGET else Origin.TARGET),
+            raw=raw,
+            json=self._renamed(value, kind, direction, connection),
+            kind=kind,
+            deliberate=deliberate,
+            note=note,
+        )
+        self.trace.frames.append(frame)
+        for listener in self.listeners:
+            listener(frame)
+        return frame
+
+    def mark(self, kind: str, data: Mapping[str, Any] | None = None) -> Mark:
+        """Note something that happened between frames."""
+        mark = Mark(
+            at=self._clock() - self._start,
+            after=len(self.trace.frames) - 1,
+            kind=kind,
+            data=dict(data or {}),
+        )
+        self.trace.marks.append(mark)
+        for listener in self.mark_listeners:
+            listener(mark)
+        return mark
+
+    @property
+    def last_frame_at(self) -> float:
+        """Seconds at which the last frame was seen, 0 before the first."""
+        return self.trace.frames[-1].at if self.trace.frames else 0.0
+
+    def now(self) -> float:
+        """Seconds since the trace began."""
+        return self._clock() - self._start
+
+    def _renamed(self, value: Any, kind: Kind, direction: Direction, connection: str) -> Any:
+        """Apply the profile's renames; an answer is renamed by the method of its request."""
+        if self._renamer is None or not isinstance(value, dict):
+            return value
+        message = obj(cast("Any", value))
+        identifier = message.get("id")
+        hashable = isinstance(identifier, str | int | float)
+        if kind in (Kind.REQUEST, Kind.NOTIFICATION):
+            method = text(message["method"])
+            if kind is Kind.REQUEST and hashable:
+                self._pending[connection, direction, identifier] = method
+            return self._renamer.apply(message, method, "params")
+        if kind is Kind.RESPONSE and hashable:
+            asked = self._pending.pop((connection, opposite(direction), identifier), "")
+            return self._renamer.apply(message, asked, "result") if asked else message
+        return message

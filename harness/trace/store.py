@@ -1,0 +1,160 @@
+"""Traces as JSON Lines: a header, then one line per frame or mark, then the end.
+
+Format version 1. First line `{"trace": {...header}}`; frames `{"frame": seq, "at", "conn", "dir",
+"origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8; marks
+`{"mark": kind, "at", "after", "data"}`; last line `{"end": "quiescent"}`. A file without its last
+line was cut off: its end is `closed`, so nothing owed is judged.
+"""
+
+import base64
+import binascii
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.trace.frame import Direction, Frame, Origin, classify, parse
+from harness.trace.names import Renamer
+from harness.trace.recorder import Recorder
+from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
+from harness.trace.values import MISSING
+
+
+class TraceFormatError(ValueError):
+    """A trace file that cannot be read; the text is `path:line: what`."""
+
+
+def save(trace: Trace, path: Path) -> None:
+    """Write the trace; the file appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(path.suffix + ".part")
+    with part.open("w", encoding="utf-8") as out:
+        for line in lines(trace):
+            out.write(line + "\n")
+    os.replace(part, path)
+
+
+def lines(trace: Trace) -> Iterator[str]:
+    """The lines of a trace file, without line ends."""
+    yield _dump({"trace": dataclasses.asdict(trace.header)})
+    marks = sorted(trace.marks, key=lambda mark: mark.after)
+    position = 0
+    for frame in trace.frames:
+        while position < len(marks) and marks[position].after < frame.seq:
+            yield _dump(_mark_row(marks[position]))
+            position += 1
+        yield _dump(_frame_row(frame))
+    for mark in marks[position:]:
+        yield _dump(_mark_row(mark))
+    yield _dump({"end": str(trace.end)})
+
+
+def load(path: Path, *, renamer: Renamer | None = None) -> Trace:
+    """Read a trace file. Raises `TraceFormatError` with `path:line`."""
+    with path.open("r", encoding="utf-8", errors="strict") as source:
+        return read(source, name=str(path), renamer=renamer)
+
+
+def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) -> Trace:
+    """Read a trace from lines of text."""
+    reader: _Reader | None = None
+    end: End | None = None
+    try:
+        for number, line in enumerate(source, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                if reader is None:
+                    reader = _Reader(_header(row), renamer)
+                elif end is not None:
+                    raise ValueError("a line after the end")
+                else:
+                    end = reader.feed(row)
+            except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+                if reader is not None and not line.endswith("\n"):
+                    break  # cut off while it was written: what is there is still worth reading
+                what = f"no {error}" if isinstance(error, KeyError) else str(error)
+                raise TraceFormatError(f"{name}:{number}: not a trace line: {what}") from error
+    except UnicodeDecodeError as error:
+        raise TraceFormatError(f"{name}: not UTF-8 text: {error}") from error
+    if reader is None:
+        raise TraceFormatError(f'{name}:1: empty; a trace begins with a line {{"trace": …}}')
+    trace = reader.recorder.trace
+    trace.end = end or End.CLOSED
+    return trace
+
+
+class _Reader:
+    """Feeds stored rows through a recorder, so that files and live streams give the same frames."""
+
+    def __init__(self, header: Header, renamer: Renamer | None) -> None:
+        self._at = 0.0
+        self.recorder = Recorder(
+            header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
+        )
+
+    def feed(self, row: dict[str, Any]) -> End | None:
+        if "end" in row:
+            return End(row["end"])
+        self._at = float(row["at"])
+        if "mark" in row:
+            self.recorder.trace.marks.append(
+                Mark(self._at, int(row["after"]), str(row["mark"]), dict(row["data"]))
+            )
+            return None
+        raw = row["raw"].encode() if "raw" in row else base64.b64decode(row["raw64"], validate=True)
+        self.recorder.record(
+            raw,
+            Direction(row["dir"]),
+            connection=str(row["conn"]),
+            origin=Origin(row["origin"]),
+            deliberate=bool(row.get("deliberate", False)),
+            note=str(row.get("note", "")),
+        )
+        return None
+
+
+def _header(row: dict[str, Any]) -> Header:
+    fields: dict[str, Any] = row["trace"]
+    if fields.get("version") != FORMAT_VERSION:
+        raise ValueError(f"format version {fields.get('version')!r}; this reads {FORMAT_VERSION}")
+    known = {item.name for item in dataclasses.fields(Header)}
+    return Header(**{key: value for key, value in fields.items() if key in known})
+
+
+def _frame_row(frame: Frame) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "frame": frame.seq,
+        "at": round(frame.at, 6),
+        "conn": frame.connection,
+        "dir": str(frame.direction),
+        "origin": str(frame.origin),
+    }
+    if frame.deliberate:
+        row["deliberate"] = True
+    if frame.note:
+        row["note"] = frame.note
+    try:
+        row["raw"] = frame.raw.decode("utf-8")
+    except UnicodeDecodeError:
+        row["raw64"] = base64.b64encode(frame.raw).decode("ascii")
+    return row
+
+
+def _mark_row(mark: Mark) -> dict[str, Any]:
+    return {"mark": mark.kind, "at": round(mark.at, 6), "after": mark.after, "data": mark.data}
+
+
+def _dump(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
+    """A frame with another place or content; faults use it. `value` is written as compact JSON."""
+    if raw is None:
+        raw = frame.raw if value is MISSING else json.dumps(value, ensure_ascii=False).encode()
+    parsed = parse(raw) if raw is not frame.raw else frame.json
+    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=classify(parsed))

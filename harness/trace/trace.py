@@ -1,0 +1,94 @@
+"""The record of one run: frames in the order seen, marks between them, and how it ended.
+
+Here: the values `Mark`, `Header`, `End`, `Trace`, and the only legal question about order.
+Not here: writing and reading files (store), recording (recorder), meaning (views).
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from harness.trace.frame import Direction, Frame, Kind
+
+FORMAT_VERSION = 1
+
+
+class End(StrEnum):
+    """How a trace ended (docs: "End of a trace; owed events")."""
+
+    QUIESCENT = "quiescent"
+    CLOSED = "closed"
+    TIMED_OUT = "timed-out"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened between frames: a step, a gate, a model call.
+
+    `after` is the seq of the last frame recorded before it, -1 for none.
+    """
+
+    at: float
+    after: int
+    kind: str
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class Header:
+    """What a reader must know to judge the trace again."""
+
+    target: str = ""
+    profile: str = ""
+    scenario: str = ""
+    seed: int = 0
+    spec_revision: str = ""
+    version: int = FORMAT_VERSION
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    capabilities: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Trace:
+    """Frames, marks, and the end. Rules get it read-only."""
+
+    header: Header = field(default_factory=Header)
+    frames: list[Frame] = field(default_factory=list[Frame])
+    marks: list[Mark] = field(default_factory=list[Mark])
+    end: End = End.CLOSED
+
+    def before(self, first: Frame, second: Frame) -> bool | None:
+        """Whether `first` came before `second`; None where the order is not known.
+
+        Known only within one connection and one direction, and from a request to its answer.
+        """
+        if first.connection != second.connection:
+            return None
+        if first.direction is second.direction:
+            return first.seq < second.seq
+        if _answers(second, first):
+            return True
+        if _answers(first, second):
+            return False
+        return None
+
+    def marks_of(self, kind: str) -> list[Mark]:
+        """All marks of one kind, in order."""
+        return [mark for mark in self.marks if mark.kind == kind]
+
+
+def _answers(answer: Frame, request: Frame) -> bool:
+    return (
+        request.kind is Kind.REQUEST
+        and answer.kind in (Kind.RESPONSE, Kind.ERROR)
+        and answer.id == request.id
+        and type(answer.id) is type(request.id)
+        and answer.direction is not request.direction
+        and request.seq < answer.seq
+    )
+
+
+def opposite(direction: Direction) -> Direction:
+    """The other way."""
+    return Direction.FROM_TARGET if direction is Direction.TO_TARGET else Direction.TO_TARGET
