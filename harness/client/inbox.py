@@ -1,0 +1,76 @@
+"""Waiting for frames by predicate; what a wait skips stays for the next.
+
+Here: the list of frames of one connection and its waiters. The end of the connection wakes every
+waiter. Not here: sending, ids.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from harness.trace.frame import Frame
+
+Predicate = Callable[[Frame], bool]
+
+
+class TargetGone(Exception):
+    """The connection ended while something was awaited."""
+
+
+class _Waiter:
+    __slots__ = ("event", "found", "matches")
+
+    def __init__(self, matches: Predicate) -> None:
+        self.matches = matches
+        self.event = anyio.Event()
+        self.found: Frame | None = None
+
+
+class Inbox:
+    """Frames received on one connection, in order."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.closed = False
+        self._waiters: list[_Waiter] = []
+
+    def put(self, frame: Frame) -> None:
+        """A frame arrived."""
+        self.frames.append(frame)
+        for waiter in list(self._waiters):
+            if waiter.matches(frame):
+                waiter.found = frame
+                waiter.event.set()
+                self._waiters.remove(waiter)
+
+    def close(self) -> None:
+        """No more frames; every waiter wakes."""
+        self.closed = True
+        for waiter in self._waiters:
+            waiter.event.set()
+        self._waiters.clear()
+
+    def restart(self) -> None:
+        """Forget what was received: the next scenario on a shared process begins."""
+        self.frames.clear()
+
+    async def wait(self, matches: Predicate, *, start: int = 0) -> Frame:
+        """The first frame from index `start` on that matches, waiting for it if need be.
+
+        Unbounded: the caller sets the bound. Raises `TargetGone` when the connection ends first.
+        """
+        for frame in self.frames[start:]:
+            if matches(frame):
+                return frame
+        if self.closed:
+            raise TargetGone("the server closed the connection")
+        waiter = _Waiter(matches)
+        self._waiters.append(waiter)
+        try:
+            await waiter.event.wait()
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+        if waiter.found is None:
+            raise TargetGone("the server closed the connection")
+        return waiter.found

@@ -1,0 +1,124 @@
+"""Our side of one connection: ids, requests and their answers, server requests.
+
+Here: composing messages, pairing ids, feeding the recorder before anything else sees a byte. Not
+here: any judgement, and any method's meaning. One function sends every request.
+"""
+
+import json
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from harness.client.inbox import Inbox, TargetGone
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.recorder import Recorder, TraceFull
+from harness.transport.base import Transport, TransportClosed
+
+
+class Peer:
+    """A connected client. Run `pump` in a task group; it ends when the connection does."""
+
+    def __init__(self, transport: Transport, recorder: Recorder, *, name: str = "c1") -> None:
+        self.transport = transport
+        self.recorder = recorder
+        self.name = name
+        self.inbox = Inbox()
+        self.questions: dict[Any, Frame] = {}
+        self.overflow: str = ""
+        self.ended = anyio.Event()
+        self._next_id = 0
+
+    def begin(self, recorder: Recorder) -> None:
+        """Start a new trace on this connection."""
+        self.recorder = recorder
+        self.inbox.restart()
+        self.questions.clear()
+
+    async def pump(self) -> None:
+        """Receive until the connection ends or the trace is full."""
+        try:
+            while True:
+                for line in await self.transport.receive():
+                    frame = self.recorder.record(
+                        line.raw,
+                        Direction.FROM_TARGET,
+                        connection=self.name,
+                        note=line.note,
+                    )
+                    if frame.kind is Kind.REQUEST and _hashable(frame.id):
+                        self.questions[frame.id] = frame
+                    self.inbox.put(frame)
+                # A server that floods would otherwise keep everything else from running.
+                await anyio.lowlevel.checkpoint()
+        except TransportClosed:
+            pass
+        except TraceFull as full:
+            self.overflow = str(full)
+        finally:
+            self.inbox.close()
+            self.ended.set()
+
+    async def request(self, method: str, params: Any) -> Frame:
+        """Send a request and wait for its answer, a result or an error.
+
+        Unbounded: the caller sets the bound. Raises `TargetGone`.
+        """
+        return await self.answer_to(await self.send_request(method, params))
+
+    async def send_request(self, method: str, params: Any) -> Frame:
+        """Send a request without waiting; gives the sent frame."""
+        self._next_id += 1
+        return await self._send({"method": method, "id": self._next_id, "params": params})
+
+    async def answer_to(self, request: Frame) -> Frame:
+        """Wait for the answer to a request that was sent."""
+        wanted = request.id
+
+        def matches(frame: Frame) -> bool:
+            return frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.id == wanted
+
+        return await self.inbox.wait(matches)
+
+    async def notify(self, method: str, params: Any | None = None) -> Frame:
+        """Send a notification."""
+        message: dict[str, Any] = {"method": method}
+        if params is not None:
+            message["params"] = params
+        return await self._send(message)
+
+    async def answer(self, question: Frame, result: Any) -> Frame:
+        """Answer a server request with a result."""
+        self.questions.pop(question.id, None)
+        return await self._send({"id": question.id, "result": result})
+
+    async def refuse(self, question: Frame, message: str) -> Frame:
+        """Answer a server request with an error: the safe answer to one that is unknown."""
+        self.questions.pop(question.id, None)
+        error = {"code": -32601, "message": message}
+        return await self._send({"id": question.id, "error": error})
+
+    async def send_raw(self, raw: bytes) -> Frame:
+        """Send bytes as they are; the frame is marked deliberate, so nobody blames us for it."""
+        frame = self.recorder.record(
+            raw.rstrip(b"\n"), Direction.TO_TARGET, connection=self.name, deliberate=True
+        )
+        await self._write(raw, whole=False)
+        return frame
+
+    async def _send(self, message: dict[str, Any]) -> Frame:
+        raw = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        # Recorded first: an answer can arrive before the write returns.
+        frame = self.recorder.record(raw, Direction.TO_TARGET, connection=self.name)
+        await self._write(raw, whole=True)
+        return frame
+
+    async def _write(self, raw: bytes, *, whole: bool) -> None:
+        try:
+            await (self.transport.send(raw) if whole else self.transport.send_bytes(raw))
+        except TransportClosed as error:
+            raise TargetGone("the server closed its input") from error
+
+
+def _hashable(identifier: Any) -> bool:
+    return isinstance(identifier, str | int | float)

@@ -1,0 +1,38 @@
+"""What a transport is: whole lines to a server and back.
+
+Here: the protocol that every transport keeps, and its one error. `tests/contract` runs one suite
+over all of them. A transport never parses a message.
+"""
+
+from typing import Protocol
+
+from harness.transport.jsonl import Line
+
+
+class TransportClosed(Exception):
+    """The other side is gone, or this side has closed; nothing more will come."""
+
+
+class Transport(Protocol):
+    """One connection to a server."""
+
+    async def send(self, raw: bytes) -> None:
+        """Write one message; `raw` has no line end. Raises `TransportClosed`."""
+        ...
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Write bytes as they are, for malformed input. Raises `TransportClosed`."""
+        ...
+
+    async def receive(self) -> list[Line]:
+        """Wait for at least one line. Raises `TransportClosed` at the end of the stream."""
+        ...
+
+    @property
+    def partial(self) -> bytes:
+        """The beginning of a line that has not ended yet."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close this side. Idempotent."""
+        ...

@@ -1,0 +1,76 @@
+"""JSON Lines, without I/O: bytes in, lines out.
+
+Here: cutting a byte stream into lines, and the bound on one line. Not here: what a line means.
+The specification leaves the transport open; one message a line on stdio is what implementations
+do (unspecified.yaml).
+"""
+
+from dataclasses import dataclass
+
+from harness.trace.frame import MAX_FRAME_BYTES
+
+# Of a line over the bound this much is kept, for people to recognise it.
+KEPT_OF_LONG_LINE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its line end; `note` says what is odd about its bytes, "" for nothing."""
+
+    raw: bytes
+    note: str = ""
+
+
+class LineSplitter:
+    """Cuts chunks into lines.
+
+    Empty lines are skipped. A line longer than `limit` bytes is given once, cut to its head, with
+    a note of its full length; memory stays below the limit whatever arrives.
+    """
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._dropped = 0
+
+    @property
+    def partial(self) -> bytes:
+        """The bytes of a line that has not ended yet."""
+        return bytes(self._buffer)
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """Take a chunk; give the lines that it ends."""
+        lines: list[Line] = []
+        pieces = chunk.split(b"\n")
+        for piece in pieces[:-1]:
+            self._append(piece)
+            line = self._take()
+            if line is not None:
+                lines.append(line)
+        self._append(pieces[-1])
+        return lines
+
+    def end(self) -> Line | None:
+        """The stream ended: what is left is a line that was cut off, None if nothing is."""
+        line = self._take()
+        if line is None:
+            return None
+        return Line(line.raw, line.note or "the stream ended before the line did")
+
+    def _append(self, piece: bytes) -> None:
+        if self._dropped:
+            self._dropped += len(piece)
+        else:
+            self._buffer += piece
+            if len(self._buffer) > self._limit:
+                self._dropped = len(self._buffer) - KEPT_OF_LONG_LINE
+                del self._buffer[KEPT_OF_LONG_LINE:]
+
+    def _take(self) -> Line | None:
+        raw = bytes(self._buffer)
+        self._buffer.clear()
+        if self._dropped:
+            length, self._dropped = len(raw) + self._dropped, 0
+            return Line(raw, f"a line of {length} bytes; the limit is {self._limit}")
+        raw = raw.removesuffix(b"\r")
+        return Line(raw) if raw.strip() else None
