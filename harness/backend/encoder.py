@@ -1,0 +1,82 @@
+"""The interface behind which a model API stands.
+
+Here: what an encoder must be able to say. The only one today is the Responses API
+(`wire/responses.py`); another API is another module with this interface.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from harness.backend.script import UsageBody
+
+Headers = Mapping[str, str]
+
+
+class Stream(Protocol):
+    """One streamed answer. Every method gives bytes to send at once, as one chunk."""
+
+    def opened(self) -> bytes:
+        """The stream begins."""
+        ...
+
+    def message_started(self) -> bytes:
+        """An assistant message begins."""
+        ...
+
+    def message_delta(self, text: str) -> bytes:
+        """Some of its text."""
+        ...
+
+    def message_done(self, text: str, phase: str | None) -> bytes:
+        """The message is whole."""
+        ...
+
+    def reasoning_started(self) -> bytes:
+        """Reasoning begins."""
+        ...
+
+    def summary_part(self, index: int) -> bytes:
+        """A summary part begins."""
+        ...
+
+    def summary_delta(self, index: int, text: str) -> bytes:
+        """Some text of a summary part."""
+        ...
+
+    def raw_delta(self, index: int, text: str) -> bytes:
+        """Some raw reasoning."""
+        ...
+
+    def reasoning_done(self, summary: list[str], raw: list[str]) -> bytes:
+        """The reasoning is whole."""
+        ...
+
+    def failed(self, code: str, message: str) -> bytes:
+        """The stream ends by an error event."""
+        ...
+
+    def completed(self, usage: UsageBody) -> bytes:
+        """The stream ends well."""
+        ...
+
+
+class Encoder(Protocol):
+    """One model API."""
+
+    content_type: str
+
+    def stream(self, call: int, body: Mapping[str, Any]) -> Stream:
+        """The answer to call number `call` (from 1)."""
+        ...
+
+    def error_body(self, status: int, code: str | None, message: str) -> bytes:
+        """The body of an HTTP error."""
+        ...
+
+    def user_texts(self, body: Mapping[str, Any]) -> list[str]:
+        """The user's texts in the call's input, oldest first."""
+        ...
+
+    def orphans(self, body: Mapping[str, Any]) -> list[str]:
+        """Problems of the input: tool outputs without their call."""
+        ...

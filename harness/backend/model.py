@@ -1,0 +1,223 @@
+"""The scripted model: takes a call, plays the next step of its script, and keeps an audit.
+
+Here: which step a call gets, gates, repetition, what it noticed about its caller. Not here: HTTP
+(server, inprocess) and event names (wire). One value serves one scenario.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.backend.encoder import Encoder, Stream
+from harness.backend.gates import Gates
+from harness.backend.script import (
+    Delta,
+    Disconnect,
+    Fail,
+    Hold,
+    Message,
+    ModelStep,
+    Part,
+    Reasoning,
+    Script,
+    Times,
+    Usage,
+    UsageBody,
+)
+from harness.trace.values import obj
+
+Marker = Callable[[str, dict[str, Any]], object]
+
+EXHAUSTED = "(the scenario's script has no further reply)"
+
+
+class StreamCut(Exception):
+    """The script closes the connection here."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One model call, for the audit. `step` is the index of the step it got, -1 for none."""
+
+    number: int
+    body: dict[str, Any]
+    step: int
+    problems: list[str] = field(default_factory=list[str])
+    outcome: str = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to send: an HTTP status, headers, and a body or a stream of chunks."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+    chunks: AsyncGenerator[bytes] | None = None
+
+
+class ScriptedModel:
+    """Plays one script. `mark` is told of each call's beginning and end."""
+
+    def __init__(
+        self,
+        script: Script,
+        encoder: Encoder,
+        *,
+        gates: Gates | None = None,
+        mark: Marker | None = None,
+    ) -> None:
+        self.gates = gates or Gates()
+        self.calls: list[Call] = []
+        self.open_streams = 0
+        self._script = script
+        self._encoder = encoder
+        self._mark: Marker = mark or (lambda _kind, _data: None)
+        self._cursor = 0
+        self._played = 0
+        self._user_messages = 0
+
+    @property
+    def unplayed(self) -> int:
+        """How many steps of the script no call has asked for."""
+        return len(self._script) - self._cursor - (1 if self._played else 0)
+
+    def answer(self, raw: bytes) -> Answer:
+        """The answer to one call; its chunks must be iterated to the end or closed."""
+        try:
+            body = obj(json.loads(raw))
+        except ValueError:
+            body = {}
+        index = self._next_step(len(self._encoder.user_texts(body)))
+        call = Call(len(self.calls) + 1, body, index, self._encoder.orphans(body))
+        self.calls.append(call)
+        if not body:
+            call.problems.append("the body is no JSON object")
+        step = self._script[index] if index >= 0 else None
+        if step is None:
+            call.problems.append(f"call {call.number} is not in the script")
+            step = ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
+        elif step.expect is not None:
+            self._check(call, step)
+        self._mark("model-call", {"call": call.number, "step": index})
+        if step.fail is not None and step.fail.status is not None:
+            return self._http_failure(call, step.fail, step.fail.status)
+        return Answer(
+            200, {"content-type": self._encoder.content_type}, chunks=self._play(call, step)
+        )
+
+    def _next_step(self, user_messages: int) -> int:
+        """Which step this call gets. A new user message ends `until-turn-ends`."""
+        if user_messages > self._user_messages:
+            if self._played and self._current_times() == "until-turn-ends":
+                self._advance()
+            self._user_messages = user_messages
+        if self._cursor >= len(self._script):
+            return -1
+        index = self._cursor
+        self._played += 1
+        times = self._current_times()
+        if isinstance(times, int) and self._played >= times:
+            self._advance()
+        return index
+
+    def _current_times(self) -> Times:
+        return self._script[self._cursor].times if self._cursor < len(self._script) else 1
+
+    def _advance(self) -> None:
+        self._cursor += 1
+        self._played = 0
+
+    def _check(self, call: Call, step: ModelStep) -> None:
+        expected = step.expect.input_contains if step.expect else []
+        whole = json.dumps(call.body.get("input"), ensure_ascii=False)
+        for wanted in expected:
+            if json.dumps(wanted, ensure_ascii=False)[1:-1] not in whole:
+                call.problems.append(f"call {call.number}: its input does not contain {wanted!r}")
+
+    def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
+        call.outcome = f"status {status}"
+        self._mark("model-end", {"call": call.number, "outcome": call.outcome})
+        headers = {"content-type": "application/json"}
+        if fail.retry_after is not None:
+            headers["retry-after"] = f"{fail.retry_after:g}"
+        return Answer(
+            status, headers, body=self._encoder.error_body(status, fail.code, fail.message)
+        )
+
+    async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
+        stream = self._encoder.stream(call.number, call.body)
+        self.open_streams += 1
+        call.outcome = "dropped by the caller"
+        try:
+            yield stream.opened()
+            if step.fail is not None:
+                yield stream.failed(step.fail.code or "server_error", step.fail.message)
+                call.outcome = f"failed {step.fail.code or 'server_error'}"
+                return
+            usage = UsageBody()
+            for part in step.reply or []:
+                if isinstance(part, Usage):
+                    usage = part.usage
+                async for chunk in self._part(stream, part):
+                    yield chunk
+            yield stream.completed(usage)
+            call.outcome = "completed"
+        except StreamCut:
+            call.outcome = "disconnected"
+            raise
+        finally:
+            self.open_streams -= 1
+            self._mark("model-end", {"call": call.number, "outcome": call.outcome})
+
+    async def _part(self, stream: Stream, part: Part) -> AsyncGenerator[bytes]:
+        match part:
+            case Message():
+                yield stream.message_started()
+                said: list[str] = []
+                async for delta in self._deltas(part.message.deltas):
+                    said.append(delta)
+                    yield stream.message_delta(delta)
+                yield stream.message_done("".join(said), part.message.phase)
+            case Reasoning():
+                async for chunk in self._reasoning(stream, part):
+                    yield chunk
+            case Hold():
+                await self.gates.pass_through(part.hold)
+            case Disconnect():
+                raise StreamCut
+            case Usage():
+                return
+
+    async def _reasoning(self, stream: Stream, part: Reasoning) -> AsyncGenerator[bytes]:
+        yield stream.reasoning_started()
+        summary: list[str] = []
+        for index, block in enumerate(part.reasoning.summary):
+            yield stream.summary_part(index)
+            summary.append("")
+            async for delta in self._deltas(block):
+                summary[-1] += delta
+                yield stream.summary_delta(index, delta)
+        raw: list[str] = []
+        for index, block in enumerate(part.reasoning.raw):
+            raw.append("")
+            async for delta in self._deltas(block):
+                raw[-1] += delta
+                yield stream.raw_delta(index, delta)
+        yield stream.reasoning_done(summary, raw)
+
+    async def _deltas(self, block: str | list[Delta]) -> AsyncGenerator[str]:
+        for entry in [block] if isinstance(block, str) else block:
+            match entry:
+                case Hold():
+                    await self.gates.pass_through(entry.hold)
+                case Disconnect():
+                    raise StreamCut
+                case _:
+                    yield entry
+
+
+def catalogue(model: str = "mock-model") -> Mapping[str, Any]:
+    """The stock answer to `GET /models`."""
+    return {"object": "list", "data": [{"id": model, "object": "model"}], "models": []}

@@ -1,0 +1,160 @@
+"""The scripted model over HTTP on loopback.
+
+Here: the ASGI application and the server around it. One server lives as long as a worker; which
+scenario's model answers is set by `serve`. A call that comes while no scenario is served is kept
+in `strays`. Each chunk is sent at once, and a caller that goes away is noticed at once, also while
+the stream is held at a gate.
+"""
+
+import contextlib
+import json
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+
+from harness.backend.model import ScriptedModel, StreamCut, catalogue
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+
+
+class ModelServer:
+    """The HTTP side. `url` is the base URL to give to a server under test."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self.strays: list[str] = []
+        self._model: ScriptedModel | None = None
+
+    def serve(self, model: ScriptedModel | None) -> None:
+        """From now on this model answers; None for nobody."""
+        self._model = model
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http":
+            return
+        path = str(scope["path"]).rstrip("/")
+        if scope["method"] == "GET" and path.endswith("/models"):
+            await _whole(send, 200, json.dumps(catalogue()).encode())
+        elif scope["method"] == "POST" and path.endswith("/responses"):
+            await self._call(receive, send)
+        else:
+            self.strays.append(f"{scope['method']} {path}")
+            await _whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
+
+    async def _call(self, receive: Receive, send: Send) -> None:
+        body = await _body(receive)
+        if self._model is None:
+            self.strays.append("a model call while no scenario was running")
+            await _whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
+            return
+        answer = self._model.answer(body)
+        if answer.chunks is None:
+            await _whole(send, answer.status, answer.body, answer.headers)
+            return
+        await _start(send, answer.status, answer.headers)
+        cut = False
+        async with contextlib.aclosing(answer.chunks) as chunks, anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+            try:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+            except StreamCut:
+                cut = True
+            tasks.cancel_scope.cancel()
+        if cut:
+            # An exception after the start makes the server drop the connection without the end
+            # of the body: to the caller that is a lost connection, which is what the script says.
+            raise StreamCut
+
+
+@asynccontextmanager
+async def model_server() -> AsyncGenerator[ModelServer]:
+    """Run a model server on a free loopback port."""
+    # The protocol is named so that asyncio turns off Nagle's algorithm: small chunks go at once.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        app = ModelServer(listener.getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            date_header=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = _Server(config)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.run_on, listener)
+            await server.ready.wait()
+            try:
+                yield app
+            finally:
+                server.should_exit = server.force_exit = True
+                with anyio.CancelScope(shield=True):
+                    await server.done.wait()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn inside our own event loop: no signal handlers, and events for its stages."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = anyio.Event()
+        self.done = anyio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    async def run_on(self, listener: socket.socket) -> None:
+        try:
+            await self.serve(sockets=[listener])
+        finally:
+            self.ready.set()
+            self.done.set()
+
+
+async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return bytes(body)
+        body += message.get("body", b"")
+        if not message.get("more_body") or len(body) > MAX_BODY_BYTES:
+            return bytes(body)
+
+
+async def _start(send: Send, status: int, headers: dict[str, str]) -> None:
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+
+
+async def _whole(
+    send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
+) -> None:
+    await _start(send, status, headers or {"content-type": "application/json"})
+    await send({"type": "http.response.body", "body": body})
