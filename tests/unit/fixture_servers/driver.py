@@ -1,0 +1,154 @@
+"""Starts a fixture server, talks to it, and reaps it; every wait has a bound.
+
+It keeps every line that the server wrote, as bytes, and looks at them by predicate. It judges
+nothing and shares nothing with the harness's own client.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+SERVERS = Path(__file__).resolve().parents[3] / "fixtures" / "servers"
+BOUND = 5.0
+
+
+class Session:
+    """One running server. `lines` are complete lines, `tail` is what came after them."""
+
+    def __init__(self, script: str, home: Path, model_url: str = "") -> None:
+        environment = {**os.environ, "AGENT_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PROVIDER_BASE_URL"] = model_url
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVERS / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            cwd=home,
+            start_new_session=True,
+        )
+        self.lines: list[bytes] = []
+        self.tail = b""
+        self.stderr = b""
+        self.closed = False
+        self.changed = threading.Condition()
+        self.ids = itertools.count(1)
+        self.readers = [threading.Thread(target=r) for r in (self._read_out, self._read_err)]
+        for reader in self.readers:
+            reader.start()
+
+    def _read_out(self) -> None:
+        assert self.process.stdout
+        parts: list[bytes] = []
+        while data := os.read(self.process.stdout.fileno(), 1 << 20):
+            first, *rest = data.split(b"\n")
+            parts.append(first)
+            with self.changed:
+                for piece in rest:
+                    self.lines.append(b"".join(parts))
+                    parts = [piece]
+                self.tail = b"".join(parts) if len(parts) < 3 else self.tail
+                self.changed.notify_all()
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+
+    def _read_err(self) -> None:
+        assert self.process.stderr
+        while data := os.read(self.process.stderr.fileno(), 1 << 16):
+            with self.changed:
+                self.stderr += data
+                self.changed.notify_all()
+
+    def until(self, predicate: Callable[[], Any], *, bound: float = BOUND) -> bool:
+        """Wait until the predicate holds or the server closed its output; say whether it holds."""
+        with self.changed:
+            self.changed.wait_for(lambda: predicate() or self.closed, bound)
+            return bool(predicate())
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(data)
+
+    def send(self, method: str, **params: Any) -> int:
+        request_id = next(self.ids)
+        line = json.dumps({"method": method, "id": request_id, "params": params})
+        self.write(line.encode() + b"\n")
+        return request_id
+
+    @property
+    def messages(self) -> list[Json]:
+        """Every line that is a JSON object; a line that is not one is left out."""
+        found: list[Any] = []
+        for line in list(self.lines):
+            if len(line) < 1 << 20:
+                with suppress(ValueError):
+                    found.append(json.loads(line))
+        return [message for message in found if isinstance(message, dict)]
+
+    def answer(self, request_id: int) -> Json:
+        def found() -> list[Json]:
+            return [m for m in self.messages if m.get("id") == request_id and "method" not in m]
+
+        assert self.until(found), (self.lines, self.stderr)
+        return found()[0]
+
+    def request(self, method: str, **params: Any) -> Json:
+        return self.answer(self.send(method, **params))
+
+    def named(self, method: str) -> list[Json]:
+        return [m["params"] for m in self.messages if m.get("method") == method]
+
+    def wait(self, method: str, count: int = 1) -> Json:
+        assert self.until(lambda: len(self.named(method)) >= count), (self.lines, self.stderr)
+        return self.named(method)[count - 1]
+
+    def start_thread(self, **params: Any) -> Json:
+        return self.request("thread/start", **params)["result"]["thread"]
+
+    def start_turn(self, thread: Json, text: str) -> int:
+        content = [{"type": "text", "text": text}]
+        return self.send("turn/start", threadId=thread["id"], input=content)
+
+    def end(self, *, bound: float = BOUND) -> int:
+        """Close stdin and return the exit status."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        return self.process.wait(bound)
+
+    def reap(self) -> None:
+        assert self.process.stdin
+        with suppress(OSError):
+            self.process.stdin.close()
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(BOUND)
+        for reader in self.readers:
+            reader.join(BOUND)
+        assert self.process.stdout
+        assert self.process.stderr
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@contextmanager
+def session(script: str, home: Path, model_url: str = "") -> Generator[Session]:
+    """Run a server for the length of the block; afterwards its whole process group is gone."""
+    running = Session(script, home, model_url)
+    try:
+        yield running
+    finally:
+        running.reap()
