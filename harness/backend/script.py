@@ -6,7 +6,17 @@ parts; where a name of a tool or the shape of an event matters, the encoder choo
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from harness.trace.values import obj
 
 Times = Annotated[int, Field(ge=1, le=100)] | Literal["until-turn-ends"]
 
@@ -15,6 +25,16 @@ class Strict(BaseModel):
     """A mapping in a scenario file: unknown keys are errors, values are never converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+def key_of(value: Any) -> str | None:
+    """The one key of a mapping, which says which alternative it is; "text" for a text."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, BaseModel):
+        return next(iter(type(value).model_fields), None)
+    mapping = obj(value)
+    return next(iter(mapping)) if len(mapping) == 1 else None
 
 
 class Hold(Strict):
@@ -43,7 +63,12 @@ class Disconnect(Strict):
         return self.disconnect.times if isinstance(self.disconnect, Cut) else 1
 
 
-Delta = str | Hold | Disconnect
+Delta = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[Hold, Tag("hold")]
+    | Annotated[Disconnect, Tag("disconnect")],
+    Discriminator(key_of),
+]
 
 
 class MessageBody(Strict):
@@ -63,11 +88,20 @@ class Message(Strict):
     message: Annotated[MessageBody, BeforeValidator(_message)]
 
 
+def _block(value: Any) -> str:
+    return "list" if isinstance(value, list) else "text"
+
+
+Block = Annotated[
+    Annotated[str, Tag("text")] | Annotated[list[Delta], Tag("list")], Discriminator(_block)
+]
+
+
 class ReasoningBody(Strict):
     """Reasoning: summary parts and raw blocks; each is a text or a list of deltas."""
 
-    summary: list[str | list[Delta]] = Field(default_factory=list[str | list[Delta]])
-    raw: list[str | list[Delta]] = Field(default_factory=list[str | list[Delta]])
+    summary: list[Block] = Field(default_factory=list[Block])
+    raw: list[Block] = Field(default_factory=list[Block])
 
 
 class Reasoning(Strict):
@@ -91,7 +125,14 @@ class Usage(Strict):
     usage: UsageBody
 
 
-Part = Message | Reasoning | Usage | Hold | Disconnect
+Part = Annotated[
+    Annotated[Message, Tag("message")]
+    | Annotated[Reasoning, Tag("reasoning")]
+    | Annotated[Usage, Tag("usage")]
+    | Annotated[Hold, Tag("hold")]
+    | Annotated[Disconnect, Tag("disconnect")],
+    Discriminator(key_of),
+]
 
 
 class Fail(Strict):

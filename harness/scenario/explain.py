@@ -1,0 +1,141 @@
+"""Turns a validator's errors into sentences for the author of a scenario.
+
+Here: which keys are valid at a place (read off the models), the nearest name, and the wording. Not
+here: places in the file (yaml12), the order of checks (loader).
+"""
+
+import difflib
+from collections.abc import Iterable
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, Tag
+from pydantic_core import ErrorDetails
+
+from harness.scenario.model import Scenario
+
+_TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+
+def sentence(error: ErrorDetails) -> str:
+    """What was found, what was expected, and the nearest valid name."""
+    kind, found = error["type"], error["input"]
+    context = error.get("ctx", {})
+    if kind == "extra_forbidden":
+        key = str(error["loc"][-1])
+        return unknown("key", key, keys_at(error["loc"][:-1]))
+    if kind == "missing":
+        return f"the key {error['loc'][-1]!r} is missing"
+    if kind == "union_tag_invalid":
+        return unknown("step", str(context.get("tag")), keys_at(error["loc"]))
+    if kind == "union_tag_not_found":
+        names = ", ".join(sorted(keys_at(error["loc"])))
+        return f"{_found(found)}; expected a mapping with exactly one key, one of: {names}"
+    if kind in ("literal_error", "enum"):
+        return _literal(found, str(context.get("expected", "")))
+    if kind in _TYPES:
+        return f"{_found(found)}; expected {_TYPES[kind]}"
+    if kind == "value_error":
+        return str(context.get("error", error["msg"]))
+    return f"{_found(found)}; {error['msg'].replace('Input should', 'it should')}"
+
+
+def unknown(what: str, name: str, valid: Iterable[str]) -> str:
+    """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"unknown {what} {name!r}; did you mean {near[0]!r}?"
+    return f"unknown {what} {name!r}; expected one of: {', '.join(names)}"
+
+
+def keys_at(loc: tuple[int | str, ...]) -> set[str]:
+    """The keys that a scenario may have at a place."""
+    annotations: list[Any] = [Scenario]
+    for step in loc:
+        annotations = [
+            child for one in annotations for child in _children(one, step)
+        ] or annotations
+    return {name for one in annotations for name in _keys(one)}
+
+
+def _literal(found: Any, expected: str) -> str:
+    options = [part.strip().strip("'") for part in expected.replace(" or ", ",").split(",")]
+    near = (
+        difflib.get_close_matches(found, options, n=1, cutoff=0.6) if isinstance(found, str) else []
+    )
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{_found(found)}; expected {expected}{hint}"
+
+
+def _found(value: Any) -> str:
+    if value is None:
+        return "found nothing (null)"
+    if isinstance(value, dict):
+        return f"found a mapping with {', '.join(map(repr, value)) or 'no keys'}"  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, list):
+        return "found a list"
+    shown = repr(value)
+    return f"found {shown if len(shown) < 60 else shown[:57] + '…'}"
+
+
+def _members(annotation: Any) -> list[tuple[str, Any]]:
+    """The alternatives of a union with their tags, "" for an alternative without."""
+    annotation = _bare(annotation)
+    if get_origin(annotation) not in (Union, UnionType):
+        return []
+    return [(_tag(member), member) for member in get_args(annotation)]
+
+
+def _children(annotation: Any, step: int | str) -> list[Any]:
+    members = _members(annotation)
+    if members:
+        tagged = [member for tag, member in members if tag == step]
+        return tagged or [child for _, member in members for child in _children(member, step)]
+    bare = _bare(annotation)
+    if isinstance(bare, type) and issubclass(bare, BaseModel):
+        for name, field in bare.model_fields.items():
+            if step in (field.alias or name, name):
+                return [field.annotation]
+        return []
+    origin, args = get_origin(bare), get_args(bare)
+    if origin is list and isinstance(step, int):
+        return [args[0]]
+    if origin is dict and isinstance(step, str):
+        return [args[1]]
+    return []
+
+
+def _keys(annotation: Any) -> set[str]:
+    members = _members(annotation)
+    if members:
+        return {name for tag, member in members for name in (_keys(member) or {tag}) if name}
+    bare = _bare(annotation)
+    if isinstance(bare, type) and issubclass(bare, BaseModel):
+        return {field.alias or name for name, field in bare.model_fields.items()}
+    return set()
+
+
+def _bare(annotation: Any) -> Any:
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _tag(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:
+        for extra in get_args(annotation)[1:]:
+            if isinstance(extra, Tag):
+                return extra.tag
+    if get_origin(annotation) is Literal:
+        return "literal"
+    return ""

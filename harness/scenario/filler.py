@@ -1,0 +1,26 @@
+"""Filler texts for scenarios: what a person might type, the same each time for one seed.
+
+Filler only: nothing adversarial comes from here (that is hypothesis's work), and no rule may
+depend on what the text says.
+"""
+
+from faker import Faker
+
+KINDS = ("sentence", "paragraph", "prompt", "name", "file")
+
+
+def filler(kind: str, *, seed: int) -> str:
+    """A text of one of `KINDS`."""
+    faker = Faker("en_US")
+    faker.seed_instance(seed)
+    match kind:
+        case "paragraph":
+            return faker.paragraph(nb_sentences=4)
+        case "prompt":
+            return f"Please {faker.bs()} and tell {faker.first_name()} about it."
+        case "name":
+            return faker.name()
+        case "file":
+            return "\n".join(faker.sentences(nb=6)) + "\n"
+        case _:
+            return faker.sentence()

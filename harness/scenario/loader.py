@@ -1,0 +1,243 @@
+"""From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`.
+
+Here: the order of checks, what types cannot say (names used before they exist, gates that nobody
+holds), and filler texts. Not here: YAML (yaml12), wording (explain), playing.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.scenario.explain import sentence, unknown
+from harness.scenario.model import (
+    InterruptStep,
+    OpenStep,
+    ReadThreadStep,
+    Scenario,
+    StartThreadStep,
+    StartTurnStep,
+    WaitStep,
+)
+from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
+from harness.trace.values import obj
+
+SUFFIX = ".scenario.yaml"
+
+__all__ = ["SUFFIX", "Loaded", "ScenarioError", "find", "load", "load_scenario", "load_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A scenario, where it came from, and where each of its steps stands."""
+
+    id: str
+    path: Path
+    scenario: Scenario
+    document: Document
+
+    def line(self, *loc: str | int) -> int:
+        """The line of a part of the file."""
+        return self.document.place(loc)[0]
+
+
+def load_scenario(path: Path | str) -> Scenario:
+    """The scenario in a file. Raises `ScenarioError`."""
+    return load(Path(path)).scenario
+
+
+def load(
+    path: Path,
+    *,
+    root: Path | None = None,
+    rules: Collection[str] | None = None,
+    capabilities: Collection[str] | None = None,
+) -> Loaded:
+    """Load and check one file.
+
+    `rules` and `capabilities` are the names that `covers` and `needs` may hold; None leaves them
+    unchecked (the loader knows neither). Raises `ScenarioError`.
+    """
+    return _checked(parse_file(path), path, scenario_id(path, root), rules, capabilities)
+
+
+def load_text(text: str, *, name: str = "scenario") -> Loaded:
+    """Load a scenario from a text, for tests and tools."""
+    return _checked(parse(text.encode(), name), Path(name), name, None, None)
+
+
+def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
+    """All scenario files below the paths, as (root, file), sorted and without repetition."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            for file in sorted(path.rglob(f"*{SUFFIX}")):
+                found.setdefault(file, path)
+        else:
+            found.setdefault(path, path.parent)
+    return [(root, file) for file, root in found.items()]
+
+
+def scenario_id(path: Path, root: Path | None) -> str:
+    """The path below its root without the suffix: `turns/plain-turn`."""
+    relative = path.relative_to(root) if root and path.is_relative_to(root) else Path(path.name)
+    return relative.as_posix().removesuffix(SUFFIX)
+
+
+def _checked(
+    document: Document,
+    path: Path,
+    identity: str,
+    rules: Collection[str] | None,
+    capabilities: Collection[str] | None,
+) -> Loaded:
+    if not obj(document.value):
+        message = "expected a mapping with title, model, client; found no mapping"
+        raise ScenarioError(path, document.place(()), message)
+    value = _filled(document.value, identity, path, document, ())
+    try:
+        scenario = Scenario.model_validate(value)
+    except ValidationError as error:
+        raise _first(error, document, path) from error
+    _Names(scenario, document, path).check()
+    for key, names, valid in (
+        ("covers", scenario.covers, rules),
+        ("needs", scenario.needs, capabilities),
+    ):
+        what = "rule id" if key == "covers" else "capability"
+        for index, name in enumerate(names):
+            if valid is not None and name not in valid:
+                place = document.place((key, index))
+                raise ScenarioError(path, place, unknown(what, name, valid))
+    return Loaded(identity, path, scenario, document)
+
+
+def _first(error: ValidationError, document: Document, path: Path) -> ScenarioError:
+    """The first mistake in the order of the file."""
+    mistakes: list[tuple[tuple[int, int], str]] = []
+    for detail in error.errors(include_url=False):
+        is_key = detail["type"] == "extra_forbidden"
+        mistakes.append((document.place(detail["loc"], key=is_key), sentence(detail)))
+    place, message = min(mistakes, key=lambda mistake: mistake[0])
+    places = {mistake[0] for mistake in mistakes}
+    more = f" ({len(places) - 1} more)" if len(places) > 1 else ""
+    return ScenarioError(path, place, message + more)
+
+
+class _Names:
+    """Names must exist before they are used; gates must be held by the model's side."""
+
+    def __init__(self, scenario: Scenario, document: Document, path: Path) -> None:
+        self._scenario = scenario
+        self._document = document
+        self._path = path
+        self._threads: set[str] = set()
+        self._turns: set[str] = set()
+        self._gates = set(scenario.held_gates())
+
+    def check(self) -> None:
+        for side in ("setup", "client"):
+            for index, step in enumerate(getattr(self._scenario, side)):
+                self._step((side, index), step)
+        if isinstance(self._scenario.model, dict):
+            for alias in self._scenario.model:
+                self._known("thread", alias, self._threads, ("model", alias), key=True)
+        outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
+        outcomes += [
+            (("expect", "any_of", index), outcome)
+            for index, outcome in enumerate(self._scenario.expect.any_of)
+        ]
+        for loc, outcome in outcomes:
+            for alias in outcome.turns:
+                self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
+
+    def _step(self, loc: Loc, step: Any) -> None:
+        match step:
+            case StartThreadStep():
+                self._new(step.start_thread.alias, self._threads, (*loc, "start_thread", "as"))
+            case StartTurnStep():
+                at = (*loc, "start_turn")
+                self._known("thread", step.start_turn.thread, self._threads, (*at, "thread"))
+                self._new(step.start_turn.alias, self._turns, (*at, "as"))
+                if (step.start_turn.text is None) == (step.start_turn.input is None):
+                    self._fail(at, "expected exactly one of text and input")
+            case InterruptStep():
+                self._known("turn", step.interrupt.turn, self._turns, (*loc, "interrupt", "turn"))
+            case ReadThreadStep():
+                at = (*loc, "read_thread", "thread")
+                self._known("thread", step.read_thread.thread, self._threads, at)
+            case OpenStep():
+                self._known("gate", step.open, self._gates, (*loc, "open"))
+            case WaitStep():
+                self._wait((*loc, "wait"), step)
+            case _:
+                pass
+
+    def _wait(self, loc: Loc, step: WaitStep) -> None:
+        wait = step.wait
+        if sum(name is not None for name in (wait.turn, wait.notification, wait.gate)) != 1:
+            self._fail(loc, "expected exactly one of turn, notification and gate")
+        if wait.turn is not None:
+            self._known("turn", wait.turn, self._turns, (*loc, "turn"))
+        if wait.gate is not None:
+            self._known("gate", wait.gate, self._gates, (*loc, "gate"))
+        if wait.status is not None and wait.turn is None:
+            self._fail((*loc, "status"), "status goes with turn", key=True)
+        if wait.where and wait.notification is None:
+            self._fail((*loc, "where"), "where goes with notification", key=True)
+
+    def _new(self, alias: str, names: set[str], loc: Loc) -> None:
+        if alias in names:
+            self._fail(loc, f"the alias {alias!r} is taken already")
+        names.add(alias)
+
+    def _known(
+        self, what: str, name: str, names: Collection[str], loc: Loc, *, key: bool = False
+    ) -> None:
+        if name in names:
+            return
+        if names:
+            self._fail(loc, unknown(what, name, names), key=key)
+        none = {
+            "thread": "no start_thread step stands before this one",
+            "turn": "no start_turn step stands before this one",
+            "gate": "the model's side holds at no gate",
+        }
+        self._fail(loc, f"unknown {what} {name!r}; {none[what]}", key=key)
+
+    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
+        raise ScenarioError(self._path, self._document.place(loc, key=key), message)
+
+
+def _filled(value: Any, identity: str, path: Path, document: Document, loc: Loc) -> Any:
+    """Replace `{fake: kind}` by filler text, the same each time for one scenario and number."""
+    if isinstance(value, list):
+        return [
+            _filled(item, identity, path, document, (*loc, index))
+            for index, item in enumerate(list[Any](value))  # pyright: ignore[reportUnknownArgumentType]
+        ]
+    members = obj(value)
+    if not members:
+        return value
+    if "fake" in members and set(members) <= {"fake", "n"}:
+        return _fake(members, identity, path, document, loc)
+    return {
+        key: _filled(item, identity, path, document, (*loc, key)) for key, item in members.items()
+    }
+
+
+def _fake(members: dict[str, Any], identity: str, path: Path, document: Document, loc: Loc) -> str:
+    # Faker takes long to import; most scenarios do without.
+    from harness.scenario.filler import KINDS, filler
+
+    kind, number = members["fake"], members.get("n", 0)
+    if kind not in KINDS:
+        message = unknown("filler", str(kind), KINDS)
+        raise ScenarioError(path, document.place((*loc, "fake")), message)
+    if not isinstance(number, int):
+        message = f"found {number!r}; expected a whole number"
+        raise ScenarioError(path, document.place((*loc, "n")), message)
+    return filler(kind, seed=zlib.crc32(f"{identity}\0{kind}\0{number}".encode()))

@@ -1,0 +1,214 @@
+"""YAML as scenarios use it: a strict subset of YAML 1.2, with the place of every value.
+
+Here: from text to plain values and positions. Only true, false, null and numbers are special
+scalars; anchors, aliases, tags, merge keys, duplicate keys, several documents and files over
+1 MiB are refused. Not here: what a scenario is.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+
+Place = tuple[int, int]
+Loc = tuple[str | int, ...]
+
+_INT = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+
+
+class ScenarioError(Exception):
+    """A scenario file that cannot be used. Its text is `path:line:column: what, what to do`."""
+
+    def __init__(self, path: Path | str, place: Place, message: str) -> None:
+        self.path, self.place, self.message = str(path), place, message
+        super().__init__(f"{path}:{place[0]}:{place[1]}: {message}")
+
+
+@dataclass(slots=True)
+class Document:
+    """Plain values, and where each stands (1-based line and column).
+
+    `places` maps a path to the place of its value; `keys` to the place of its key.
+    """
+
+    value: Any = None
+    places: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
+    keys: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
+
+    def place(self, loc: Loc, *, key: bool = False) -> Place:
+        """The place of the longest known part of a path.
+
+        Elements of the path that are no keys of the file (names of alternatives, which a
+        validator adds) are passed over.
+        """
+        known: Loc = ()
+        for step in loc:
+            if (*known, step) in self.places:
+                known = (*known, step)
+        places = self.keys if key and known in self.keys else self.places
+        return places.get(known, (1, 1))
+
+    def known(self, loc: Loc) -> Loc:
+        """The path without the elements that are no keys of the file."""
+        known: Loc = ()
+        for step in loc:
+            if (*known, step) in self.places:
+                known = (*known, step)
+        return known
+
+
+def parse_file(path: Path) -> Document:
+    """Read one file. Raises `ScenarioError`."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ScenarioError(path, (1, 1), f"cannot be read: {error.strerror}") from error
+    return parse(raw, path)
+
+
+def parse(raw: bytes, path: Path | str) -> Document:
+    """Parse the bytes of one file. Raises `ScenarioError`."""
+    if len(raw) > MAX_BYTES:
+        raise ScenarioError(path, (1, 1), f"{len(raw)} bytes; a scenario has at most 1 MiB")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(path, (line, 1), "not UTF-8 text") from error
+    try:
+        return _Builder(path).build(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        problem = (error.problem or "broken").replace("'", '"')
+        raise ScenarioError(path, place, f"not YAML: {problem}") from error
+    except yaml.YAMLError as error:
+        raise ScenarioError(path, (1, 1), f"not YAML: {error}") from error
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that is being filled."""
+
+    loc: Loc
+    value: Any
+    key: str | None = None
+
+
+class _Builder:
+    """Builds values from parser events, so that every mark and every oddity is seen."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = path
+        self._document = Document()
+        self._stack: list[_Open] = []
+        self._documents = 0
+
+    def build(self, text: str) -> Document:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        parser = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
+        for event in parser(text, Loader=loader):
+            self._event(event)
+        if self._documents == 0:
+            self._fail((1, 1), "empty; expected a scenario: a mapping with title, model, client")
+        return self._document
+
+    def _event(self, event: Any) -> None:
+        mark = event.start_mark
+        place = (mark.line + 1, mark.column + 1)
+        match event:
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                if self._documents > 1:
+                    self._fail(place, "a second document; a scenario file holds one")
+            case yaml.AliasEvent():
+                self._fail(place, f"the alias *{event.anchor}; write the value out")
+            case yaml.ScalarEvent():
+                self._refuse_marks(event, place)
+                self._scalar(event, place)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._refuse_marks(event, place)
+                if len(self._stack) >= MAX_DEPTH:
+                    self._fail(place, f"nested more than {MAX_DEPTH} deep")
+                value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+                self._stack.append(_Open(self._put(value, place), value))
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._stack.pop()
+            case _:
+                pass
+
+    def _refuse_marks(self, event: Any, place: Place) -> None:
+        if event.anchor is not None:
+            self._fail(place, f"the anchor &{event.anchor}; write the value out where it is used")
+        if event.tag is not None:
+            self._fail(place, f"the tag {event.tag}; tags are not used in scenarios")
+
+    def _scalar(self, event: Any, place: Place) -> None:
+        top = self._stack[-1] if self._stack else None
+        if top is not None and isinstance(top.value, dict) and top.key is None:
+            self._key(top, event.value, place)
+            return
+        self._put(_plain(event.value) if event.implicit[0] else event.value, place)
+
+    def _key(self, top: _Open, key: str, place: Place) -> None:
+        loc = (*top.loc, key)
+        if key == "<<":
+            self._fail(place, "the merge key <<; write the values out")
+        if loc in self._document.keys:
+            line = self._document.keys[loc][0]
+            self._fail(place, f"the key {key!r} again; it stands in line {line} already")
+        top.key = key
+        self._document.keys[loc] = place
+
+    def _put(self, value: Any, place: Place) -> Loc:
+        if not self._stack:
+            self._document.value = value
+            self._document.places[()] = place
+            return ()
+        top = self._stack[-1]
+        holder: Any = top.value
+        if isinstance(holder, dict):
+            if top.key is None:
+                self._fail(place, "a key that is no text")
+            loc: Loc = (*top.loc, str(top.key))
+            holder[top.key] = value
+            top.key = None
+        else:
+            loc = (*top.loc, len(holder))
+            holder.append(value)
+        self._document.places[loc] = place
+        return loc
+
+    def _fail(self, place: Place, message: str) -> None:
+        raise ScenarioError(self._path, place, message)
+
+
+def _plain(text: str) -> Any:
+    """A plain scalar by the YAML 1.2 core schema, without its rarer number forms."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
