@@ -72,10 +72,10 @@ class Session:
                 self.stderr += data
                 self.changed.notify_all()
 
-    def until(self, predicate: Callable[[], Any], *, bound: float = BOUND) -> bool:
+    def until(self, predicate: Callable[[], Any]) -> bool:
         """Wait until the predicate holds or the server closed its output; say whether it holds."""
         with self.changed:
-            self.changed.wait_for(lambda: predicate() or self.closed, bound)
+            self.changed.wait_for(lambda: predicate() or self.closed, BOUND)
             return bool(predicate())
 
     def write(self, data: bytes) -> None:
@@ -122,11 +122,18 @@ class Session:
         content = [{"type": "text", "text": text}]
         return self.send("turn/start", threadId=thread["id"], input=content)
 
-    def end(self, *, bound: float = BOUND) -> int:
-        """Close stdin and return the exit status."""
+    def end(self) -> int:
+        """Close stdin, and return the exit status once all output was read."""
         assert self.process.stdin
         self.process.stdin.close()
-        return self.process.wait(bound)
+        return self.drain()
+
+    def drain(self) -> int:
+        """Wait for the end of the process and of its output; return the exit status."""
+        status = self.process.wait(BOUND)
+        for reader in self.readers:
+            reader.join(BOUND)
+        return status
 
     def reap(self) -> None:
         assert self.process.stdin
@@ -135,9 +142,7 @@ class Session:
         if self.process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(BOUND)
-        for reader in self.readers:
-            reader.join(BOUND)
+        self.drain()
         assert self.process.stdout
         assert self.process.stderr
         self.process.stdout.close()
