@@ -173,6 +173,7 @@ def test_leaked_child_outlives_its_turn_but_not_the_server(start: Start, model: 
         play_turn(server, model)
         server.wait("turn/completed")
         assert methods(server) == PLAIN_TURN
+        assert server.until(lambda: server.stderr.endswith(b"\n"))
         child = int(server.stderr.split()[1])
         assert os.getpgid(child) != os.getpgid(server.process.pid)
         os.kill(server.process.pid, signal.SIGKILL)

@@ -1,0 +1,98 @@
+"""Each bad scenario is refused by one line that names its place, what was found, and where.
+
+The expectation stands in the file's first line, `# expect: LINE:COLUMN: FRAGMENT`, so that a
+mistake and its message are read together. Files too big or too odd to store are made here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.scenario.loader import ScenarioError, load
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "bad_scenarios"
+FILES = sorted(FOLDER.glob("*.scenario.yaml"))
+CAPABILITIES = FOLDER.parents[1] / "harness" / "spec" / "capabilities.yaml"
+GOOD = "title: A scenario\nclient:\n  - start_thread: {as: t}\n"
+EXPECT = re.compile(r"# expect: (\d+):(\d+): (.+)")
+DEFECTS = {
+    "control-character": "the place is lost and the message has two lines",
+    "misspelt-key": "the missing key is reported, not the misspelt one",
+    "number-too-long": "the loader crashes on an integer of more than 4300 digits",
+    "step-is-a-text": "the message speaks of an unknown step called 'text'",
+    "unknown-item-expected": "item types are not checked",
+    "workspace-path-absolute": "paths are not checked",
+    "workspace-path-outside": "paths are not checked",
+}
+
+
+def refusal(path: Path) -> ScenarioError:
+    capabilities = {entry["id"] for entry in yaml.safe_load(CAPABILITIES.read_text())}
+    with pytest.raises(ScenarioError) as caught:
+        load(path, rules={"turn.completed-once"}, capabilities=capabilities)
+    return caught.value
+
+
+def cases() -> list[object]:
+    return [
+        pytest.param(
+            path,
+            id=(name := path.name.removesuffix(".scenario.yaml")),
+            marks=[pytest.mark.xfail(reason=DEFECTS[name], strict=True)] if name in DEFECTS else [],
+        )
+        for path in FILES
+    ]
+
+
+@pytest.mark.parametrize("path", cases())
+def test_bad_scenario_is_refused_at_its_place(path: Path) -> None:
+    expected = EXPECT.fullmatch(path.read_text().split("\n")[0])
+    assert expected
+    error = refusal(path)
+    assert error.place == (int(expected[1]), int(expected[2]))
+    assert expected[3] in error.message
+    assert str(error).startswith(f"{path}:{expected[1]}:{expected[2]}: ")
+    assert len(str(error).splitlines()) == 1
+
+
+def test_the_good_scenario_behind_the_made_ones_loads(tmp_path: Path) -> None:
+    path = tmp_path / "good.scenario.yaml"
+    path.write_text(GOOD)
+    assert load(path).scenario.title == "A scenario"
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "fragment"),
+    [
+        (GOOD.encode() + b"#" * (1 << 20), (1, 1), "1 MiB"),
+        ("title: é\n".encode("latin-1"), (1, 1), "UTF-8"),
+        (GOOD.encode() + b"expect: \xff\n", (4, 1), "UTF-8"),
+        (GOOD.encode("utf-16"), (1, 1), "UTF-8"),
+        (b"title: " + b"[" * 100_000 + b"]" * 100_000, (1, 71), "deep"),
+        (GOOD.encode() + b"  - wiat: {turn: u}\n" * 1000, (4, 5), "wait"),
+        (b'title: "\\ud800"\n', (1, 11), "not YAML"),
+    ],
+    ids=["too-big", "latin-1", "late-bad-byte", "utf-16", "too-deep", "many", "surrogate"],
+)
+def test_made_bad_scenario_is_refused_at_its_place(
+    tmp_path: Path, content: bytes, place: tuple[int, int], fragment: str
+) -> None:
+    path = tmp_path / "made.scenario.yaml"
+    path.write_bytes(content)
+    error = refusal(path)
+    assert error.place == place
+    assert fragment in error.message
+
+
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path / "none.scenario.yaml").message
+    assert "cannot be read" in refusal(tmp_path).message
+
+
+def test_no_defect_is_listed_without_its_file() -> None:
+    assert set(DEFECTS) <= {path.name.removesuffix(".scenario.yaml") for path in FILES}
+    assert len(FILES) > 50
