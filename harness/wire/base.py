@@ -1,0 +1,66 @@
+"""The base of every wire model, and how "missing" is told apart from null.
+
+Here lives what all messages share: camelCase names, strict types, tolerance of extra fields, and
+the rule for writing. No message of the protocol is defined here.
+
+**Missing and null.** A field whose default is None may be absent: it is written only when it was
+given a value, and giving it None writes null. Every other field (no default, or a default that is
+not None, like a `type` tag) is always written. Reading: `model_fields_set` has a field exactly
+when the peer sent it, so null and missing stay apart on that side too.
+"""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+Json = Any
+"""A JSON value whose shape the protocol leaves open."""
+
+
+class WireModel(BaseModel):
+    """One JSON object on the wire: strict types, camelCase names, unknown fields ignored.
+
+    The validators are built on first use, since a process uses few of all the models.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        strict=True,
+        extra="ignore",
+        defer_build=True,
+    )
+
+    always_written: ClassVar[frozenset[str]] = frozenset()
+    """Names of the fields that have a default and are nevertheless written."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Note once per class which defaulted fields must still be written."""
+        cls.always_written = frozenset(
+            name
+            for name, field in cls.model_fields.items()
+            if not field.is_required()
+            and (field.default_factory is not None or field.default is not None)
+        )
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Mark the constant fields as set, so that leaving out unset fields keeps them."""
+        self.__pydantic_fields_set__.update(self.always_written)
+
+    @classmethod
+    def parse(cls, value: Json) -> Self:
+        """Read a decoded JSON value under its wire names only (`threadId`, never `thread_id`).
+
+        Raises pydantic.ValidationError.
+        """
+        return cls.model_validate(value, by_alias=True, by_name=False)
+
+    def plain(self) -> dict[str, Any]:
+        """Give the message as plain JSON data under wire names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def encode(self) -> bytes:
+        """Give the message as one line of UTF-8 JSON, without the newline."""
+        return self.model_dump_json(by_alias=True, exclude_unset=True).encode()

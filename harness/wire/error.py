@@ -1,0 +1,38 @@
+"""TurnError, its classification, and the `error` notification.
+
+Here lives what says that a *turn* went wrong; a refused request is `harness.wire.rpc`.
+Source: session-protocol "TurnError", "Events", "Errors" 1-2.
+"""
+
+from typing import Literal
+
+from harness.wire.base import WireModel
+
+AgentErrorInfo = Literal[
+    "ContextWindowExceeded",
+    "UsageLimitExceeded",
+    "HttpConnectionFailed",
+    "ResponseStreamDisconnected",
+    "Unauthorized",
+    "BadRequest",
+    "InternalServerError",
+    "Other",
+]
+"""The values given; the document says its list is not complete."""
+
+
+class TurnError(WireModel):
+    """Why a turn, or one try of it, failed."""
+
+    message: str
+    agent_error_info: AgentErrorInfo
+    additional_details: str | None = None
+
+
+class ErrorNotification(WireModel):
+    """Params of `error`: a mid-turn error, and whether the server tries again."""
+
+    error: TurnError
+    will_retry: bool
+    thread_id: str
+    turn_id: str

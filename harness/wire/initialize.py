@@ -1,0 +1,35 @@
+"""The handshake: `initialize` and the `initialized` notification.
+
+Here lives the set-up of a connection. The document does not show it ("Transport and connection
+set-up: not shown"); the shapes are those of the shipping server, everything optional.
+"""
+
+from harness.wire.base import WireModel
+
+
+class ClientInfo(WireModel):
+    """Who is calling."""
+
+    name: str
+    version: str | None = None
+    title: str | None = None
+
+
+class ClientCapabilities(WireModel):
+    """What the client asks of the connection."""
+
+    experimental_api: bool | None = None
+    opt_out_notification_methods: list[str] | None = None
+
+
+class InitializeParams(WireModel):
+    """Params of `initialize`."""
+
+    client_info: ClientInfo | None = None
+    capabilities: ClientCapabilities | None = None
+
+
+class InitializeResult(WireModel):
+    """Result of `initialize`."""
+
+    user_agent: str

@@ -1,0 +1,65 @@
+"""The settings a thread or a turn runs under: approval policy, sandbox, personality, effort.
+
+Here live the closed enumerations and the SandboxPolicy object. What a policy *does* is not here.
+Source: session-protocol "Enumerations", "SandboxPolicy (object)".
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.wire.base import WireModel
+
+ApprovalPolicy = Literal["never", "untrusted", "on-request", "on-failure", "reject"]
+SandboxMode = Literal[
+    "read-only",
+    "workspace-write",
+    "danger-full-access",
+    # An example of the document passes the object's spelling to the string parameter.
+    "readOnly",
+    "workspaceWrite",
+    "dangerFullAccess",
+]
+Personality = Literal["friendly", "pragmatic", "none"]
+Effort = Literal["low", "medium", "high"]
+Summary = Literal["concise", "verbose"]
+
+
+class FullAccess(WireModel):
+    """The one `access` of a readOnly policy that the document gives."""
+
+    type: Literal["fullAccess"] = "fullAccess"
+
+
+class DangerFullAccess(WireModel):
+    """No sandbox."""
+
+    type: Literal["dangerFullAccess"] = "dangerFullAccess"
+
+
+class ReadOnly(WireModel):
+    """Reading anywhere, writing nowhere."""
+
+    type: Literal["readOnly"] = "readOnly"
+    access: FullAccess = Field(default_factory=FullAccess)
+
+
+class WorkspaceWrite(WireModel):
+    """Writing in the working directory and the given roots (absolute paths)."""
+
+    type: Literal["workspaceWrite"] = "workspaceWrite"
+    writable_roots: list[str] = Field(default_factory=list[str])
+    network_access: bool = False
+
+
+class ExternalSandbox(WireModel):
+    """The caller provides the sandbox. `networkAccess`: one value given, the list is open."""
+
+    type: Literal["externalSandbox"] = "externalSandbox"
+    network_access: str = "enabled"
+
+
+SandboxPolicy = Annotated[
+    DangerFullAccess | ReadOnly | WorkspaceWrite | ExternalSandbox,
+    Field(discriminator="type"),
+]
