@@ -1,0 +1,126 @@
+"""`agent app-server`: the protocol on standard input and output.
+
+Here lives the way from the command line and the environment to a running server, and its signals.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.abc import TaskStatus
+
+from reference_server.config.home import Home
+from reference_server.config.load import ConfigError, load_config
+from reference_server.config.model import Config
+from reference_server.connection import Connection
+from reference_server.server import running_server
+from reference_server.transport.stdio import StdioTransport
+
+if TYPE_CHECKING:
+    import httpx
+
+SCENARIO_ADDRESS = "http://scenario.invalid/v1"
+"""Where a scenario's model is asked for; nothing is looked up, the transport is in process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line."""
+
+    scenario: Path | None
+    require_initialize: bool
+
+
+class UsageError(Exception):
+    """The server cannot start; str() is one line for stderr."""
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Read the options; argparse exits with status 2 on a wrong one."""
+    parser = argparse.ArgumentParser(
+        prog="agent app-server",
+        description="Serve the agent session protocol: JSON Lines on standard input and output.",
+    )
+    parser.add_argument(
+        "--scenario",
+        type=Path,
+        metavar="FILE",
+        help="play the model's side from this file: no model and no network are needed",
+    )
+    parser.add_argument(
+        "--require-initialize",
+        action="store_true",
+        help="refuse every request before `initialize`",
+    )
+    found = parser.parse_args(arguments)
+    return Options(found.scenario, found.require_initialize)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve until the input ends or a signal comes; status 0 then, 2 if it cannot start."""
+    options = parse(arguments)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="agent: %(message)s")
+    home = Home.from_environment(os.environ)
+    try:
+        config = load_config(home.config_file, dict(os.environ))
+        model_transport = None if options.scenario is None else _scenario(options.scenario)
+    except (ConfigError, UsageError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if model_transport is not None:
+        config = replace(config, environment=_scenario_environment(config.environment))
+    anyio.run(_serve, home, config, model_transport, options.require_initialize)
+    return 0
+
+
+async def _serve(
+    home: Home,
+    config: Config,
+    model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
+    require_initialize: bool,
+) -> None:
+    async with running_server(
+        home,
+        config,
+        model_transport=model_transport,
+        requires_initialize=require_initialize,
+    ) as server:
+        connection = Connection(server, StdioTransport.take_over())
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(_stop_on_signal, connection)
+            await server.serve(connection)
+            tasks.cancel_scope.cancel()
+
+
+async def _stop_on_signal(
+    connection: Connection, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for _ in signals:
+            connection.stop_reading()
+
+
+def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
+    """Load a scenario. Raises UsageError with the loader's own line."""
+    from harness.backend.inprocess import ScriptedTransport
+    from harness.scenario.loader import ScenarioError, load_scenario
+
+    try:
+        scenario = load_scenario(path)
+    except ScenarioError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return lambda: ScriptedTransport.from_scenario(scenario)
+
+
+def _scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {**environment, "PROVIDER_BASE_URL": SCENARIO_ADDRESS}

@@ -1,0 +1,1 @@
+"""Where the server's home is and what its config.toml says."""

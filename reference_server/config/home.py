@@ -1,0 +1,41 @@
+"""The home folder and the places inside it.
+
+Here live path names only; nothing is read or written here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`AGENT_HOME`, or `~/.agent`."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Home":
+        """Find the home; a relative AGENT_HOME is taken from the working directory."""
+        named = environment.get("AGENT_HOME")
+        return cls(Path(named).absolute() if named else Path.home() / ".agent")
+
+    @property
+    def config_file(self) -> Path:
+        """The settings."""
+        return self.root / "config.toml"
+
+    @property
+    def sessions(self) -> Path:
+        """The rollouts, by year, month and day."""
+        return self.root / "sessions"
+
+    @property
+    def archived_sessions(self) -> Path:
+        """The archived rollouts."""
+        return self.root / "archived_sessions"
+
+    @property
+    def counters(self) -> Path:
+        """The last thread and turn number handed out."""
+        return self.root / "counters"

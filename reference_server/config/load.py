@@ -1,0 +1,135 @@
+"""Reading config.toml.
+
+Here live the checks of the file and the words of its errors: `path:line: what is wrong`. Unknown
+keys are let through, since one file may serve several versions.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+from harness.wire.settings import ApprovalPolicy, SandboxMode
+from reference_server.config.model import Config, Provider
+
+Table = dict[str, Any]
+D = TypeVar("D")
+
+
+class ConfigError(Exception):
+    """The file cannot be used; str() is one line that begins with `path:line:`."""
+
+
+def load_config(path: Path, environment: Mapping[str, str]) -> Config:
+    """Read the file (a missing one is an empty one). Raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Config(environment=environment)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{path}:1: cannot be read: {error}") from error
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_syntax_error(path, str(error), text)) from error
+    return _Reader(path, text).config(table, environment)
+
+
+def _syntax_error(path: Path, message: str, text: str) -> str:
+    found = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    if found:
+        return f"{path}:{found[1]}: {message[: found.start()].strip()} (column {found[2]})"
+    return f"{path}:{text.count(chr(10)) + 1}: {message}"
+
+
+class _Reader:
+    """Checks one parsed file; keeps its text to say where a key stands."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._lines = text.splitlines()
+
+    def config(self, table: Table, environment: Mapping[str, str]) -> Config:
+        default = Config()
+        return Config(
+            model=self._text(table, "model", default.model),
+            model_provider=self._text(table, "model_provider", default.model_provider),
+            approval_policy=self._word(
+                table, "approval_policy", get_args(ApprovalPolicy), default.approval_policy
+            ),
+            sandbox_mode=self._word(
+                table, "sandbox_mode", get_args(SandboxMode), default.sandbox_mode
+            ),
+            providers=self._providers(table),
+            environment=environment,
+        )
+
+    def _providers(self, table: Table) -> dict[str, Provider]:
+        tables = self._table(table, "model_providers")
+        return {name: self._provider(name, self._table(tables, name)) for name in tables}
+
+    def _provider(self, name: str, table: Table) -> Provider:
+        default = Provider(name)
+        return Provider(
+            id=name,
+            name=self._text(table, "name", name),
+            base_url=self._text(table, "base_url", None),
+            env_key=self._text(table, "env_key", None),
+            request_max_retries=self._count(
+                table, "request_max_retries", default.request_max_retries
+            ),
+            stream_max_retries=self._count(table, "stream_max_retries", default.stream_max_retries),
+            stream_idle_timeout_ms=self._count(
+                table, "stream_idle_timeout_ms", default.stream_idle_timeout_ms
+            ),
+        )
+
+    def _text(self, table: Table, key: str, default: D) -> str | D:
+        value = table.get(key, default)
+        if value is not default and not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return cast("str | D", value)
+
+    def _word(self, table: Table, key: str, words: tuple[str, ...], default: str) -> Any:
+        value = table.get(key, default)
+        if value not in words:
+            raise self._wrong(key, "one of " + ", ".join(words), value)
+        return value
+
+    def _count(self, table: Table, key: str, default: int) -> int:
+        value = table.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._wrong(key, "a number from 0", value)
+        return value
+
+    def _table(self, table: Table, key: str) -> Table:
+        value = table.get(key, {})
+        if not isinstance(value, dict):
+            raise self._wrong(key, "a table", value)
+        return cast("Table", value)
+
+    def _wrong(self, key: str, expected: str, value: object) -> ConfigError:
+        return ConfigError(
+            f"{self._path}:{self._line_of(key, value)}: `{key}` must be {expected}, not {value!r}"
+        )
+
+    def _line_of(self, key: str, value: object) -> int:
+        """Find the line of a key, of several of that name the one that has this value."""
+        pattern = re.compile(rf"""^\s*(?:[\w."'-]+\.)?["']?{re.escape(key)}["']?\s*=\s*(.*)$""")
+        lines = [
+            (number, found[1])
+            for number, line in enumerate(self._lines, start=1)
+            if (found := pattern.match(line))
+        ]
+        for number, rest in lines:
+            if _reads_as(rest, value):
+                return number
+        return lines[0][0] if lines else 1
+
+
+def _reads_as(text: str, value: object) -> bool:
+    try:
+        return tomllib.loads(f"it = {text}")["it"] == value
+    except tomllib.TOMLDecodeError:
+        return False

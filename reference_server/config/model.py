@@ -1,0 +1,56 @@
+"""The settings as values, with their defaults.
+
+Here live what a configuration *is* and how a provider is chosen; reading the file is
+`reference_server.config.load`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from harness.wire.settings import ApprovalPolicy, SandboxMode
+
+DEFAULT_PROVIDER = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One model provider: `base_url` is what `/responses` is appended to; times in milliseconds."""
+
+    id: str
+    name: str = ""
+    base_url: str | None = None
+    env_key: str | None = None
+    request_max_retries: int = 4
+    stream_max_retries: int = 5
+    stream_idle_timeout_ms: int = 300_000
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What config.toml and the environment say together."""
+
+    model: str = "default-model"
+    model_provider: str = DEFAULT_PROVIDER
+    approval_policy: ApprovalPolicy = "on-request"
+    sandbox_mode: SandboxMode = "read-only"
+    providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def provider(self, provider_id: str) -> Provider | None:
+        """Give the provider of that id with its address and key, or None if there is none.
+
+        PROVIDER_BASE_URL beats the file, so that a caller can send any configuration to another
+        address; OPENAI_BASE_URL only fills a gap. With an address from the environment every
+        provider name is good. The key is the variable that `env_key` names, else
+        PROVIDER_API_KEY.
+        """
+        env = self.environment
+        known = self.providers.get(provider_id)
+        forced = env.get("PROVIDER_BASE_URL")
+        fallback = env.get("OPENAI_BASE_URL")
+        if known is None and not (forced or fallback) and provider_id != self.model_provider:
+            return None
+        base = known or Provider(provider_id)
+        key = (env.get(base.env_key) if base.env_key else None) or env.get("PROVIDER_API_KEY")
+        return replace(base, base_url=forced or base.base_url or fallback, api_key=key)

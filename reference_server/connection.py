@@ -1,0 +1,112 @@
+"""One client: its messages in, its messages out.
+
+Here lives the reading loop and what it does with each kind of line. Methods are the router's
+matter. Source: session-protocol "What the service does"; framing and malformed lines are not shown
+there: a malformed line gets one error with `id: null`, and the connection lives on.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from harness.wire.rpc import ErrorCode
+from reference_server.envelope import (
+    IncomingAnswer,
+    IncomingNotification,
+    IncomingRequest,
+    Malformed,
+    decode,
+    encode_error,
+)
+from reference_server.outbox import Outbox
+from reference_server.transport.base import Incoming, Oversized, Transport
+
+if TYPE_CHECKING:
+    from reference_server.server import Server
+
+_log = logging.getLogger(__name__)
+
+REQUESTS_AT_ONCE = 64
+"""Requests that may wait in lanes; then the connection is not read until one is done."""
+FAREWELL_TIME = 2.0
+"""Seconds that a client which has ended its input has to read what is still queued."""
+
+
+class Connection:
+    """One client. `outbox` is the only way to speak to it."""
+
+    def __init__(self, server: "Server", transport: Transport) -> None:
+        self._server = server
+        self._transport = transport
+        self._pending = 0
+        self._one_done = anyio.Event()
+        self._reading = anyio.CancelScope()
+        self.outbox = Outbox(transport)
+        self.initialized = False
+
+    async def run(self, before_closing: Callable[[], Awaitable[None]]) -> None:
+        """Serve until the client's input ends, or it no longer reads.
+
+        `before_closing` is awaited when no request is left; what it says is still written.
+        """
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write, tasks.cancel_scope)
+            with self._reading:
+                await self._read()
+            await self._requests_below(1)
+            await before_closing()
+            self.outbox.close()
+            tasks.cancel_scope.deadline = anyio.current_time() + FAREWELL_TIME
+
+    def stop_reading(self) -> None:
+        """Take no more input, as if the client had ended it."""
+        self._reading.cancel()
+
+    def begin_request(self) -> None:
+        """Count a request that waits in a lane."""
+        self._pending += 1
+
+    def end_request(self) -> None:
+        """Count it out."""
+        self._pending -= 1
+        done, self._one_done = self._one_done, anyio.Event()
+        done.set()
+
+    async def _write(self, scope: anyio.CancelScope) -> None:
+        await self.outbox.run()
+        if self.outbox.gone:
+            scope.cancel()
+
+    async def _read(self) -> None:
+        while messages := await self._transport.receive():
+            for message in messages:
+                await self._accept(message)
+                await self._requests_below(REQUESTS_AT_ONCE)
+                await self.outbox.room()
+
+    async def _requests_below(self, limit: int) -> None:
+        while self._pending >= limit:
+            await self._one_done.wait()
+
+    async def _accept(self, message: Incoming) -> None:
+        if isinstance(message, Oversized):
+            self._complain(
+                ErrorCode.INVALID_REQUEST, f"the line is longer than {message.limit} bytes"
+            )
+            return
+        match decode(message):
+            case IncomingRequest() as request:
+                await self._server.router.route(self._server, self, request)
+                self._server.warm()
+            case IncomingNotification(method):
+                # `initialized` asks for nothing, and unknown ones must be ignored (JSON-RPC 2.0).
+                _log.debug("notification %s", method)
+            case IncomingAnswer(request_id):
+                _log.warning("an answer to %r, which was not asked", request_id)
+            case Malformed(code, words):
+                self._complain(code, words)
+
+    def _complain(self, code: ErrorCode, words: str) -> None:
+        self.outbox.put(encode_error(None, code, words))

@@ -1,0 +1,1 @@
+"""Running turns: from the user's input to `turn/completed`."""

@@ -1,0 +1,205 @@
+"""Items while they grow: started, deltas, completed.
+
+Here lives the life of an item on the wire and in the rollout. Which item to open when is
+`sampling`'s matter. Source: session-protocol "Item lifecycle".
+
+Deltas are the one hot path of the server: their lines are put together from a prefix encoded once
+per item, without building a model for each.
+"""
+
+import json
+from typing import Protocol
+
+from harness.wire.base import WireModel
+from harness.wire.item import (
+    AgentMessageDeltaNotification,
+    AgentMessageItem,
+    ItemCompletedNotification,
+    ItemStartedNotification,
+    ReasoningItem,
+    ReasoningSummaryPartAddedNotification,
+    ReasoningSummaryTextDeltaNotification,
+    ReasoningTextDeltaNotification,
+    ThreadItem,
+)
+from harness.wire.methods import BY_PARAMS
+from reference_server.envelope import encode_notification
+from reference_server.rollout.records import ItemRecord
+from reference_server.session.thread import LoadedThread
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class DeltaLine:
+    """The notification of a delta, all but its text already encoded."""
+
+    def __init__(self, params: WireModel) -> None:
+        whole = encode_notification(BY_PARAMS[type(params)], params)
+        ending = b'"delta":""}}'
+        if not whole.endswith(ending):
+            raise ValueError(f"{type(params).__name__} must have an empty `delta` as last field")
+        self._prefix = whole[: -len('""}}')]
+
+    def with_text(self, text: str) -> bytes:
+        """Give the line for one piece of text."""
+        return b"%b%b}}" % (self._prefix, _quote(text).encode())
+
+
+class ItemLog:
+    """Tells and records the items of one turn."""
+
+    def __init__(self, thread: LoadedThread, turn_id: str) -> None:
+        self.thread = thread
+        self.turn_id = turn_id
+
+    def started(self, item: ThreadItem) -> None:
+        """Tell that an item begins."""
+        self.thread.audience.tell(
+            ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
+        )
+
+    def completed(self, item: ThreadItem) -> None:
+        """Record and tell that an item is final. Raises OSError, after telling."""
+        try:
+            self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
+        finally:
+            self.thread.audience.tell(
+                ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
+            )
+
+
+class GrowingItem(Protocol):
+    """An item that was started and not yet completed."""
+
+    def complete(self) -> None:
+        """Complete it with what was streamed. Raises OSError."""
+        ...
+
+
+class GrowingMessage:
+    """An agentMessage: its text is always exactly its deltas joined, if there were any."""
+
+    def __init__(self, log: ItemLog, phase: str | None) -> None:
+        self._log = log
+        self._phase = phase
+        self._id = log.thread.new_item_id()
+        self._parts: list[str] = []
+        self._line = DeltaLine(
+            AgentMessageDeltaNotification(
+                thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
+            )
+        )
+        self._send = log.thread.audience.send
+        log.started(self._item(""))
+
+    @property
+    def text(self) -> str:
+        """What was streamed so far."""
+        return "".join(self._parts)
+
+    def add(self, delta: str) -> None:
+        """Stream a piece."""
+        self._parts.append(delta)
+        self._send(self._line.with_text(delta))
+
+    def finish(self, whole: str) -> None:
+        """Complete it, given the model's own whole text.
+
+        Text that was never streamed comes as it is; a rest that was not streamed is streamed
+        first; where the model contradicts its deltas, the deltas stand, since clients have them.
+        """
+        streamed = self.text
+        if streamed and len(whole) > len(streamed) and whole.startswith(streamed):
+            self.add(whole[len(streamed) :])
+        elif not self._parts:
+            self._parts.append(whole)
+        self.complete()
+
+    def complete(self) -> None:
+        """Complete it with what was streamed."""
+        self._log.completed(self._item(self.text))
+
+    def _item(self, text: str) -> AgentMessageItem:
+        if self._phase is None:
+            return AgentMessageItem(id=self._id, text=text)
+        return AgentMessageItem(id=self._id, text=text, phase=self._phase)
+
+
+class GrowingReasoning:
+    """A reasoning item: summary sections and raw blocks, each grown by its index."""
+
+    def __init__(self, log: ItemLog) -> None:
+        self._log = log
+        self._id = log.thread.new_item_id()
+        self._summary: list[str] = []
+        self._content: list[str] = []
+        self._lines: dict[tuple[str, int], DeltaLine] = {}
+        log.started(self._item())
+
+    def begin_summary_part(self, index: int) -> None:
+        """Open a section of the summary."""
+        index = _grow(self._summary, index)
+        self._log.thread.audience.tell(
+            ReasoningSummaryPartAddedNotification(
+                thread_id=self._log.thread.id,
+                turn_id=self._log.turn_id,
+                item_id=self._id,
+                summary_index=index,
+            )
+        )
+
+    def add_summary(self, index: int, delta: str) -> None:
+        """Stream a piece of a summary section."""
+        index = _grow(self._summary, index)
+        self._summary[index] += delta
+        self._send("summary", index, delta)
+
+    def add_content(self, index: int, delta: str) -> None:
+        """Stream a piece of a raw block."""
+        index = _grow(self._content, index)
+        self._content[index] += delta
+        self._send("content", index, delta)
+
+    def finish(self, summary: list[str], content: list[str]) -> None:
+        """Complete it; what the model gives as final replaces what was streamed."""
+        self._summary = summary or self._summary
+        self._content = content or self._content
+        self.complete()
+
+    def complete(self) -> None:
+        """Complete it with what was streamed."""
+        self._log.completed(self._item())
+
+    def _item(self) -> ReasoningItem:
+        return ReasoningItem(id=self._id, summary=list(self._summary), content=list(self._content))
+
+    def _send(self, kind: str, index: int, delta: str) -> None:
+        line = self._lines.get((kind, index))
+        if line is None:
+            line = self._lines[kind, index] = DeltaLine(self._delta(kind, index))
+        self._log.thread.audience.send(line.with_text(delta))
+
+    def _delta(self, kind: str, index: int) -> WireModel:
+        if kind == "summary":
+            return ReasoningSummaryTextDeltaNotification(
+                thread_id=self._log.thread.id,
+                turn_id=self._log.turn_id,
+                item_id=self._id,
+                summary_index=index,
+                delta="",
+            )
+        return ReasoningTextDeltaNotification(
+            thread_id=self._log.thread.id,
+            turn_id=self._log.turn_id,
+            item_id=self._id,
+            content_index=index,
+            delta="",
+        )
+
+
+def _grow(parts: list[str], index: int) -> int:
+    """Make room for a part; an index with a gap before it, or a negative one, is the next part."""
+    if not 0 <= index < len(parts):
+        index = len(parts)
+        parts.append("")
+    return index

@@ -1,0 +1,109 @@
+"""What the model is sent.
+
+Here lives the body of a model call, and the user's input in the model's terms. Sending it is
+`reference_server.model`.
+"""
+
+import base64
+import mimetypes
+from pathlib import Path
+from typing import Any
+
+from harness.wire.input import (
+    ImageInput,
+    LocalImageInput,
+    MentionInput,
+    SkillInput,
+    TextInput,
+    UserInput,
+)
+from reference_server.session.settings import ThreadSettings
+
+Fields = dict[str, Any]
+
+INSTRUCTIONS = (
+    "You are a coding agent. You work together with the user in their working directory "
+    "until what they asked for is done. Be exact, be brief, and say what you did."
+)
+_PERSONALITIES = {
+    "friendly": " Be warm and encouraging.",
+    "pragmatic": " Be matter-of-fact.",
+    "none": "",
+}
+_SUMMARIES = {"concise": "concise", "verbose": "detailed"}
+"""The protocol's word -> the Responses API's word."""
+
+
+def user_message(content: list[UserInput]) -> Fields:
+    """Give the user's input as a Responses API item; reads local images, so it may block."""
+    return {"type": "message", "role": "user", "content": [_part(one) for one in content]}
+
+
+def reads_files(content: list[UserInput]) -> bool:
+    """Tell whether `user_message` would read files."""
+    return any(isinstance(one, LocalImageInput) for one in content)
+
+
+def request_body(
+    settings: ThreadSettings, history: list[Fields], output_schema: Fields | None
+) -> Fields:
+    """Give the body of a call: the whole history, nothing stored at the provider."""
+    body: Fields = {
+        "model": settings.model,
+        "instructions": INSTRUCTIONS + _PERSONALITIES[settings.personality or "none"],
+        "input": history,
+        "tools": [],
+        "stream": True,
+        "store": False,
+    }
+    reasoning = _reasoning(settings)
+    if reasoning:
+        body["reasoning"] = reasoning
+        body["include"] = ["reasoning.encrypted_content"]
+    if output_schema is not None:
+        body["text"] = {
+            "format": {
+                "type": "json_schema",
+                "name": "output",
+                "schema": output_schema,
+                "strict": True,
+            }
+        }
+    return body
+
+
+def _reasoning(settings: ThreadSettings) -> Fields:
+    reasoning: Fields = {}
+    if settings.effort is not None:
+        reasoning["effort"] = settings.effort
+    if settings.summary is not None:
+        reasoning["summary"] = _SUMMARIES[settings.summary]
+    return reasoning
+
+
+def _part(one: UserInput) -> Fields:
+    match one:
+        case TextInput(text=text):
+            return _text(text)
+        case ImageInput(url=url):
+            return {"type": "input_image", "image_url": url}
+        case LocalImageInput(path=path):
+            return _local_image(Path(path))
+        case SkillInput(name=name, path=path):
+            return _text(f"Use the skill ${name}, described in {path}.")
+        case MentionInput(name=name, path=path):
+            return _text(f"Use the app ${name} ({path}).")
+
+
+def _text(text: str) -> Fields:
+    return {"type": "input_text", "text": text}
+
+
+def _local_image(path: Path) -> Fields:
+    kind = mimetypes.guess_type(path.name)[0] or "image/png"
+    try:
+        data = base64.b64encode(path.read_bytes()).decode()
+    except (OSError, ValueError) as error:
+        # The model should know of it; a missing picture need not end the turn.
+        return _text(f"The image {path} could not be read: {error}")
+    return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}

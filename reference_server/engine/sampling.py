@@ -1,0 +1,179 @@
+"""One model call's events turned into items and history.
+
+Here lives the meaning of a model's stream for a turn. It fails nothing and retries nothing: a
+stream that breaks is cut by the caller. Source: session-protocol "ThreadItem", "Events".
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from reference_server.engine.items import (
+    GrowingItem,
+    GrowingMessage,
+    GrowingReasoning,
+    ItemLog,
+)
+from reference_server.model.events import (
+    Completed,
+    ModelEvent,
+    OutputItemAdded,
+    OutputItemDone,
+    ReasoningDelta,
+    SummaryDelta,
+    SummaryPartAdded,
+    TextDelta,
+)
+
+Fields = dict[str, Any]
+G = TypeVar("G", bound=GrowingItem)
+CALLS = ("function_call", "custom_tool_call")
+
+
+@dataclass(slots=True)
+class Sampled:
+    """What a complete answer leaves behind, as Responses API items."""
+
+    history: list[Fields] = field(default_factory=list[Fields])
+    calls: list[Fields] = field(default_factory=list[Fields])
+    usage: Fields = field(default_factory=dict[str, Any])
+
+
+class Sampling:
+    """Takes the events of one model call, in order."""
+
+    def __init__(self, log: ItemLog) -> None:
+        self._log = log
+        self._open: list[tuple[int | None, GrowingItem]] = []
+        self.result = Sampled()
+
+    async def receive(self, events: list[ModelEvent]) -> None:
+        """Take the next events; waits for slow subscribers. Raises OSError."""
+        for event in events:
+            match event:
+                case TextDelta(index, delta):
+                    self._message(index).add(delta)
+                case SummaryDelta(index, part, delta):
+                    self._reasoning(index).add_summary(part, delta)
+                case SummaryPartAdded(index, part):
+                    self._reasoning(index).begin_summary_part(part)
+                case ReasoningDelta(index, part, delta):
+                    self._reasoning(index).add_content(part, delta)
+                case OutputItemAdded(index, item):
+                    self._begin(index, item)
+                case OutputItemDone(index, item):
+                    self._finish(index, item)
+                case Completed(usage):
+                    self.result.usage = usage
+                    self.cut()
+        await self._log.thread.audience.room()
+
+    def cut(self) -> list[str]:
+        """Complete every open item with what was streamed; gives the texts of open messages.
+
+        Raises OSError, when all are completed.
+        """
+        texts: list[str] = []
+        failure: OSError | None = None
+        while self._open:
+            _, item = self._open.pop(0)
+            if isinstance(item, GrowingMessage):
+                texts.append(item.text)
+            try:
+                item.complete()
+            except OSError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return texts
+
+    def _begin(self, index: int | None, item: Fields) -> None:
+        match item.get("type"):
+            case "message":
+                self._open.append((index, GrowingMessage(self._log, _phase(item))))
+            case "reasoning":
+                self._open.append((index, GrowingReasoning(self._log)))
+            case _:
+                pass
+
+    def _finish(self, index: int | None, item: Fields) -> None:
+        match item.get("type"):
+            case "message":
+                message = self._find(index, GrowingMessage)
+                if message is None:
+                    message = self._opened(index, GrowingMessage(self._log, _phase(item)))
+                self._close(message)
+                message.finish(_joined(item))
+                self.result.history.append(assistant_message(message.text))
+            case "reasoning":
+                reasoning = self._reasoning(index)
+                self._close(reasoning)
+                reasoning.finish(_texts(item, "summary"), _texts(item, "content"))
+                if item.get("encrypted_content"):
+                    # Without it the provider, who stores nothing, could not read it back.
+                    self.result.history.append(_without_id(item))
+            case kind if kind in CALLS:
+                self.result.history.append(_without_id(item))
+                self.result.calls.append(item)
+            case _:
+                pass
+
+    def _message(self, index: int | None) -> GrowingMessage:
+        found = self._find(index, GrowingMessage)
+        return found or self._opened(index, GrowingMessage(self._log, None))
+
+    def _reasoning(self, index: int | None) -> GrowingReasoning:
+        found = self._find(index, GrowingReasoning)
+        return found or self._opened(index, GrowingReasoning(self._log))
+
+    def _opened(self, index: int | None, item: G) -> G:
+        self._open.append((index, item))
+        return item
+
+    def _find(self, index: int | None, kind: type[G]) -> G | None:
+        """Find the open item an event belongs to: the one of its index, else the latest."""
+        latest: G | None = None
+        for at, item in self._open:
+            if isinstance(item, kind):
+                if at == index:
+                    return item
+                latest = item
+        return latest
+
+    def _close(self, item: GrowingItem) -> None:
+        self._open = [pair for pair in self._open if pair[1] is not item]
+
+
+def assistant_message(text: str) -> Fields:
+    """Give the model's words as it is sent them again."""
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text}],
+    }
+
+
+def _without_id(item: Fields) -> Fields:
+    """The ids of items that the provider does not store mean nothing to it."""
+    return {key: value for key, value in item.items() if key not in ("id", "status")}
+
+
+def _phase(item: Fields) -> str | None:
+    phase = item.get("phase")
+    return phase if isinstance(phase, str) else None
+
+
+def _joined(item: Fields) -> str:
+    return "".join(_texts(item, "content"))
+
+
+def _texts(item: Fields, key: str) -> list[str]:
+    """Give the texts of a list of content parts (`text`, or `refusal` where the model refuses)."""
+    parts: Any = item.get(key)
+    if not isinstance(parts, list):
+        return []
+    texts = [
+        cast("Fields", part).get("text", cast("Fields", part).get("refusal"))
+        for part in cast("list[Any]", parts)
+        if isinstance(part, dict)
+    ]
+    return [text for text in texts if isinstance(text, str)]

@@ -1,0 +1,61 @@
+"""Beginning turns.
+
+Here lives the way from `turn/start` to a running turn: the one active turn of a thread, the
+settings that the params change, the task. Source: session-protocol "turn/start".
+"""
+
+from anyio.abc import TaskGroup
+
+from harness.wire.turn import TurnStartParams
+from reference_server.config.model import Config, Provider
+from reference_server.engine.turn import ActiveTurn, Model, TurnInput
+from reference_server.refusal import invalid_params, invalid_request
+from reference_server.rollout.sync import Syncer
+from reference_server.session.ids import IdAllocator
+from reference_server.session.settings import settings_of_turn
+from reference_server.session.thread import LoadedThread
+
+
+class Engine:
+    """Starts turns and sees them to their end."""
+
+    def __init__(
+        self, tasks: TaskGroup, config: Config, ids: IdAllocator, model: Model, syncer: Syncer
+    ) -> None:
+        self._tasks = tasks
+        self._config = config
+        self._ids = ids
+        self._model = model
+        self._syncer = syncer
+
+    def prepare(self, thread: LoadedThread, params: TurnStartParams) -> ActiveTurn:
+        """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
+        if not params.input:
+            raise invalid_params("input: must hold at least one element")
+        if thread.turn is not None:
+            raise invalid_request(
+                f"thread {thread.id} has an active turn, {thread.turn.id}: add input to it with "
+                "turn/steer, or wait for its turn/completed"
+            )
+        turn_id = self._ids.turn_id()
+        thread.settings = settings_of_turn(thread.settings, params)
+        name = thread.settings.model_provider
+        turn = ActiveTurn(
+            turn_id,
+            thread,
+            TurnInput(params.input, params.output_schema),
+            self._model,
+            self._config.provider(name) or Provider(name),
+        )
+        thread.turn = turn
+        return turn
+
+    def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
+        """Let a prepared turn begin."""
+        self._tasks.start_soon(self._run, thread, turn)
+
+    async def _run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
+        try:
+            await turn.run()
+        finally:
+            self._syncer.request(thread.recorder)

@@ -1,0 +1,240 @@
+"""One turn, from `turn/started` to `turn/completed`.
+
+Here lives the order of what a client is told: turn/started, status active, the user's message, the
+model's items, token usage, status idle (or systemError), turn/completed. The status follows
+turn/started and precedes turn/completed because the document orders only turn/started, items,
+turn/completed ("Ordering"), and a client that sees the turn end should find the thread idle.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+from anyio import to_thread
+
+from harness.wire.error import ErrorNotification, TurnError
+from harness.wire.input import UserInput
+from harness.wire.item import UserMessageItem
+from harness.wire.thread import ThreadTokenUsageUpdatedNotification, TokenUsage
+from harness.wire.turn import (
+    Turn,
+    TurnCompletedNotification,
+    TurnStartedNotification,
+    TurnStatus,
+)
+from reference_server.config.model import Provider
+from reference_server.engine.calls import answer_call
+from reference_server.engine.failure import internal_error, retry_error, turn_error
+from reference_server.engine.items import ItemLog
+from reference_server.engine.prompt import reads_files, request_body, user_message
+from reference_server.engine.sampling import Sampled, Sampling, assistant_message
+from reference_server.engine.usage import token_counts
+from reference_server.model.client import Receive
+from reference_server.model.errors import ModelError
+from reference_server.model.retry import Retries
+from reference_server.rollout.records import (
+    HistoryRecord,
+    TurnCompletedRecord,
+    TurnStartedRecord,
+)
+from reference_server.session.thread import LoadedThread
+from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_status
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+
+MODEL_CALLS_LIMIT = 50
+"""Model calls of one turn; a model that goes on calling what does not exist is stopped there."""
+
+
+class Model(Protocol):
+    """What a turn needs of the model client."""
+
+    async def call(self, provider: Provider, body: Fields, receive: Receive) -> None:
+        """Make one call. Raises ModelError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInput:
+    """What one `turn/start` asks for, beyond the settings of its thread."""
+
+    content: list[UserInput]
+    output_schema: Fields | None = None
+
+
+class ActiveTurn:
+    """A turn in progress; `sleep` waits for a number of seconds."""
+
+    def __init__(
+        self,
+        turn_id: str,
+        thread: LoadedThread,
+        given: TurnInput,
+        model: Model,
+        provider: Provider,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self.id = turn_id
+        self.done = anyio.Event()
+        self._thread = thread
+        self._given = given
+        self._model = model
+        self._provider = provider
+        self._sleep = sleep
+        self._scope = anyio.CancelScope()
+        self._interrupted = False
+        self._status: TurnStatus = "inProgress"
+        self._log = ItemLog(thread, turn_id)
+        self._sampling = Sampling(self._log)
+
+    def wire(self, error: TurnError | None = None) -> Turn:
+        """Give the turn as the wire shows it: without items, which come as notifications."""
+        return Turn(id=self.id, items=[], status=self._status, error=error)
+
+    def interrupt(self) -> None:
+        """End the turn as interrupted, cancelling whatever it waits for."""
+        self._interrupted = True
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Run to the end. Never raises, except when cancelled from outside."""
+        error: TurnError | None = None
+        try:
+            with self._scope:
+                self._begin()
+                await self._converse()
+        except ModelError as failure:
+            error = turn_error(failure)
+        except Exception as failure:
+            _log.exception("turn %s failed", self.id)
+            error = internal_error(failure)
+        except anyio.get_cancelled_exc_class():
+            self._interrupted = True
+            raise
+        finally:
+            self._end(error)
+
+    def _begin(self) -> None:
+        thread = self._thread
+        try:
+            thread.record(
+                TurnStartedRecord(at=thread.clock(), turn_id=self.id, settings=thread.settings)
+            )
+        finally:
+            thread.audience.tell(TurnStartedNotification(thread_id=thread.id, turn=self.wire()))
+            thread.move(COUPLING[self._status])
+
+    async def _converse(self) -> None:
+        await self._take_input()
+        for _ in range(MODEL_CALLS_LIMIT):
+            answer = await self._sample()
+            self._remember(answer.history)
+            self._tell_usage(answer)
+            if not answer.calls:
+                return
+            self._remember([answer_call(call) for call in answer.calls])
+        raise ModelError(
+            "The model does not come to an end",
+            "Other",
+            f"{MODEL_CALLS_LIMIT} model calls in one turn",
+        )
+
+    async def _take_input(self) -> None:
+        content = self._given.content
+        message = UserMessageItem(id=self._thread.new_item_id(), content=content)
+        self._thread.note_user_message(message)
+        self._log.started(message)
+        self._log.completed(message)
+        if reads_files(content):
+            self._remember([await to_thread.run_sync(user_message, content)])
+        else:
+            self._remember([user_message(content)])
+
+    async def _sample(self) -> Sampled:
+        """Call the model until it answers, or its failure is final. Raises ModelError."""
+        retries = Retries(self._provider)
+        body = request_body(self._thread.settings, self._thread.history, self._given.output_schema)
+        while True:
+            self._sampling = Sampling(self._log)
+            try:
+                await self._model.call(self._provider, body, self._sampling.receive)
+            except ModelError as failure:
+                delay = retries.delay(failure)
+                if delay is None:
+                    raise
+                # What was streamed stands as it is; the next try begins new items, and the model
+                # is not shown the piece.
+                self._sampling.cut()
+                self._tell_error(retry_error(failure, retries.count(failure.phase)), retry=True)
+                await self._sleep(delay)
+            else:
+                return self._sampling.result
+
+    def _remember(self, items: list[Fields]) -> None:
+        """Add to the conversation with the model. Raises OSError."""
+        if items:
+            self._thread.history.extend(items)
+            self._thread.record(
+                HistoryRecord(at=self._thread.clock(), turn_id=self.id, items=items)
+            )
+
+    def _tell_usage(self, answer: Sampled) -> None:
+        last = token_counts(answer.usage)
+        if last is None:
+            return
+        usage = TokenUsage(
+            total=self._thread.add_tokens(last), last=last, model_context_window=None
+        )
+        self._thread.audience.tell(
+            ThreadTokenUsageUpdatedNotification(
+                thread_id=self._thread.id, turn_id=self.id, token_usage=usage
+            )
+        )
+
+    def _tell_error(self, error: TurnError, *, retry: bool) -> None:
+        self._thread.audience.tell(
+            ErrorNotification(
+                error=error, will_retry=retry, thread_id=self._thread.id, turn_id=self.id
+            )
+        )
+
+    def _end(self, error: TurnError | None) -> None:
+        """Tell and record the end. Does not wait, so that nothing can come in between."""
+        event: TurnEvent = "failed" if error else "finished"
+        if self._interrupted:
+            # The client was promised this end when turn/interrupt was answered.
+            event, error = "interrupted", None
+        if error is not None:
+            self._tell_error(error, retry=False)
+        try:
+            self._cut_off()
+        except OSError as failure:
+            _log.error("thread %s: not recorded: %s", self._thread.id, failure)
+        self._status = next_turn_status(self._status, event)
+        self._record_end(error)
+        self._thread.turn = None
+        self._thread.move(COUPLING[self._status])
+        self._thread.audience.tell(
+            TurnCompletedNotification(thread_id=self._thread.id, turn=self.wire(error))
+        )
+        self.done.set()
+
+    def _cut_off(self) -> None:
+        """Complete open items; a reply the user cut short stays in the conversation."""
+        texts = self._sampling.cut()
+        if self._interrupted:
+            self._remember([assistant_message(text) for text in texts if text])
+
+    def _record_end(self, error: TurnError | None) -> None:
+        thread = self._thread
+        try:
+            thread.record(
+                TurnCompletedRecord(
+                    at=thread.clock(), turn_id=self.id, status=self._status, error=error
+                )
+            )
+        except OSError as failure:
+            _log.error("thread %s: not recorded: %s", thread.id, failure)

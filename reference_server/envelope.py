@@ -1,0 +1,149 @@
+"""Lines to requests and back: the JSON-RPC layer without I/O.
+
+Here lives what makes a line a request, a notification, an answer or a malformed line, and how
+results, refusals and notifications are written. Methods and their params are not known here.
+Source: session-protocol "What the service does"; error shapes are not shown there, so JSON-RPC
+2.0's are used. `jsonrpc` is accepted, not required and not written.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+from harness.wire.base import Json, WireModel
+from harness.wire.rpc import ErrorCode, RequestId
+
+QUOTE_LIMIT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRequest:
+    """A request whose id can be answered. `params` is still any JSON value; absent reads as {}."""
+
+    id: RequestId
+    method: str
+    params: Json
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingNotification:
+    """A notification of the client."""
+
+    method: str
+    params: Json
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingAnswer:
+    """The client's answer to a server request."""
+
+    id: RequestId
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A line that is none of these; it gets one error with `id: null`."""
+
+    code: ErrorCode
+    message: str
+
+
+Envelope = IncomingRequest | IncomingNotification | IncomingAnswer | Malformed
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def decode(line: bytes) -> Envelope:
+    """Read one line. Never raises."""
+    try:
+        text = line.decode()
+        value: Json = _decoder.decode(text.strip())
+        if "\\ud" in text or "\\uD" in text:
+            # A lone surrogate has no UTF-8 form: it could be neither stored nor echoed.
+            _encode_utf8(value)
+    except UnicodeError:
+        return Malformed(ErrorCode.PARSE_ERROR, "the line is not valid Unicode text")
+    except (ValueError, RecursionError) as error:
+        return Malformed(ErrorCode.PARSE_ERROR, f"the line is not JSON: {_brief(error)}")
+    if not isinstance(value, dict):
+        return Malformed(
+            ErrorCode.INVALID_REQUEST, f"a message is a JSON object, not {_kind(value)}"
+        )
+    return _classify(cast("dict[str, Any]", value))
+
+
+def _encode_utf8(value: Json) -> None:
+    json.dumps(value, ensure_ascii=False).encode()
+
+
+def _classify(message: dict[str, Any]) -> Envelope:
+    has_id = "id" in message
+    if has_id and not is_request_id(message["id"]):
+        return Malformed(
+            ErrorCode.INVALID_REQUEST,
+            f"`id` is a number or a string, not {_kind(message['id'])}",
+        )
+    method: Json = message.get("method")
+    if isinstance(method, str):
+        params = message.get("params", {})
+        if has_id:
+            return IncomingRequest(message["id"], method, params)
+        return IncomingNotification(method, params)
+    if "method" in message:
+        return Malformed(
+            ErrorCode.INVALID_REQUEST, f"`method` is a string, not {_kind(message['method'])}"
+        )
+    if has_id and ("result" in message or "error" in message):
+        return IncomingAnswer(message["id"], message)
+    return Malformed(ErrorCode.INVALID_REQUEST, "a message without `method` is not a request")
+
+
+def is_request_id(value: Json) -> bool:
+    """Tell whether a value can be the id of a request: a finite number or a string."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
+
+
+def encode_result(request_id: RequestId, result: WireModel) -> bytes:
+    """Write `{id, result}`, the id exactly as it was received."""
+    return b'{"id":%b,"result":%b}' % (_encode(request_id).encode(), result.encode())
+
+
+def encode_error(request_id: RequestId | None, code: int, message: str) -> bytes:
+    """Write `{id, error}`."""
+    return _encode({"id": request_id, "error": {"code": int(code), "message": message}}).encode()
+
+
+def encode_notification(method: str, params: WireModel) -> bytes:
+    """Write `{method, params}`."""
+    return b'{"method":"%b","params":%b}' % (method.encode(), params.encode())
+
+
+def _brief(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
+
+
+def _kind(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"

@@ -1,0 +1,18 @@
+"""One function per method, in files per resource, found by walking this package.
+
+Here lives what a request does, in the order it does it: check, change, answer, go on. A handler
+raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a function here.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+
+from reference_server.handlers.registry import AnyHandler, registered
+
+
+def discover() -> Mapping[str, AnyHandler]:
+    """Import every module of the package and give the handlers by method."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return registered()

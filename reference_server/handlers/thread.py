@@ -1,0 +1,40 @@
+"""The `thread/*` requests.
+
+Here lives what each does, step by step; state is `session`'s. Source: session-protocol
+"thread/start", "thread/read".
+"""
+
+from harness.wire.thread import (
+    ThreadReadParams,
+    ThreadReadResult,
+    ThreadStartedNotification,
+    ThreadStartParams,
+    ThreadStartResult,
+)
+from reference_server.handlers.registry import Call, handles
+
+
+@handles("thread/start")
+async def thread_start(call: Call, params: ThreadStartParams) -> None:
+    """Start a thread; the caller is its first subscriber."""
+    thread = call.server.threads.start(params)
+    thread.audience.add(call.connection.outbox)
+    settings = thread.settings
+    call.answer(
+        ThreadStartResult(
+            thread=thread.snapshot(),
+            model=settings.model,
+            model_provider=settings.model_provider,
+            cwd=settings.cwd,
+            approval_policy=settings.approval_policy,
+            sandbox=settings.sandbox,
+        )
+    )
+    thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))
+
+
+@handles("thread/read")
+async def thread_read(call: Call, params: ThreadReadParams) -> None:
+    """Show a thread, without loading it."""
+    thread = await call.server.threads.read(params.thread_id, with_turns=bool(params.include_turns))
+    call.answer(ThreadReadResult(thread=thread))

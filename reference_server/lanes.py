@@ -1,0 +1,37 @@
+"""Requests of one thread, one after the other.
+
+Here lives the queueing: jobs of one lane run in the order they came, jobs of different lanes side
+by side. What a job does is not known here.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from anyio.abc import TaskGroup
+
+Job = Callable[[], Awaitable[None]]
+
+
+class Lanes:
+    """The lanes of a server, shared by its connections. Jobs must not raise."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._waiting: dict[str, deque[Job]] = {}
+
+    def submit(self, lane: str, job: Job) -> None:
+        """Run a job when those before it in its lane are done."""
+        waiting = self._waiting.get(lane)
+        if waiting is not None:
+            waiting.append(job)
+            return
+        self._waiting[lane] = deque([job])
+        self._tasks.start_soon(self._run, lane)
+
+    async def _run(self, lane: str) -> None:
+        waiting = self._waiting[lane]
+        try:
+            while waiting:
+                await waiting.popleft()()
+        finally:
+            del self._waiting[lane]

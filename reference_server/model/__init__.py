@@ -1,0 +1,1 @@
+"""The client of the model: the OpenAI Responses API over server-sent events."""

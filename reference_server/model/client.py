@@ -1,0 +1,197 @@
+"""One model call: request out, events in.
+
+Here lives all HTTP of the model's side, with time limits of its own (an in-process transport knows
+none). Retries are not here: the engine makes them, since the client is told of each. httpx is
+imported on first use, because it takes longer to import than the first answer may take.
+"""
+
+import contextlib
+import importlib
+import json
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from reference_server.config.model import Provider
+from reference_server.model.errors import (
+    ModelError,
+    connection_failed,
+    describe,
+    http_failed,
+    no_address,
+    stream_broken,
+)
+from reference_server.model.events import Completed, ModelEvent, read_event
+from reference_server.model.sse import SseParser
+
+if TYPE_CHECKING:
+    import httpx
+
+Receive = Callable[[list[ModelEvent]], Awaitable[None]]
+
+DRAIN_TIME = 1.0
+"""Seconds a finished stream may take to end, so that its connection can be used again."""
+ERROR_BODY_LIMIT = 1 << 16
+CONNECTIONS = 256
+KEEP_ALIVE = 30.0
+
+
+class ModelClient:
+    """Calls models; one for the whole server, so that connections are shared by all threads."""
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+    ) -> None:
+        self._tasks = tasks
+        self._transport = transport
+        self._http: httpx.AsyncClient | None = None
+        self._clock = anyio.current_time
+
+    def warm(self) -> None:
+        """Import what the first call needs; takes about 0.1 s, may run in a worker thread."""
+        importlib.import_module("httpx")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
+        """Make one call and hand its events over, in order, until the answer is complete.
+
+        Raises ModelError; cancelling it closes the stream at once.
+        """
+        idle = provider.stream_idle_timeout_ms / 1000
+        with anyio.CancelScope(deadline=self._clock() + idle) as limit:
+            response = await self._send(provider, body)
+            chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
+            try:
+                await self._read(chunks, receive, limit, idle)
+            except BaseException:
+                await _close(response, chunks)
+                raise
+            self._tasks.start_soon(_drain, response, chunks)
+        if limit.cancelled_caught:
+            raise stream_broken(f"nothing was received for {idle:g} s")
+
+    async def _send(self, provider: Provider, body: dict[str, Any]) -> "httpx.Response":
+        import httpx
+
+        if not provider.base_url:
+            raise no_address(provider.id)
+        try:
+            response = await self._client().send(self._request(provider, body), stream=True)
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise connection_failed(error, retryable=False) from error
+        except _network_errors() as error:
+            raise connection_failed(error) from error
+        if response.status_code < 400:
+            return response
+        text = b""
+        try:
+            with contextlib.suppress(*_network_errors()):
+                text = await _error_body(response)
+        finally:
+            await _close(response)
+        raise http_failed(response.status_code, response.headers, text)
+
+    async def _read(
+        self,
+        chunks: AsyncGenerator[bytes],
+        receive: Receive,
+        limit: anyio.CancelScope,
+        idle: float,
+    ) -> None:
+        parser = SseParser()
+        try:
+            async for chunk in chunks:
+                # The time the turn takes over the events is not the model's.
+                limit.deadline = math.inf
+                events, failure = _read_events(parser.feed(chunk))
+                if events:
+                    await receive(events)
+                if failure is not None:
+                    raise failure
+                if events and isinstance(events[-1], Completed):
+                    return
+                limit.deadline = self._clock() + idle
+        except _network_errors() as error:
+            raise stream_broken(describe(error)) from error
+        raise stream_broken("the stream ended before response.completed")
+
+    def _request(self, provider: Provider, body: dict[str, Any]) -> "httpx.Request":
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        # Events are read as they come off the wire, without a decoder between.
+        headers["Accept-Encoding"] = "identity"
+        if provider.api_key:
+            headers["Authorization"] = f"Bearer {provider.api_key}"
+        content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        url = f"{(provider.base_url or '').rstrip('/')}/responses"
+        return self._client().build_request("POST", url, content=content, headers=headers)
+
+    def _client(self) -> "httpx.AsyncClient":
+        if self._http is None:
+            import httpx
+
+            self._http = httpx.AsyncClient(
+                transport=self._transport() if self._transport else None,
+                timeout=None,
+                limits=httpx.Limits(
+                    max_connections=CONNECTIONS,
+                    max_keepalive_connections=CONNECTIONS,
+                    keepalive_expiry=KEEP_ALIVE,
+                ),
+            )
+        return self._http
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    import httpx
+
+    return (httpx.HTTPError, httpx.StreamError, OSError)
+
+
+def _read_events(data: list[bytes]) -> tuple[list[ModelEvent], ModelError | None]:
+    """Read the events of one chunk, up to the one that ends the answer."""
+    events: list[ModelEvent] = []
+    for one in data:
+        try:
+            event = read_event(one)
+        except ModelError as failure:
+            return events, failure
+        if event is not None:
+            events.append(event)
+            if isinstance(event, Completed):
+                break
+    return events, None
+
+
+async def _error_body(response: "httpx.Response") -> bytes:
+    body = b""
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) >= ERROR_BODY_LIMIT:
+            break
+    return body
+
+
+async def _drain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> None:
+    """Read what follows the end of the answer: a connection not read to its end is closed."""
+    try:
+        with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(*_network_errors()):
+            async for _ in chunks:
+                pass
+    finally:
+        await _close(response, chunks)
+
+
+async def _close(response: "httpx.Response", chunks: AsyncGenerator[bytes] | None = None) -> None:
+    with anyio.CancelScope(shield=True):
+        if chunks is not None:
+            await chunks.aclose()
+        await response.aclose()

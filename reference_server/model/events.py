@@ -1,0 +1,158 @@
+"""The events of a model's stream, as values.
+
+Here lives the reading of one event's data. Events of other types are passed over, since providers
+add new ones. What an event means for a turn is the engine's matter.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from reference_server.model.errors import (
+    ModelError,
+    response_failed,
+    response_incomplete,
+    stream_broken,
+)
+
+Fields = dict[str, Any]
+
+
+@dataclass(slots=True)
+class OutputItemAdded:
+    """The model begins an output item."""
+
+    index: int | None
+    item: Fields
+
+
+@dataclass(slots=True)
+class OutputItemDone:
+    """The model has finished an output item; `item` is whole."""
+
+    index: int | None
+    item: Fields
+
+
+@dataclass(slots=True)
+class TextDelta:
+    """More text of the message at output `index`."""
+
+    index: int | None
+    delta: str
+
+
+@dataclass(slots=True)
+class SummaryPartAdded:
+    """A section of a reasoning summary begins."""
+
+    index: int | None
+    part: int
+
+
+@dataclass(slots=True)
+class SummaryDelta:
+    """More text of section `part` of a reasoning summary."""
+
+    index: int | None
+    part: int
+    delta: str
+
+
+@dataclass(slots=True)
+class ReasoningDelta:
+    """More text of raw reasoning block `part`."""
+
+    index: int | None
+    part: int
+    delta: str
+
+
+@dataclass(slots=True)
+class Completed:
+    """The answer is complete."""
+
+    usage: Fields = field(default_factory=dict[str, Any])
+
+
+ModelEvent = (
+    OutputItemAdded
+    | OutputItemDone
+    | TextDelta
+    | SummaryPartAdded
+    | SummaryDelta
+    | ReasoningDelta
+    | Completed
+)
+
+
+def read_event(data: bytes) -> ModelEvent | None:
+    """Read one event; None for a type that means nothing here.
+
+    Raises ModelError where the event reports a failure, or is no JSON object.
+    """
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise stream_broken(f"an event is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise stream_broken("an event is not a JSON object")
+    if b"\\ud" in data or b"\\uD" in data:
+        value = _without_lone_surrogates(value)
+    fields = cast("Fields", value)
+    if fields.get("type") == "response.output_text.delta":
+        return TextDelta(fields.get("output_index"), _text(fields, "delta"))
+    return _read_other(fields)
+
+
+def _read_other(fields: Fields) -> ModelEvent | None:
+    index = _number(fields, "output_index")
+    match fields.get("type"):
+        case "response.output_item.added":
+            return OutputItemAdded(index, _object(fields, "item"))
+        case "response.output_item.done":
+            return OutputItemDone(index, _object(fields, "item"))
+        case "response.reasoning_summary_part.added":
+            return SummaryPartAdded(index, _number(fields, "summary_index") or 0)
+        case "response.reasoning_summary_text.delta":
+            part = _number(fields, "summary_index") or 0
+            return SummaryDelta(index, part, _text(fields, "delta"))
+        case "response.reasoning_text.delta":
+            part = _number(fields, "content_index") or 0
+            return ReasoningDelta(index, part, _text(fields, "delta"))
+        case "response.completed":
+            return Completed(_object(_object(fields, "response"), "usage"))
+        case "response.failed":
+            raise response_failed(_object(_object(fields, "response"), "error"))
+        case "response.incomplete":
+            raise _incomplete(_object(fields, "response"))
+        case "error":
+            raise response_failed(_object(fields, "error") or fields)
+        case _:
+            return None
+
+
+def _incomplete(response: Fields) -> ModelError:
+    reason = _object(response, "incomplete_details").get("reason")
+    return response_incomplete(str(reason or "no reason given"))
+
+
+def _object(fields: Fields, key: str) -> Fields:
+    value: Any = fields.get(key)
+    return cast("Fields", value) if isinstance(value, dict) else {}
+
+
+def _number(fields: Fields, key: str) -> int | None:
+    value: Any = fields.get(key)
+    return value if isinstance(value, int) else None
+
+
+def _text(fields: Fields, key: str) -> str:
+    value: Any = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """Replace what has no UTF-8 form; it could be neither stored nor sent on."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-8", "replace"))

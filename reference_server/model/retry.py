@@ -1,0 +1,45 @@
+"""When a failed model call is tried again, and after how long.
+
+Here lives the arithmetic only; waiting and telling the client are the engine's.
+"""
+
+import random
+from collections.abc import Callable
+
+from reference_server.config.model import Provider
+from reference_server.model.errors import ModelError, Phase
+
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 10.0
+LONGEST_RETRY_AFTER = 300.0
+"""Seconds. A provider that asks for a longer pause has given its final answer for this turn."""
+JITTER = 0.1
+
+
+class Retries:
+    """The retries left to one model call; requests and streams have budgets of their own."""
+
+    def __init__(self, provider: Provider, rng: Callable[[], float] = random.random) -> None:
+        self._allowed: dict[Phase, int] = {
+            "request": provider.request_max_retries,
+            "stream": provider.stream_max_retries,
+        }
+        self._used: dict[Phase, int] = {"request": 0, "stream": 0}
+        self._rng = rng
+
+    def delay(self, error: ModelError) -> float | None:
+        """Take a retry: seconds to wait before it, or None when the failure is final."""
+        used = self._used[error.phase]
+        if not error.retryable or used >= self._allowed[error.phase]:
+            return None
+        if (error.retry_after or 0) > LONGEST_RETRY_AFTER:
+            return None
+        self._used[error.phase] = used + 1
+        if error.retry_after is not None:
+            return error.retry_after
+        backoff = min(FIRST_DELAY * 2**used, LONGEST_DELAY)
+        return backoff * (1 + JITTER * (2 * self._rng() - 1))
+
+    def count(self, phase: Phase) -> str:
+        """Say how far the budget is used: `2/5`."""
+        return f"{self._used[phase]}/{self._allowed[phase]}"

@@ -1,0 +1,34 @@
+"""Server-sent events without I/O: bytes in, the data of whole events out.
+
+Here lives the line format of the HTML standard, as far as a model's stream uses it: `data` and
+`event` fields, comments and other fields passed over. What the data means is not known here.
+"""
+
+
+class SseParser:
+    """Feed it bytes in any pieces; it gives the data of each event they complete."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take the next bytes and give the data of the events that ended in them."""
+        text = self._rest + chunk
+        held_back = b""
+        if b"\r" in text:
+            if text.endswith(b"\r"):
+                # It may be the first half of a CR LF.
+                text, held_back = text[:-1], b"\r"
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = text.split(b"\n")
+        # What follows the last newline is not a whole line yet.
+        self._rest = lines.pop() + held_back
+        events: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            elif not line and self._data:
+                events.append(b"\n".join(self._data))
+                self._data.clear()
+        return events

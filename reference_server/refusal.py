@@ -1,0 +1,26 @@
+"""Saying no to a request.
+
+Here lives the one exception that a handler raises to refuse. Source: the shape of error responses
+is not shown in the document ("Errors"); codes are JSON-RPC's.
+"""
+
+from harness.wire.rpc import ErrorCode
+
+
+class Refusal(Exception):
+    """The request is not carried out; the words go to the client."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def invalid_request(message: str) -> Refusal:
+    """The request is well formed but cannot be done as things stand."""
+    return Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def invalid_params(message: str) -> Refusal:
+    """A parameter is missing, mistyped or outside its values; the words name it."""
+    return Refusal(ErrorCode.INVALID_PARAMS, message)

@@ -1,0 +1,1 @@
+"""Rollouts: a thread's record on disk, one JSON object a line."""

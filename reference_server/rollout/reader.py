@@ -1,0 +1,117 @@
+"""From records back to a thread.
+
+Here lives the fold over a rollout: its turns with their items, its settings, its history. Lines
+that cannot be read (the torn end of a crash, a record type of another version) are skipped.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.wire.input import TextInput
+from harness.wire.item import UserMessageItem
+from harness.wire.turn import Turn
+from reference_server.rollout.records import (
+    HistoryRecord,
+    ItemRecord,
+    Record,
+    ThreadRecord,
+    TurnCompletedRecord,
+    TurnStartedRecord,
+    parse_record,
+)
+from reference_server.session.settings import ThreadSettings
+
+_log = logging.getLogger(__name__)
+
+
+class UnreadableRollout(Exception):
+    """The file holds no thread."""
+
+
+@dataclass(slots=True)
+class StoredThread:
+    """What a rollout says of its thread; times are seconds since 1970."""
+
+    id: str
+    settings: ThreadSettings
+    created_at: float
+    updated_at: float
+    preview: str = ""
+    turns: list[Turn] = field(default_factory=list[Turn])
+    history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def read_rollout(path: Path) -> StoredThread:
+    """Read a rollout file. Raises OSError, UnreadableRollout."""
+    return fold(_records_of(path), path)
+
+
+def _records_of(path: Path) -> Iterator[Record]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield parse_record(line)
+            except ValueError:
+                _log.warning("%s:%d: skipped a line that is no record", path, number)
+
+
+def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
+    """Build the thread from its records. Raises UnreadableRollout.
+
+    A turn whose end is not recorded reads as interrupted; who knows that it is still running says
+    so (`mark_running`).
+    """
+    thread: StoredThread | None = None
+    turns: dict[str, Turn] = {}
+    for record in records:
+        if isinstance(record, ThreadRecord):
+            thread = thread or StoredThread(record.id, record.settings, record.at, record.at)
+            continue
+        if thread is None:
+            break
+        thread.updated_at = record.at
+        _take(thread, turns, record)
+    if thread is None:
+        raise UnreadableRollout(f"{source}: does not begin with a thread record")
+    return thread
+
+
+def _take(
+    thread: StoredThread,
+    turns: dict[str, Turn],
+    record: TurnStartedRecord | ItemRecord | HistoryRecord | TurnCompletedRecord,
+) -> None:
+    match record:
+        case TurnStartedRecord():
+            turn = Turn(id=record.turn_id, items=[], status="interrupted", error=None)
+            turns[turn.id] = turn
+            thread.turns.append(turn)
+            thread.settings = record.settings
+        case ItemRecord():
+            if record.turn_id in turns:
+                turns[record.turn_id].items.append(record.item)
+            if isinstance(record.item, UserMessageItem):
+                thread.preview = thread.preview or preview_of(record.item)
+        case HistoryRecord():
+            thread.history.extend(record.items)
+        case TurnCompletedRecord():
+            if turn := turns.get(record.turn_id):
+                turn.status = record.status
+                turn.error = record.error
+
+
+def mark_running(thread: StoredThread, turn_id: str | None) -> None:
+    """Show the turn that is in progress in this very process as such."""
+    for turn in thread.turns:
+        if turn.id == turn_id:
+            turn.status = "inProgress"
+
+
+def preview_of(message: UserMessageItem) -> str:
+    """Give the words of a message that stand for its thread: its first text."""
+    return next((part.text for part in message.content if isinstance(part, TextInput)), "")

@@ -1,0 +1,81 @@
+"""The records of a rollout.
+
+Here live the shapes of its lines. What the client saw (`item`) and what the model is sent
+(`history`) are kept apart: some of either has no counterpart in the other. The format is ours, the
+document shows none.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from harness.wire.base import WireModel
+from harness.wire.error import TurnError
+from harness.wire.item import ThreadItem
+from harness.wire.turn import TurnStatus
+from reference_server.session.settings import ThreadSettings
+
+FORMAT_VERSION = 1
+
+
+class ThreadRecord(WireModel):
+    """The first line: which thread this is. Times are seconds since 1970."""
+
+    type: Literal["thread"] = "thread"
+    at: float
+    version: int = FORMAT_VERSION
+    id: str
+    settings: ThreadSettings
+    service_name: str | None = None
+
+
+class TurnStartedRecord(WireModel):
+    """A turn began, under these settings, which are the thread's from then on."""
+
+    type: Literal["turn-started"] = "turn-started"
+    at: float
+    turn_id: str
+    settings: ThreadSettings
+
+
+class ItemRecord(WireModel):
+    """An item was completed."""
+
+    type: Literal["item"] = "item"
+    at: float
+    turn_id: str
+    item: ThreadItem
+
+
+class HistoryRecord(WireModel):
+    """The conversation with the model grew by these Responses API items."""
+
+    type: Literal["history"] = "history"
+    at: float
+    turn_id: str
+    items: list[dict[str, Any]]
+
+
+class TurnCompletedRecord(WireModel):
+    """A turn ended. A turn without this record was cut by the end of the server."""
+
+    type: Literal["turn-completed"] = "turn-completed"
+    at: float
+    turn_id: str
+    status: TurnStatus
+    error: TurnError | None
+
+
+Record = Annotated[
+    ThreadRecord | TurnStartedRecord | ItemRecord | HistoryRecord | TurnCompletedRecord,
+    Field(discriminator="type"),
+]
+
+_adapter: list[TypeAdapter[Record]] = []
+
+
+def parse_record(line: bytes) -> Record:
+    """Read one line. Raises pydantic.ValidationError (a ValueError)."""
+    if not _adapter:
+        _adapter.append(TypeAdapter(Record))
+    return _adapter[0].validate_json(line)

@@ -1,0 +1,138 @@
+"""From a request to its handler.
+
+Here live the look-up of the method, the check of its params, the queue it waits in and the last
+net under a handler. What a method does is `handlers`' matter.
+"""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from harness.wire.base import Json, WireModel
+from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
+from harness.wire.rpc import ErrorCode
+from reference_server.envelope import IncomingRequest, encode_error, encode_result
+from reference_server.handlers import discover
+from reference_server.handlers.registry import AnyHandler
+from reference_server.lanes import Lanes
+from reference_server.refusal import Refusal, invalid_params, invalid_request
+
+if TYPE_CHECKING:
+    from reference_server.connection import Connection
+    from reference_server.server import Server
+
+_log = logging.getLogger(__name__)
+
+
+class RequestCall:
+    """One request on its way through a handler."""
+
+    def __init__(self, server: "Server", connection: "Connection", request: IncomingRequest):
+        self.server = server
+        self.connection = connection
+        self.request = request
+        self.answered = False
+
+    def answer(self, result: WireModel) -> None:
+        """Queue the response."""
+        self._put(encode_result(self.request.id, result))
+
+    def refuse(self, code: ErrorCode, message: str) -> None:
+        """Queue an error response."""
+        self._put(encode_error(self.request.id, code, message))
+
+    def _put(self, message: bytes) -> None:
+        if self.answered:
+            raise RuntimeError(f"{self.request.method} was answered twice")
+        self.answered = True
+        self.connection.outbox.put(message)
+
+
+class Router:
+    """Takes the requests of all connections."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._handlers = discover()
+
+    async def route(
+        self, server: "Server", connection: "Connection", request: IncomingRequest
+    ) -> None:
+        """Carry a request out, or queue it; answers it in any case."""
+        call = RequestCall(server, connection, request)
+        try:
+            spec, handler = self._find(server, connection, request.method)
+            params = check_params(spec, request.params)
+        except Refusal as refusal:
+            call.refuse(refusal.code, refusal.message)
+            return
+        job = partial(_carry_out, call, handler, params)
+        lane: Json = getattr(params, "thread_id", None)
+        if spec.scope is Scope.THREAD and isinstance(lane, str):
+            connection.begin_request()
+            self._lanes.submit(lane, partial(_ending_request, connection, job))
+        else:
+            await job()
+
+    def _find(
+        self, server: "Server", connection: "Connection", method: str
+    ) -> tuple[MethodSpec, AnyHandler]:
+        spec = BY_METHOD.get(method)
+        handler = self._handlers.get(method)
+        if spec is None or handler is None or spec.direction is not Direction.CLIENT_REQUEST:
+            raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {method!r}")
+        if server.requires_initialize and not connection.initialized and method != "initialize":
+            raise invalid_request("Not initialized")
+        return spec, handler
+
+
+async def _ending_request(connection: "Connection", job: "partial[Any]") -> None:
+    try:
+        await job()
+    finally:
+        connection.end_request()
+
+
+async def _carry_out(call: RequestCall, handler: AnyHandler, params: WireModel) -> None:
+    try:
+        await handler(call, params)
+        if not call.answered:
+            raise RuntimeError("the handler gave no answer")
+    except Refusal as refusal:
+        call.refuse(refusal.code, refusal.message)
+    except Exception as error:
+        _log.exception("%s failed", call.request.method)
+        if not call.answered:
+            call.refuse(ErrorCode.INTERNAL_ERROR, f"internal error: {type(error).__name__}")
+
+
+def check_params(spec: MethodSpec, params: Json) -> WireModel:
+    """Check params against the method's model; null counts as none. Raises Refusal."""
+    given: Json = {} if params is None else params
+    if not isinstance(given, dict):
+        raise invalid_params("params: must be an object")
+    try:
+        return spec.params.parse(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = field_path(first["loc"], cast("dict[str, Any]", given))
+        raise invalid_params(f"{where}: {first['msg']}") from error
+
+
+def field_path(location: tuple[int | str, ...], value: Json) -> str:
+    """Write where a field stands: `input[0].text`.
+
+    The validator also names the member of a union it tried; that is no step of the JSON.
+    """
+    path = ""
+    for position, step in enumerate(location):
+        is_last = position == len(location) - 1
+        if isinstance(step, int):
+            path += f"[{step}]"
+            value = cast("list[Any]", value)[step] if isinstance(value, list) else None
+        elif is_last or (isinstance(value, dict) and step in value):
+            path += f".{step}" if path else step
+            value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
+    return path or "params"

@@ -1,0 +1,1 @@
+"""Loaded threads: their status, their settings and who listens."""

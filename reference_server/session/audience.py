@@ -1,0 +1,49 @@
+"""Who hears what happens on a thread.
+
+Here lives the set of subscribed connections' outboxes. What is said is encoded once, by the
+speaker.
+"""
+
+import anyio
+
+from harness.wire.base import WireModel
+from harness.wire.methods import BY_PARAMS
+from reference_server.envelope import encode_notification
+from reference_server.outbox import Outbox
+
+
+class Audience:
+    """The subscribers of one thread."""
+
+    def __init__(self) -> None:
+        self._outboxes: list[Outbox] = []
+
+    def add(self, outbox: Outbox) -> None:
+        """Subscribe a connection; a second time changes nothing."""
+        if outbox not in self._outboxes:
+            self._outboxes.append(outbox)
+
+    def remove(self, outbox: Outbox) -> bool:
+        """Unsubscribe a connection; tells whether it was subscribed."""
+        if outbox not in self._outboxes:
+            return False
+        self._outboxes.remove(outbox)
+        return True
+
+    def tell(self, params: WireModel) -> None:
+        """Send one notification; its class says which."""
+        self.send(encode_notification(BY_PARAMS[type(params)], params))
+
+    def send(self, message: bytes) -> None:
+        """Send one encoded notification."""
+        for outbox in self._outboxes:
+            outbox.put(message)
+
+    async def room(self) -> None:
+        """Wait until every subscriber has room, so that a slow reader slows the work down.
+
+        Always lets other tasks run: a model that answers without pause must not keep them out.
+        """
+        for outbox in list(self._outboxes):
+            await outbox.room()
+        await anyio.lowlevel.checkpoint()

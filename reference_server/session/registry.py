@@ -1,0 +1,119 @@
+"""The threads of one server: those in memory, and the way to those on disk.
+
+Here lives starting, looking up and reading threads. Source: session-protocol "thread/start",
+"thread/read".
+"""
+
+from pathlib import Path
+
+from anyio import to_thread
+
+from harness.wire.thread import Thread, ThreadStartParams
+from reference_server.config.model import Config
+from reference_server.refusal import Refusal, invalid_params, invalid_request
+from reference_server.rollout.reader import (
+    StoredThread,
+    UnreadableRollout,
+    fold,
+    mark_running,
+    read_rollout,
+)
+from reference_server.rollout.records import ThreadRecord
+from reference_server.rollout.store import RolloutStore
+from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
+from reference_server.session.ids import IdAllocator
+from reference_server.session.settings import settings_of_new_thread
+from reference_server.session.thread import Clock, LoadedThread, stored_snapshot
+
+
+class Threads:
+    """All threads of a home, as one server sees them."""
+
+    def __init__(
+        self, config: Config, ids: IdAllocator, rollouts: RolloutStore, clock: Clock
+    ) -> None:
+        self._config = config
+        self._ids = ids
+        self._rollouts = rollouts
+        self._clock = clock
+        self._loaded: dict[str, LoadedThread] = {}
+
+    @property
+    def loaded(self) -> list[LoadedThread]:
+        """The threads in memory."""
+        return list(self._loaded.values())
+
+    def start(self, params: ThreadStartParams) -> LoadedThread:
+        """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""
+        settings = settings_of_new_thread(self._config, params)
+        if self._config.provider(settings.model_provider) is None:
+            raise invalid_params(
+                f"modelProvider: `{settings.model_provider}` is not in config.toml"
+            )
+        thread_id = self._ids.thread_id()
+        recorder = self._recorder(thread_id, ephemeral=bool(params.ephemeral))
+        thread = LoadedThread(thread_id, settings, recorder, self._clock)
+        thread.record(
+            ThreadRecord(
+                at=self._clock(),
+                id=thread_id,
+                settings=settings,
+                service_name=params.service_name,
+            )
+        )
+        self._loaded[thread_id] = thread
+        return thread
+
+    def _recorder(self, thread_id: str, *, ephemeral: bool) -> Recorder:
+        if ephemeral:
+            return MemoryRecorder()
+        return FileRecorder(self._rollouts.new_path(thread_id, self._clock()))
+
+    def get_loaded(self, thread_id: str) -> LoadedThread:
+        """Give a thread in memory. Raises Refusal."""
+        if thread := self._loaded.get(thread_id):
+            return thread
+        if self._rollouts.find(thread_id) is not None:
+            raise invalid_request(f"thread {thread_id} is not loaded; thread/resume loads it")
+        raise _unknown(thread_id)
+
+    async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
+        """Show a thread without loading it; its turns come from its rollout. Raises Refusal."""
+        thread = self._loaded.get(thread_id)
+        if thread is None:
+            return await self._read_unloaded(thread_id, with_turns=with_turns)
+        if not with_turns:
+            return thread.snapshot()
+        running = thread.turn
+        held = thread.recorder.records()
+        path = thread.recorder.path
+        if held is not None:
+            stored = fold(held)
+        elif path is not None:
+            stored = await _read(thread_id, path)
+        else:
+            return thread.snapshot()
+        if running is not None and not running.done.is_set():
+            mark_running(stored, running.id)
+        return thread.snapshot(stored.turns)
+
+    async def _read_unloaded(self, thread_id: str, *, with_turns: bool) -> Thread:
+        path = self._rollouts.find(thread_id)
+        if path is None:
+            raise _unknown(thread_id)
+        stored = await _read(thread_id, path)
+        return stored_snapshot(stored, str(path), with_turns=with_turns)
+
+
+def _unknown(thread_id: str) -> Refusal:
+    # Which code an unknown thread has is not shown; -32600 is the shipping server's choice.
+    return invalid_request(f"there is no thread {thread_id}")
+
+
+async def _read(thread_id: str, path: Path) -> StoredThread:
+    try:
+        return await to_thread.run_sync(read_rollout, path)
+    except (OSError, UnreadableRollout) as error:
+        raise invalid_request(
+            f"the rollout of thread {thread_id} is unreadable: {error}"
+        ) from error

@@ -1,0 +1,82 @@
+"""What a thread runs under, and how overrides change it.
+
+Here lives the merge of configuration, `thread/start` params and `turn/start` overrides. Which
+overrides last: all but outputSchema, which is not a setting (session-protocol "turn/start"; cwd
+and model are stated, the others are this project's decision).
+"""
+
+import os
+
+from pydantic import ConfigDict
+
+from harness.wire.base import WireModel
+from harness.wire.settings import (
+    ApprovalPolicy,
+    DangerFullAccess,
+    Effort,
+    Personality,
+    ReadOnly,
+    SandboxMode,
+    SandboxPolicy,
+    Summary,
+    WorkspaceWrite,
+)
+from harness.wire.thread import ThreadStartParams
+from harness.wire.turn import TurnStartParams
+from reference_server.config.model import Config
+
+
+class ThreadSettings(WireModel):
+    """The settings in force, as rollouts store them too; `cwd` is absolute."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    model_provider: str
+    cwd: str
+    approval_policy: ApprovalPolicy
+    sandbox: SandboxPolicy
+    personality: Personality | None = None
+    effort: Effort | None = None
+    summary: Summary | None = None
+
+
+def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
+    """Give the policy object of a mode's word, in either spelling."""
+    match mode:
+        case "danger-full-access" | "dangerFullAccess":
+            return DangerFullAccess()
+        case "workspace-write" | "workspaceWrite":
+            return WorkspaceWrite()
+        case "read-only" | "readOnly":
+            return ReadOnly()
+
+
+def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadSettings:
+    """Merge the configuration with `thread/start`; null counts as left out."""
+    return ThreadSettings(
+        model=params.model or config.model,
+        model_provider=params.model_provider or config.model_provider,
+        cwd=_absolute(os.getcwd(), params.cwd),
+        approval_policy=params.approval_policy or config.approval_policy,
+        sandbox=sandbox_policy(params.sandbox or config.sandbox_mode),
+        personality=params.personality,
+    )
+
+
+def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> ThreadSettings:
+    """Merge the thread's settings with the overrides of `turn/start`; null counts as left out."""
+    return settings.model_copy(
+        update={
+            "model": params.model or settings.model,
+            "cwd": _absolute(settings.cwd, params.cwd),
+            "approval_policy": params.approval_policy or settings.approval_policy,
+            "sandbox": params.sandbox_policy or settings.sandbox,
+            "effort": params.effort or settings.effort,
+            "summary": params.summary or settings.summary,
+        }
+    )
+
+
+def _absolute(base: str, path: str | None) -> str:
+    return os.path.normpath(os.path.join(base, path)) if path else base

@@ -1,0 +1,160 @@
+"""A thread in memory.
+
+Here live its state, its settings, its history and the ways to tell and to record what happens to
+it. Running a turn is the engine's matter. Source: session-protocol "Thread", "Thread status".
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import anyio
+
+from harness.wire.item import UserMessageItem
+from harness.wire.thread import (
+    ActiveStatus,
+    IdleStatus,
+    NotLoadedStatus,
+    SystemErrorStatus,
+    Thread,
+    ThreadStatus,
+    ThreadStatusChangedNotification,
+    TokenCounts,
+)
+from harness.wire.turn import Turn
+from reference_server.rollout.reader import StoredThread, preview_of
+from reference_server.rollout.records import Record
+from reference_server.rollout.writer import Recorder
+from reference_server.session.audience import Audience
+from reference_server.session.settings import ThreadSettings
+from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
+
+Clock = Callable[[], float]
+NO_TOKENS = TokenCounts(
+    total_tokens=0,
+    input_tokens=0,
+    cached_input_tokens=0,
+    output_tokens=0,
+    reasoning_output_tokens=0,
+)
+
+
+class RunningTurn(Protocol):
+    """What the session knows of a turn in progress."""
+
+    @property
+    def id(self) -> str:
+        """The turn's id."""
+        ...
+
+    @property
+    def done(self) -> anyio.Event:
+        """Set once `turn/completed` is queued."""
+        ...
+
+    def interrupt(self) -> None:
+        """End the turn as interrupted."""
+        ...
+
+
+class LoadedThread:
+    """One thread; `clock` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        thread_id: str,
+        settings: ThreadSettings,
+        recorder: Recorder,
+        clock: Clock = time.time,
+    ) -> None:
+        self.id = thread_id
+        self.settings = settings
+        self.recorder = recorder
+        self.audience = Audience()
+        self.history: list[dict[str, Any]] = []
+        self.turn: RunningTurn | None = None
+        self.tokens = NO_TOKENS
+        self.clock = clock
+        self._preview = ""
+        self._items = 0
+        self._created_at = self._updated_at = clock()
+        self._state: ThreadState = next_thread_state("notLoaded", "started")
+
+    @property
+    def ephemeral(self) -> bool:
+        """Nothing of the thread is on disk."""
+        return self.recorder.path is None
+
+    def snapshot(self, turns: list[Turn] | None = None) -> Thread:
+        """Give the thread as the wire shows it."""
+        path = self.recorder.path
+        return Thread(
+            id=self.id,
+            preview=self._preview,
+            ephemeral=self.ephemeral,
+            model_provider=self.settings.model_provider,
+            created_at=int(self._created_at),
+            updated_at=int(self._updated_at),
+            status=wire_status(self._state),
+            path=None if path is None else str(path),
+            cwd=self.settings.cwd,
+            turns=turns or [],
+        )
+
+    def move(self, event: ThreadEvent) -> None:
+        """Change the status and tell the subscribers."""
+        self._state = next_thread_state(self._state, event)
+        self.audience.tell(
+            ThreadStatusChangedNotification(thread_id=self.id, status=wire_status(self._state))
+        )
+
+    def record(self, record: Record) -> None:
+        """Append to the rollout. Raises OSError."""
+        self._updated_at = record.at
+        self.recorder.append(record)
+
+    def note_user_message(self, message: UserMessageItem) -> None:
+        """Let the first words of the user stand for the thread."""
+        self._preview = self._preview or preview_of(message)
+
+    def new_item_id(self) -> str:
+        """Give an id that no other item of the thread has."""
+        self._items += 1
+        return f"item_{self._items}"
+
+    def add_tokens(self, last: TokenCounts) -> TokenCounts:
+        """Count one model call's tokens in and give the total."""
+        total = self.tokens.plain()
+        for name, count in last.plain().items():
+            total[name] += count
+        self.tokens = TokenCounts.parse(total)
+        return self.tokens
+
+
+def wire_status(state: ThreadState) -> ThreadStatus:
+    """Give the status object of a state; which flags exist is not shown, so none are set."""
+    match state:
+        case "notLoaded":
+            return NotLoadedStatus()
+        case "idle":
+            return IdleStatus()
+        case "systemError":
+            return SystemErrorStatus()
+        case "active":
+            return ActiveStatus(active_flags=[])
+
+
+def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thread:
+    """Give a thread that is not loaded as the wire shows it."""
+    return Thread(
+        id=stored.id,
+        preview=stored.preview,
+        ephemeral=False,
+        model_provider=stored.settings.model_provider,
+        created_at=int(stored.created_at),
+        updated_at=int(stored.updated_at),
+        status=NotLoadedStatus(),
+        path=path,
+        cwd=stored.settings.cwd,
+        turns=stored.turns if with_turns else [],
+    )

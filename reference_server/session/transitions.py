@@ -1,0 +1,58 @@
+"""State tables of threads and turns.
+
+Here live the tables and the one function that reads them; effects (notifications, records) are the
+callers'. Source: session-protocol "Turn status"; the transitions of a thread's status are not
+shown there, so they are the shipping server's.
+"""
+
+from typing import Literal
+
+from harness.wire.turn import TurnStatus
+
+ThreadState = Literal["notLoaded", "idle", "active", "systemError"]
+ThreadEvent = Literal["started", "turn-started", "turn-ended", "turn-failed", "unloaded"]
+TurnEvent = Literal["finished", "interrupted", "failed"]
+
+THREAD: dict[tuple[ThreadState, ThreadEvent], ThreadState] = {
+    ("notLoaded", "started"): "idle",
+    ("idle", "turn-started"): "active",
+    ("systemError", "turn-started"): "active",
+    ("active", "turn-ended"): "idle",
+    ("active", "turn-failed"): "systemError",
+    ("idle", "unloaded"): "notLoaded",
+    ("systemError", "unloaded"): "notLoaded",
+}
+
+TURN: dict[tuple[TurnStatus, TurnEvent], TurnStatus] = {
+    ("inProgress", "finished"): "completed",
+    ("inProgress", "interrupted"): "interrupted",
+    ("inProgress", "failed"): "failed",
+}
+
+COUPLING: dict[TurnStatus, ThreadEvent] = {
+    "inProgress": "turn-started",
+    "completed": "turn-ended",
+    "interrupted": "turn-ended",
+    "failed": "turn-failed",
+}
+"""What a turn's new status does to its thread."""
+
+
+class IllegalTransition(Exception):
+    """The table has no such row: a defect of this server."""
+
+
+def next_thread_state(state: ThreadState, event: ThreadEvent) -> ThreadState:
+    """Look the thread's next state up. Raises IllegalTransition."""
+    try:
+        return THREAD[state, event]
+    except KeyError:
+        raise IllegalTransition(f"a thread that is {state} cannot take {event}") from None
+
+
+def next_turn_status(status: TurnStatus, event: TurnEvent) -> TurnStatus:
+    """Look the turn's next status up. Raises IllegalTransition."""
+    try:
+        return TURN[status, event]
+    except KeyError:
+        raise IllegalTransition(f"a turn that is {status} cannot take {event}") from None

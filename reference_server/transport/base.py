@@ -1,0 +1,80 @@
+"""The contract of a transport.
+
+Here lives the interface that `reference_server.connection` is written against. Every transport
+must pass the same tests.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+
+
+@dataclass(frozen=True, slots=True)
+class Oversized:
+    """A message that was skipped because it is longer than the transport takes (in bytes)."""
+
+    limit: int
+
+
+Incoming = bytes | Oversized
+
+
+class Transport(Protocol):
+    """A two-way stream of messages; one reader task and one writer task at a time."""
+
+    async def receive(self) -> list[Incoming]:
+        """Give the next messages, at least one; an empty list means the peer has ended."""
+        ...
+
+    async def send(self, messages: list[bytes]) -> None:
+        """Write all messages, in order. Raises `PeerGone` when nobody reads any more."""
+        ...
+
+
+class PeerGone(Exception):
+    """The other side no longer reads."""
+
+
+class MemoryTransport:
+    """A transport inside one process: an end of a pair of message queues."""
+
+    def __init__(self) -> None:
+        self._send_in, self._receive_in = anyio.create_memory_object_stream[Incoming](1000)
+        self._send_out, self._receive_out = anyio.create_memory_object_stream[bytes](1000)
+
+    async def receive(self) -> list[Incoming]:
+        """Give the next message of the peer."""
+        try:
+            return [await self._receive_in.receive()]
+        except anyio.EndOfStream:
+            return []
+
+    async def send(self, messages: list[bytes]) -> None:
+        """Hand the messages to the peer; waits while 1,000 of them are unread."""
+        try:
+            for message in messages:
+                await self._send_out.send(message)
+        except anyio.BrokenResourceError as error:
+            raise PeerGone from error
+
+    async def put(self, message: Incoming) -> None:
+        """Peer's side: send one message to the server."""
+        await self._send_in.send(message)
+
+    async def take(self) -> bytes:
+        """Peer's side: the next message of the server. Raises anyio.EndOfStream at its end."""
+        return await self._receive_out.receive()
+
+    def end_input(self) -> None:
+        """Peer's side: no more messages will come."""
+        self._send_in.close()
+
+    def stop_reading(self) -> None:
+        """Peer's side: read nothing more."""
+        self._receive_out.close()
+
+    def close(self) -> None:
+        """Release all four ends."""
+        for stream in (self._send_in, self._receive_in, self._send_out, self._receive_out):
+            stream.close()

@@ -1,0 +1,59 @@
+"""JSON Lines without I/O: bytes in, lines out.
+
+Here lives the splitting of a byte stream at newlines, with a bound on the memory one line may
+take. Whether a line is JSON is not known here.
+"""
+
+from reference_server.transport.base import Incoming, Oversized
+
+LINE_LIMIT = 64 * 1024 * 1024
+"""Bytes of the longest line taken; a longer one is skipped and reported as `Oversized`."""
+
+
+class LineSplitter:
+    """Feed it bytes in any pieces; it gives the complete lines, without blank ones.
+
+    The last line of a stream counts as complete when `end` is called, newline or not.
+    """
+
+    def __init__(self, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[Incoming]:
+        """Take the next bytes and give the lines they complete."""
+        first, *rest = data.split(b"\n")
+        lines: list[Incoming] = []
+        self._hold(first, lines)
+        for piece in rest:
+            self._finish(lines)
+            self._hold(piece, lines)
+        return lines
+
+    def end(self) -> list[Incoming]:
+        """Take the end of the stream and give the line that was cut short, if any."""
+        lines: list[Incoming] = []
+        self._finish(lines)
+        return lines
+
+    def _hold(self, piece: bytes, lines: list[Incoming]) -> None:
+        if self._skipping or not piece:
+            return
+        self._held += len(piece)
+        if self._held > self._limit:
+            # Reported at once and not at its newline: the peer may never send one.
+            self._skipping = True
+            self._pieces.clear()
+            lines.append(Oversized(self._limit))
+        else:
+            self._pieces.append(piece)
+
+    def _finish(self, lines: list[Incoming]) -> None:
+        line = b"".join(self._pieces)
+        if line.strip():
+            lines.append(line)
+        self._pieces.clear()
+        self._held = 0
+        self._skipping = False
