@@ -1,0 +1,175 @@
+"""The judge's book: everything that the specification says, as one value.
+
+Here: `load_book` and `Book`, the only door through which rules, reports and tools read the book,
+and what it answers. Not here: the checks between its files (check), any judgement beyond the shape
+of one message, and anything of `harness.wire`: the book is transcribed from the documents alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from harness.spec.errors import SchemaError
+from harness.spec.rows import (
+    Capability,
+    Clause,
+    Document,
+    EventRow,
+    MethodRow,
+    Requirement,
+    Unspecified,
+    make_capability,
+    make_document,
+    make_event,
+    make_method,
+    make_requirement,
+    make_unspecified,
+    read_table,
+)
+from harness.spec.schemas import Path, SchemaBook
+from harness.spec.yamlfile import BookError, Row, read_text
+
+Part: TypeAlias = Literal["params", "result"]
+Form: TypeAlias = Literal[
+    "Request", "Response", "ErrorResponse", "Notification", "ServerRequest", "Answer"
+]
+
+# What a message must be whose payload the text does not show: the forms say "object".
+ANY_OBJECT = "rpc.json#/$defs/AnyObject"
+
+
+@dataclass(frozen=True)
+class Book:
+    """The tables in the order of their files, and the schemas. Read-only once loaded."""
+
+    documents: tuple[Document, ...]
+    requirements: tuple[Requirement, ...]
+    methods: tuple[MethodRow, ...]
+    events: tuple[EventRow, ...]
+    unspecified: tuple[Unspecified, ...]
+    capabilities: tuple[Capability, ...]
+    schemas: SchemaBook
+    _requirement_of: Mapping[str, Requirement] = field(init=False, repr=False)
+    _method_of: Mapping[str, MethodRow] = field(init=False, repr=False)
+    _event_of: Mapping[str, EventRow] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        indexes = {
+            "_requirement_of": {row.id: row for row in self.requirements},
+            "_method_of": {row.method: row for row in self.methods},
+            "_event_of": {row.method: row for row in self.events},
+        }
+        for name, index in indexes.items():
+            object.__setattr__(self, name, index)
+
+    @property
+    def revision(self) -> str:
+        """Twelve hexadecimal digits that stand for the documents the book was made from."""
+        hashes = "".join(document.sha256 for document in self.documents)
+        return sha256(hashes.encode()).hexdigest()[:12]
+
+    def requirement(self, requirement_id: str) -> Requirement:
+        """The requirement of that id. Raises BookError for an unknown one."""
+        try:
+            return self._requirement_of[requirement_id]
+        except KeyError:
+            raise BookError(f"no requirement {requirement_id!r} in the judge's book") from None
+
+    def method(self, name: str) -> MethodRow | None:
+        """The row of a request of either side, or None where the text does not name it."""
+        return self._method_of.get(name)
+
+    def event(self, name: str) -> EventRow | None:
+        """The row of a notification, or None where the text does not name it."""
+        return self._event_of.get(name)
+
+    def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
+        """The requirements that a rule judges, in the order of the text."""
+        return tuple(row for row in self.requirements if rule_id in row.rules)
+
+    def clauses_of(self, rule_id: str) -> tuple[Clause, ...]:
+        """The clauses of the requirements that a rule judges."""
+        return tuple(row.clause for row in self.requirements_of(rule_id))
+
+    def rule_ids(self) -> frozenset[str]:
+        """Every rule id that a requirement names."""
+        return frozenset(rule for row in self.requirements for rule in row.rules)
+
+    def validate_params(self, method: str, params: Any) -> list[SchemaError]:
+        """What is wrong with the params of a request; an unlisted method may have any object."""
+        return self.schemas.errors(self._reference(method, "params"), params)
+
+    def validate_result(self, method: str, result: Any) -> list[SchemaError]:
+        """What is wrong with the result of a request; an unlisted method may have any object."""
+        return self.schemas.errors(self._reference(method, "result"), result)
+
+    def validate_event(self, method: str, params: Any) -> list[SchemaError]:
+        """What is wrong with a notification's params; an unlisted one may have any object."""
+        return self.schemas.errors(self._event_reference(method), params)
+
+    def validate_form(self, form: Form, message: Any) -> list[SchemaError]:
+        """What is wrong with a whole message as one of the forms of messages."""
+        return self.schemas.errors(f"rpc.json#/$defs/{form}", message)
+
+    def is_valid_event(self, method: str, params: Any) -> bool:
+        """Whether `validate_event` would find nothing. The fast path: microseconds."""
+        return self.schemas.is_valid(self._event_reference(method), params)
+
+    def is_valid_params(self, method: str, params: Any) -> bool:
+        """Whether `validate_params` would find nothing."""
+        return self.schemas.is_valid(self._reference(method, "params"), params)
+
+    def is_valid_result(self, method: str, result: Any) -> bool:
+        """Whether `validate_result` would find nothing."""
+        return self.schemas.is_valid(self._reference(method, "result"), result)
+
+    def paths_of(self, type_name: str, method: str, part: Part | str) -> tuple[Path, ...]:
+        """Where objects of a schema type (such as TurnError) stand in a message.
+
+        `method` is a request or a notification, `part` "params" or "result"; paths begin inside
+        that part, and "*" stands for any element of an array. An unlisted method has none. Raises
+        BookError for a type that no schema has.
+        """
+        if method in self._event_of and part == "params":
+            reference = self._event_reference(method)
+        else:
+            reference = self._reference(method, part)
+        return self.schemas.paths_of(type_name, reference)
+
+    def _reference(self, method: str, part: str) -> str:
+        row = self._method_of.get(method)
+        if row is None:
+            return ANY_OBJECT
+        return (row.params if part == "params" else row.result) or ANY_OBJECT
+
+    def _event_reference(self, method: str) -> str:
+        row = self._event_of.get(method)
+        return (row.params if row else None) or ANY_OBJECT
+
+
+@cache
+def load_book() -> Book:
+    """The book of this package, checked; loaded once in a process. Raises BookError."""
+    # Here, because the checks know the Book that this module defines.
+    from harness.spec.check import check_book
+
+    book = Book(
+        documents=_table("documents.yaml", "name", make_document),
+        requirements=_table("requirements.yaml", "id", make_requirement),
+        methods=_table("methods.yaml", "method", make_method),
+        events=_table("events.yaml", "method", make_event),
+        unspecified=_table("unspecified.yaml", "id", make_unspecified),
+        capabilities=_table("capabilities.yaml", "id", make_capability),
+        schemas=SchemaBook.load(),
+    )
+    check_book(book)
+    return book
+
+
+T = TypeVar("T")
+
+
+def _table(name: str, key: str, make: Callable[[str, Row], T]) -> tuple[T, ...]:
+    return tuple(read_table(name, read_text(name), key, make).values())

@@ -1,0 +1,93 @@
+"""The checks between the files of the judge's book, made once when it is loaded.
+
+Here: what one file says of another: cited clauses, lines, references, capabilities. Not here: the
+shape of a single row (rows). Every failure is a `BookError` of one line naming file and row.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.spec.book import Book
+from harness.spec.rows import Document, MethodRow
+from harness.spec.schemas import cited
+from harness.spec.yamlfile import BookError
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    documents: Mapping[str, Document]
+    requirements: frozenset[str]
+    unspecified: frozenset[str]
+    capabilities: frozenset[str]
+
+    def check_citations(self, where: str, names: Iterable[str]) -> None:
+        for name in names:
+            table = self.unspecified if name.startswith("?") else self.requirements
+            if name.removeprefix("?") not in table:
+                raise BookError(f"{where}: nothing is called {name!r}")
+
+    def check_line(self, where: str, document: str, line: int) -> None:
+        if document not in self.documents:
+            raise BookError(f"{where}: no document {document!r} in documents.yaml")
+        if line > self.documents[document].lines:
+            raise BookError(f"{where}: {document} has no line {line}")
+
+
+def check_book(book: Book) -> None:
+    """Check what the files say of one another. Raises BookError."""
+    names = _Names(
+        documents={document.name: document for document in book.documents},
+        requirements=frozenset(row.id for row in book.requirements),
+        unspecified=frozenset(point.id for point in book.unspecified),
+        capabilities=frozenset(capability.id for capability in book.capabilities),
+    )
+    _check_lines(book, names)
+    _check_operations(book, names)
+    _check_capabilities(book)
+    _check_schemas(book, names)
+
+
+def _check_lines(book: Book, names: _Names) -> None:
+    for row in book.requirements:
+        where = f"requirements.yaml: {row.id}"
+        names.check_line(where, row.clause.document, row.clause.line)
+        names.check_citations(where, row.drawn_from)
+    for point in book.unspecified:
+        names.check_line(f"unspecified.yaml: {point.id}", point.document, point.line)
+
+
+def _check_operations(book: Book, names: _Names) -> None:
+    for row in (*book.methods, *book.events):
+        is_method = isinstance(row, MethodRow)
+        where = f"{'methods' if is_method else 'events'}.yaml: {row.method}"
+        if not row.clauses:
+            raise BookError(f"{where}: names no clause")
+        names.check_citations(where, row.clauses)
+        if row.capability not in names.capabilities:
+            raise BookError(f"{where}: no capability {row.capability!r}")
+        for reference in filter(None, (row.params, row.result if is_method else None)):
+            try:
+                book.schemas.place(reference)
+            except BookError as error:
+                raise BookError(f"{where}: {error}") from None
+
+
+def _check_capabilities(book: Book) -> None:
+    for capability in book.capabilities:
+        where = f"capabilities.yaml: {capability.id}"
+        for method in capability.methods:
+            row = book.method(method) or book.event(method)
+            if row is None:
+                raise BookError(f"{where}: no method {method!r}")
+            if row.capability != capability.id:
+                raise BookError(f"{where}: {method} belongs to {row.capability}")
+
+
+def _check_schemas(book: Book, names: _Names) -> None:
+    for file, node in book.schemas.nodes():
+        names.check_citations(f"schema/{file}", cited(node))
+        if "$ref" in node:
+            try:
+                book.schemas.place(node["$ref"], file)
+            except BookError as error:
+                raise BookError(f"schema/{file}: {error}") from None

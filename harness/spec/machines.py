@@ -1,0 +1,125 @@
+"""The state machines of the protocol, as tables.
+
+Everything about states lives here, and nothing but tables: no side effects, no messages, no rule.
+Whoever walks a machine (the rules' monitors, the diagrams in the docs) looks up and decides itself.
+Events are named for what an observer of the wire sees.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`transitions` maps (state, event) to the next state; `terminal` states are never left."""
+
+    initial: str
+    transitions: Mapping[tuple[str, str], str]
+    terminal: frozenset[str]
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Every state of the table."""
+        named = {self.initial, *self.terminal, *self.transitions.values()}
+        return frozenset(named | {state for state, _ in self.transitions})
+
+    def after(self, state: str, event: str) -> str | None:
+        """The next state, or None where the table has no such row."""
+        return self.transitions.get((state, event))
+
+    def allowed(self, state: str) -> tuple[str, ...]:
+        """The events that have a row for this state, in order."""
+        return tuple(sorted(event for known, event in self.transitions if known == state))
+
+
+# "Thread status". The text names the states and two facts (a thread just started is idle; active
+# means an active turn), and calls the transitions not shown: this table has what follows from the
+# meanings and from "Thread storage and loading", and no rule may fail what is missing from it.
+THREAD_STATUS = Machine(
+    initial="notLoaded",
+    transitions={
+        ("notLoaded", "thread/start"): "idle",
+        ("notLoaded", "thread/resume"): "idle",
+        ("notLoaded", "thread/fork"): "idle",
+        ("idle", "turn begins"): "active",
+        ("active", "turn completed"): "idle",
+        ("active", "turn interrupted"): "idle",
+        ("active", "turn failed"): "idle",
+        ("idle", "system error"): "systemError",
+        ("active", "system error"): "systemError",
+        ("systemError", "turn begins"): "active",
+        ("idle", "last subscriber leaves"): "notLoaded",
+        ("active", "last subscriber leaves"): "notLoaded",
+        ("systemError", "last subscriber leaves"): "notLoaded",
+    },
+    terminal=frozenset(),
+)
+
+# "Turn status".
+TURN = Machine(
+    initial="none",
+    transitions={
+        ("none", "turn/start"): "inProgress",
+        ("inProgress", "turn/steer"): "inProgress",
+        ("inProgress", "agent finishes"): "completed",
+        ("inProgress", "turn/interrupt"): "interrupted",
+        ("inProgress", "cancel decision"): "interrupted",
+        ("inProgress", "turn error"): "failed",
+    },
+    terminal=frozenset({"completed", "interrupted", "failed"}),
+)
+
+# "Item lifecycle".
+ITEM = Machine(
+    initial="none",
+    transitions={
+        ("none", "item/started"): "started",
+        ("started", "delta"): "started",
+        ("started", "item/completed"): "completed",
+    },
+    terminal=frozenset({"completed"}),
+)
+
+# "Thread storage and loading".
+STORAGE = Machine(
+    initial="not archived",
+    transitions={
+        ("not archived", "thread/archive"): "archived",
+        ("archived", "thread/unarchive"): "not archived",
+    },
+    terminal=frozenset(),
+)
+
+# "Approval sequence". Where no approval is needed this machine is not entered.
+APPROVAL = Machine(
+    initial="item started",
+    transitions={
+        ("item started", "server request"): "asked",
+        ("asked", "client answer"): "answered",
+        ("answered", "serverRequest/resolved"): "resolved",
+        ("resolved", "item/completed"): "completed",
+    },
+    terminal=frozenset({"completed"}),
+)
+
+MACHINES: Mapping[str, Machine] = {
+    "thread-status": THREAD_STATUS,
+    "turn": TURN,
+    "item": ITEM,
+    "storage": STORAGE,
+    "approval": APPROVAL,
+}
+
+# A change of one machine that moves another: (machine, new state) -> (other machine, its event).
+COUPLINGS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("turn", "inProgress"): ("thread-status", "turn begins"),
+    ("turn", "completed"): ("thread-status", "turn completed"),
+    ("turn", "interrupted"): ("thread-status", "turn interrupted"),
+    ("turn", "failed"): ("thread-status", "turn failed"),
+}
+
+# What must hold between two machines: (machine, state) -> (other machine, states it may be in).
+INVARIANTS: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
+    ("thread-status", "active"): ("turn", frozenset({"inProgress"})),
+    ("thread-status", "idle"): ("turn", frozenset({"none"}) | TURN.terminal),
+}

@@ -1,0 +1,284 @@
+"""The rows of the book's tables as values, and the checks that each must pass.
+
+Here: `Clause`, `Requirement`, `MethodRow`, `EventRow`, `Unspecified`, `Capability`, `Document`, and
+one reader per file. Not here: schemas, or checks between files (book).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from harness.spec.yamlfile import BookError, Row, check_keys, parse_rows
+
+RULE_ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
+ROW_ID = re.compile(r"[a-z][a-z-]*(\.[a-z][a-z-]*)?")
+REF = re.compile(r"[a-z-]+\.json#/\$defs/[A-Za-z]+")
+
+BASES = ("STATED", "DERIVED", "CHOSEN")
+# The level follows from the basis; STATED is SHOULD only where the text itself is a note or a hint.
+LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
+BOUND = ("server", "client", "both")
+PARTS = ("B", "C", "D", "E", "F")
+DIRECTIONS = ("client-to-server", "server-to-client")
+STABILITIES = ("stable", "experimental", "under-development", "silent")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One normative sentence, in our own words, and where it stands.
+
+    `basis` is STATED, DERIVED or CHOSEN; `level` MUST, SHOULD or INFO; `bound` server, client or
+    both; `line` counts in the document.
+    """
+
+    id: str
+    document: str
+    heading: str
+    line: int
+    statement: str
+    basis: str
+    level: str
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A clause and what judges it: exactly one of `rules`, `excluded` and `owed` is filled.
+
+    `drawn_from` names the clauses that a DERIVED one follows from.
+    """
+
+    clause: Clause
+    rules: tuple[str, ...]
+    excluded: str | None
+    owed: str | None
+    drawn_from: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """The clause's id."""
+        return self.clause.id
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRow:
+    """A request of either side. `params` and `result` are schema references, or None: not shown."""
+
+    method: str
+    direction: str
+    params: str | None
+    result: str | None
+    clauses: tuple[str, ...]
+    capability: str
+    stability: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """A notification of the server. `params` is a schema reference, or None: not shown."""
+
+    method: str
+    params: str | None
+    clauses: tuple[str, ...]
+    capability: str
+    stability: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unspecified:
+    """A point that the text leaves open, and what we chose."""
+
+    id: str
+    document: str
+    line: int
+    question: str
+    choice: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Something that a server may or may not offer, and how one finds out."""
+
+    id: str
+    title: str
+    description: str
+    methods: tuple[str, ...]
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that the book was made from: its length in lines and its SHA-256."""
+
+    name: str
+    file: str
+    lines: int
+    sha256: str
+
+
+T = TypeVar("T")
+
+
+def read_table(name: str, text: str, key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
+    """The rows of a YAML text by their key, in the file's order; a key twice is an error."""
+    table: dict[str, T] = {}
+    for index, row in enumerate(parse_rows(name, text)):
+        where = f"{name}: row {index + 1} ({row.get(key, 'without ' + key)})"
+        if key not in row:
+            raise BookError(f"{where}: missing {key}")
+        value = make(where, row)
+        if row[key] in table:
+            raise BookError(f"{where}: {key} {row[key]!r} is taken by an earlier row")
+        table[row[key]] = value
+    return table
+
+
+def make_requirement(where: str, row: Row) -> Requirement:
+    """A row of requirements.yaml."""
+    check_keys(
+        where,
+        row,
+        ("id", "document", "heading", "line", "bound", "basis", "level", "statement"),
+        ("rules", "excluded", "owed", "from"),
+    )
+    basis = _one_of(where, row, "basis", BASES)
+    owed = _one_of(where, row, "owed", PARTS) if "owed" in row else None
+    excluded = _text(where, row, "excluded") if "excluded" in row else None
+    rules = _names(where, row, "rules", RULE_ID) if "rules" in row else ()
+    if sum((owed is not None, excluded is not None, bool(rules))) != 1:
+        raise BookError(f"{where}: expected exactly one of rules, excluded, owed")
+    drawn_from = _names(where, row, "from", ROW_ID) if "from" in row else ()
+    if (basis == "DERIVED") != (len(drawn_from) >= 2):
+        raise BookError(f"{where}: a DERIVED row, and no other, names two rows or more in from")
+    clause = Clause(
+        id=_name(where, row, "id", ROW_ID),
+        document=_text(where, row, "document"),
+        heading=_text(where, row, "heading"),
+        line=_line(where, row),
+        statement=_text(where, row, "statement"),
+        basis=basis,
+        level=_one_of(where, row, "level", LEVELS[basis]),
+        bound=_one_of(where, row, "bound", BOUND),
+    )
+    return Requirement(clause, rules, excluded, owed, drawn_from)
+
+
+def make_method(where: str, row: Row) -> MethodRow:
+    """A row of methods.yaml."""
+    check_keys(
+        where,
+        row,
+        ("method", "direction", "params", "result", "clauses", "capability", "stability"),
+    )
+    return MethodRow(
+        method=_text(where, row, "method"),
+        direction=_one_of(where, row, "direction", DIRECTIONS),
+        params=_reference(where, row, "params"),
+        result=_reference(where, row, "result"),
+        clauses=_strings(where, row, "clauses"),
+        capability=_text(where, row, "capability"),
+        stability=_one_of(where, row, "stability", STABILITIES),
+    )
+
+
+def make_event(where: str, row: Row) -> EventRow:
+    """A row of events.yaml."""
+    check_keys(where, row, ("method", "params", "clauses", "capability", "stability"))
+    return EventRow(
+        method=_text(where, row, "method"),
+        params=_reference(where, row, "params"),
+        clauses=_strings(where, row, "clauses"),
+        capability=_text(where, row, "capability"),
+        stability=_one_of(where, row, "stability", STABILITIES),
+    )
+
+
+def make_unspecified(where: str, row: Row) -> Unspecified:
+    """A row of unspecified.yaml."""
+    check_keys(where, row, ("id", "document", "line", "question", "choice", "reason"))
+    return Unspecified(
+        id=_name(where, row, "id", ROW_ID),
+        document=_text(where, row, "document"),
+        line=_line(where, row),
+        question=_text(where, row, "question"),
+        choice=_text(where, row, "choice"),
+        reason=_text(where, row, "reason"),
+    )
+
+
+def make_capability(where: str, row: Row) -> Capability:
+    """A row of capabilities.yaml."""
+    check_keys(where, row, ("id", "title", "description", "methods", "probe"))
+    return Capability(
+        id=_name(where, row, "id", ROW_ID),
+        title=_text(where, row, "title"),
+        description=_text(where, row, "description"),
+        methods=_strings(where, row, "methods"),
+        probe=_text(where, row, "probe"),
+    )
+
+
+def make_document(where: str, row: Row) -> Document:
+    """A row of documents.yaml."""
+    check_keys(where, row, ("name", "file", "lines", "sha256"))
+    return Document(
+        name=_text(where, row, "name"),
+        file=_text(where, row, "file"),
+        lines=_line(where, row, "lines"),
+        sha256=_name(where, row, "sha256", re.compile("[0-9a-f]{64}")),
+    )
+
+
+def _text(where: str, row: Row, key: str) -> str:
+    value = row[key]
+    if not isinstance(value, str) or not value.strip():
+        raise BookError(f"{where}: {key}: expected a text, found {value!r}")
+    return value
+
+
+def _line(where: str, row: Row, key: str = "line") -> int:
+    value = row[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BookError(f"{where}: {key}: expected a whole number from 1, found {value!r}")
+    return value
+
+
+def _one_of(where: str, row: Row, key: str, allowed: tuple[str, ...]) -> str:
+    value = row[key]
+    if value not in allowed:
+        raise BookError(f"{where}: {key}: expected one of {', '.join(allowed)}, found {value!r}")
+    return value
+
+
+def _name(where: str, row: Row, key: str, shape: re.Pattern[str]) -> str:
+    value = row[key]
+    if not isinstance(value, str) or not shape.fullmatch(value):
+        raise BookError(f"{where}: {key}: {value!r} does not look like {shape.pattern}")
+    return value
+
+
+def _strings(where: str, row: Row, key: str) -> tuple[str, ...]:
+    value: Any = row[key]
+    if not isinstance(value, list) or not all(
+        isinstance(part, str) for part in cast(list[Any], value)
+    ):
+        raise BookError(f"{where}: {key}: expected a list of texts, found {value!r}")
+    return tuple(cast(list[str], value))
+
+
+def _names(where: str, row: Row, key: str, shape: re.Pattern[str]) -> tuple[str, ...]:
+    names = _strings(where, row, key)
+    for name in names:
+        if not shape.fullmatch(name):
+            raise BookError(f"{where}: {key}: {name!r} does not look like {shape.pattern}")
+    if len(set(names)) != len(names):
+        raise BookError(f"{where}: {key}: a name is given twice")
+    return names
+
+
+def _reference(where: str, row: Row, key: str) -> str | None:
+    if row[key] is None:
+        return None
+    return _name(where, row, key, REF)

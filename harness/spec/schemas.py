@@ -1,0 +1,240 @@
+"""The book's schemas: looking up, compiling, and walking them.
+
+Here: `SchemaBook`, which holds the JSON Schema files of `schema/`, compiles a validator when a
+message of its kind first comes by, and finds where objects of a type occur in a message. Not here:
+how an error reads (errors), and which message has which schema (book).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias, cast
+
+import jsonschema_rs
+
+from harness.spec.errors import RawError, SchemaError, describe
+from harness.spec.yamlfile import BookError, load_schemas
+
+Step: TypeAlias = str | int
+Path: TypeAlias = tuple[Step, ...]
+Node: TypeAlias = dict[str, Any]
+Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
+
+FILES = (
+    "approvals.json",
+    "enums.json",
+    "error.json",
+    "input.json",
+    "item-events.json",
+    "item.json",
+    "rpc.json",
+    "sandbox.json",
+    "skills.json",
+    "thread-events.json",
+    "thread-methods.json",
+    "thread.json",
+    "turn-events.json",
+    "turn-methods.json",
+    "turn.json",
+)
+BASE = "book:/"
+# A message can be wrong in a million places; nobody reads more than a few of them.
+MOST_ERRORS = 20
+_MOST_LOOKED_AT = 400
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class SchemaBook:
+    """All schemas by file name. References read `file.json#/$defs/Name`, or `#/$defs/Name`."""
+
+    files: Mapping[str, Any]
+    _registry: jsonschema_rs.Registry = field(init=False)
+    _validators: dict[str, jsonschema_rs.Draft202012Validator] = field(
+        init=False, default_factory=dict[str, jsonschema_rs.Draft202012Validator]
+    )
+    _homes: dict[str, str] = field(init=False, default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        for file, document in self.files.items():
+            if document.get("$id") != BASE + file:
+                raise BookError(f"schema/{file}: expected the $id {BASE + file}")
+            for name in document.get("$defs", {}):
+                if name in self._homes:
+                    raise BookError(f"schema/{file}: {name} is also in {self._homes[name]}")
+                self._homes[name] = file
+        self._registry = jsonschema_rs.Registry(
+            [(BASE + file, document) for file, document in self.files.items()]
+        )
+
+    @classmethod
+    def load(cls) -> "SchemaBook":
+        """The schemas of this package."""
+        return cls(load_schemas(FILES))
+
+    @property
+    def type_names(self) -> frozenset[str]:
+        """The names of all objects and enumerations that have a schema."""
+        return frozenset(self._homes)
+
+    def place(self, reference: str, file: str = "") -> Place:
+        """The schema that a reference names; `file` is where a reference without file stands."""
+        target, _, pointer = reference.removeprefix(BASE).partition("#")
+        target = target or file
+        name = pointer.removeprefix("/$defs/")
+        if target not in self.files or name not in self.files[target].get("$defs", {}):
+            raise BookError(f"schema reference {reference!r} leads nowhere")
+        return self.files[target]["$defs"][name], target
+
+    def is_valid(self, reference: str, instance: Any) -> bool:
+        """Whether the instance has no error; much faster than asking for the errors."""
+        try:
+            return self._validator(reference).is_valid(instance)
+        except UnicodeEncodeError:
+            return self._validator(reference).is_valid(without_lone_surrogates(instance))
+
+    def errors(self, reference: str, instance: Any) -> list[SchemaError]:
+        """What is wrong, sorted by place, at most one error for a place and 20 in all."""
+        try:
+            raw = list(self._raw_errors(reference, instance))
+        except UnicodeEncodeError:
+            instance = without_lone_surrogates(instance)
+            raw = list(self._raw_errors(reference, instance))
+        return describe(raw, instance)[:MOST_ERRORS]
+
+    def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
+        """Where objects of a type occur in what the reference describes; "*" is any element.
+
+        A type that contains itself is followed once round.
+        """
+        if type_name not in self._homes:
+            raise BookError(f"no type {type_name!r} in the judge's book")
+        found = _occurrences(self, ({"$ref": reference}, ""), type_name, (), frozenset())
+        return tuple(dict.fromkeys(found))
+
+    def nodes(self) -> Iterator[tuple[str, Node]]:
+        """Every schema object of every file, with the file's name."""
+        for file, document in self.files.items():
+            for definition in document["$defs"].values():
+                yield from ((file, node) for node in _inside(definition))
+
+    def _validator(self, reference: str) -> jsonschema_rs.Draft202012Validator:
+        validator = self._validators.get(reference)
+        if validator is None:
+            self.place(reference)
+            # The mask keeps values of the message, which may be huge, out of the library's texts.
+            validator = jsonschema_rs.Draft202012Validator(
+                {"$ref": BASE + reference}, registry=self._registry, mask="value"
+            )
+            self._validators[reference] = validator
+        return validator
+
+    def _raw_errors(self, reference: str, instance: Any) -> Iterable[RawError]:
+        for error in islice(self._validator(reference).iter_errors(instance), _MOST_LOOKED_AT):
+            missing = (
+                error.kind.as_dict().get("property") if error.kind.name == "required" else None
+            )
+            yield RawError(
+                path=tuple(error.instance_path),
+                keyword=error.kind.name,
+                details=error.kind.as_dict(),
+                clauses=self._clauses(BASE + reference, error.evaluation_path, missing),
+            )
+
+    def _clauses(
+        self, reference: str, evaluation: list[str | int], missing: str | None
+    ) -> tuple[str, ...]:
+        """The clauses cited along the way to a failed keyword, the nearest first.
+
+        Only those that speak of the failed value itself count; where there is none, those of the
+        object around it do.
+        """
+        node: Any = {"$ref": reference}
+        file = ""
+        here: list[str] = []
+        around: list[str] = []
+        nested = False
+        for step in evaluation[:-1]:
+            if step == "$ref":
+                node, file = self.place(node["$ref"], file)
+            else:
+                node = node[step]
+            if step in ("properties", "items") and not nested:
+                around, here = here or around, []
+            nested = step == "properties" and not nested
+            if not nested:
+                here = [*cited_clauses(node), *here]
+        if missing is not None:
+            own = _property_clauses(node, missing)
+            return own or tuple(dict.fromkeys(here or around))
+        return tuple(dict.fromkeys(here or around))
+
+
+def cited(node: Any) -> tuple[str, ...]:
+    """The ids in a schema's `$comment`; those of unspecified.yaml begin with "?"."""
+    comment = cast(Node, node).get("$comment") if isinstance(node, dict) else None
+    return tuple(comment.split()) if isinstance(comment, str) else ()
+
+
+def cited_clauses(node: Any) -> tuple[str, ...]:
+    """The requirement ids in a schema's `$comment`."""
+    return tuple(clause for clause in cited(node) if not clause.startswith("?"))
+
+
+def without_lone_surrogates(value: Any) -> Any:
+    """A copy in which halves of surrogate pairs are replaced: JSON can spell them, UTF-8 cannot."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        members = cast(dict[Any, Any], value)
+        return {
+            without_lone_surrogates(key): without_lone_surrogates(item)
+            for key, item in members.items()
+        }
+    if isinstance(value, list):
+        return [without_lone_surrogates(item) for item in cast(list[Any], value)]
+    return value
+
+
+def _property_clauses(node: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(node, dict):
+        return ()
+    properties = cast(dict[str, Node], cast(Node, node).get("properties", {}))
+    return cited_clauses(properties.get(name, {}))
+
+
+def _subschemas(node: Node) -> Iterator[tuple[Path, Node]]:
+    """The schemas directly inside one that say what a value may hold, and where they apply."""
+    for name, child in node.get("properties", {}).items():
+        yield (name,), child
+    if isinstance(node.get("items"), dict):
+        yield ("*",), node["items"]
+    for keyword in ("allOf", "anyOf"):
+        for child in node.get(keyword, []):
+            yield (), child
+    for keyword in ("then", "else"):
+        if isinstance(node.get(keyword), dict):
+            yield (), node[keyword]
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    yield node
+    for _, child in _subschemas(node):
+        yield from _inside(child)
+
+
+def _occurrences(
+    book: SchemaBook, place: Place, type_name: str, path: Path, entered: frozenset[str]
+) -> Iterator[Path]:
+    node, file = place
+    if "$ref" in node:
+        target, home = book.place(node["$ref"], file)
+        name = cast(str, node["$ref"]).rpartition("/")[2]
+        if name == type_name:
+            yield path
+        if name not in entered:
+            yield from _occurrences(book, (target, home), type_name, path, entered | {name})
+    for step, child in _subschemas(node):
+        yield from _occurrences(book, (child, file), type_name, (*path, *step), entered)

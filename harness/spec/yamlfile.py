@@ -1,0 +1,86 @@
+"""Reading the book's YAML and JSON files strictly.
+
+Here: loading one data file of this package, refusing duplicate keys, and checking the keys of its
+rows. Not here: what the rows mean (rows), or the schemas (schemas). Every error is a `BookError` of
+one line that names the file and the row.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias, cast
+
+import yaml
+
+Row: TypeAlias = dict[str, Any]
+
+
+class BookError(ValueError):
+    """The judge's book itself is wrong, or was asked for something that it does not hold."""
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    base = cast(type[yaml.SafeLoader], getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+    class Strict(base):
+        """Refuses a key given twice; YAML would keep the last one in silence."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                name = str(key.value)
+                if name in seen:
+                    line = key.start_mark.line + 1
+                    raise BookError(f"line {line}: key {name!r} is given twice")
+                seen.add(name)
+            return super().construct_mapping(node, deep=deep)
+
+    return Strict
+
+
+def read_text(name: str) -> str:
+    """The text of a data file of this package, by its path within the package."""
+    return files("harness.spec").joinpath(name).read_text(encoding="utf-8")
+
+
+def parse_rows(name: str, text: str) -> list[Row]:
+    """The rows of a YAML file: a list of mappings with string keys."""
+    try:
+        # The loader is a SafeLoader: no tag builds anything but plain values.
+        data = yaml.load(text, Loader=_loader())
+    except BookError as error:
+        raise BookError(f"{name}: {error}") from None
+    except yaml.YAMLError as error:
+        raise BookError(f"{name}: {' '.join(str(error).split())}") from None
+    if not isinstance(data, list):
+        raise BookError(f"{name}: expected a list of rows")
+    rows: list[Row] = []
+    for index, row in enumerate(cast(list[Any], data)):
+        if not isinstance(row, dict):
+            raise BookError(f"{name}: row {index + 1}: expected a mapping")
+        rows.append(cast(Row, row))
+    return rows
+
+
+def load_schemas(names: Iterable[str]) -> dict[str, Any]:
+    """The schema files by their names, as parsed JSON."""
+    loaded: dict[str, Any] = {}
+    for name in names:
+        try:
+            loaded[name] = json.loads(read_text(f"schema/{name}"))
+        except json.JSONDecodeError as error:
+            raise BookError(f"schema/{name}: line {error.lineno}: {error.msg}") from None
+    return loaded
+
+
+def check_keys(where: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Refuse a row that lacks a key or has one that is not known."""
+    needed = tuple(required)
+    missing = [key for key in needed if key not in row]
+    if missing:
+        raise BookError(f"{where}: missing {', '.join(missing)}")
+    unknown = sorted(set(row) - set(needed) - set(optional))
+    if unknown:
+        raise BookError(f"{where}: unknown key {', '.join(unknown)}")
