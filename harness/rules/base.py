@@ -30,13 +30,18 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The rule is broken for `subject`; `level` overrides the rule's for this one finding."""
+    """The rule is broken for `subject`; `level` overrides the rule's for this one finding.
+
+    `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
+    becomes an ERROR, never the target's failure.
+    """
 
     subject: str
     frames: tuple[Frame, ...]
     expected: str
     actual: str
     level: Level | None = None
+    blame_harness: bool = False
 
 
 Outcome = Witness | Violation
@@ -48,7 +53,11 @@ Topic = tuple[str, str]
 
 
 class Monitor:
-    """One rule over one trace. Subclasses add handlers with the `on_*` decorators.
+    """One rule over one connection of one trace. Subclasses add handlers with `on_*` decorators.
+
+    Order is known only within a connection, and each subscribed connection gets its own copy of
+    every notification; so every connection of a trace has monitors and a view of its own.
+    `once` keeps the first violation of each subject of the whole trace and drops the rest.
 
     `book` is the judge's book (typed loosely here so that rules need no import of its loader's
     dependencies), `conversation` the view of the trace so far, `owed` what is still open.
@@ -58,12 +67,17 @@ class Monitor:
     title: ClassVar[str]
     level: ClassVar[Level]
     needs: ClassVar[tuple[str, ...]]
+    once: ClassVar[bool] = False
 
     def __init__(self, book: Any, conversation: Conversation, owed: Owed, trace: Trace) -> None:
         self.book = book
         self.conversation = conversation
         self.owed = owed
         self.trace = trace
+        self.begin()
+
+    def begin(self) -> None:
+        """Set up the rule's own state; called once, before any frame."""
 
     def finish(self) -> Outcomes:
         """Called once at the end of a QUIESCENT trace: the place to judge what never came."""

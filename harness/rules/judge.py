@@ -8,9 +8,18 @@ the run (baseline, exit status).
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
-from harness.rules.base import Handler, Monitor, Outcomes, Topic, Violation, Witness, all_rules
+from harness.rules.base import (
+    Handler,
+    Monitor,
+    Outcome,
+    Topic,
+    Violation,
+    Witness,
+    all_rules,
+)
 from harness.rules.verdict import Row, Verdict
 from harness.trace.frame import Direction, Frame, Kind, Origin
 from harness.trace.owed import Owed
@@ -20,53 +29,163 @@ from harness.trace.views import Conversation
 # Kept per rule and trace; more of the same adds nothing, and memory stays flat.
 MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
+# A server may make up method names without end; the lookup is remembered for this many.
+MAX_METHODS = 500
 
 
 class Judge:
     """Judges one trace: `feed` frames and marks in order, then `finish`.
 
-    `rules` defaults to all.
+    `rules` defaults to all. Every connection has its own monitors (see `Monitor`).
     """
 
     def __init__(
         self, book: Any, trace: Trace, *, rules: Iterable[type[Monitor]] | None = None
     ) -> None:
-        self.conversation = Conversation()
-        self.owed = Owed()
-        chosen = list(all_rules().values() if rules is None else rules)
-        self.monitors = [r(book, self.conversation, self.owed, trace) for r in chosen]
-        self._topics: dict[Topic, list[tuple[Monitor, Handler]]] = defaultdict(list)
-        self._rows: dict[str, list[Row]] = {r.id: [] for r in chosen}
-        self._seen: set[tuple[str, str]] = set()
-        self._broken: set[str] = set()
+        self._book = book
+        self._trace = trace
+        self._rules = list(all_rules().values() if rules is None else rules)
+        self._ledger = _Ledger(self._rules)
+        self._seats: dict[str, _Seat] = {}
         self._setup = False
-        for monitor in self.monitors:
-            for name in dir(type(monitor)):
-                for topic in getattr(getattr(type(monitor), name, None), "topics", ()):
-                    self._topics[topic].append((monitor, getattr(type(monitor), name)))
 
     def feed(self, frame: Frame) -> None:
         """Judge one frame."""
-        self.conversation.feed(frame)
-        self.owed.feed(frame)
-        for topic in self._topics_of(frame):
-            for monitor, handler in self._topics.get(topic, ()):
-                if monitor.id not in self._broken:
-                    self._take(monitor, handler, frame)
+        seat = self._seats.get(frame.connection)
+        if seat is None:
+            monitors_of = partial(_monitors, self._rules, self._book, self._trace)
+            seat = self._seats[frame.connection] = _Seat(self._ledger, monitors_of)
+        seat.feed(frame, setup=self._setup)
 
     def feed_mark(self, mark: Mark) -> None:
         """Take a mark; frames within a set-up step give no witness."""
-        self.owed.feed_mark(mark)
         if mark.kind == "setup":
             self._setup = bool(mark.data.get("active"))
+        for seat in self._seats.values():
+            seat.owed.feed_mark(mark)
 
     def finish(self, end: End) -> list[Row]:
         """Judge what never came (only when QUIESCENT) and give all rows."""
-        self._setup = False
-        for monitor in self.monitors:
-            if end is End.QUIESCENT and monitor.id not in self._broken:
-                self._take(monitor, _finish, None)
-        return [row for rows in self._rows.values() for row in rows]
+        if end is End.QUIESCENT:
+            for seat in self._seats.values():
+                seat.finish()
+        return self._ledger.rows()
+
+
+class _Ledger:
+    """The rows of one trace, bounded, and the rules that broke."""
+
+    def __init__(self, rules: Iterable[type[Monitor]]) -> None:
+        self._witnesses: dict[str, list[Row]] = {rule.id: [] for rule in rules}
+        self._violations: dict[str, list[Row]] = {rule.id: [] for rule in rules}
+        self._seen: set[tuple[str, str]] = set()
+        self._found: set[tuple[str, str]] = set()
+        self.broken: set[str] = set()
+
+    def rows(self) -> list[Row]:
+        """All rows, by rule."""
+        return [
+            row
+            for rule in self._witnesses
+            for row in self._witnesses[rule] + self._violations[rule]
+        ]
+
+    def keep(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
+        """Turn outcomes into rows."""
+        for outcome in outcomes:
+            if isinstance(outcome, Violation):
+                self._violation(monitor, outcome)
+            elif not setup:
+                self._witness(monitor, outcome)
+
+    def broke(self, monitor: Monitor, frame: Frame | None) -> None:
+        """A rule that raises is ERROR, never a pass and never the target's fault."""
+        self.broken.add(monitor.id)
+        row = Row(
+            rule=monitor.id,
+            subject="the rule itself",
+            verdict=Verdict.ERROR,
+            level=monitor.level,
+            frames=() if frame is None else (frame.seq,),
+            expected="the rule judges every trace",
+            actual=traceback.format_exc(limit=-3),
+        )
+        self._violations[monitor.id].append(row)
+
+    def _witness(self, monitor: Monitor, outcome: Witness) -> None:
+        rows, key = self._witnesses[monitor.id], (monitor.id, outcome.subject)
+        if key not in self._seen and len(rows) < MAX_WITNESSES:
+            self._seen.add(key)
+            rows.append(_witness_row(monitor, outcome))
+
+    def _violation(self, monitor: Monitor, outcome: Violation) -> None:
+        rows, key = self._violations[monitor.id], (monitor.id, outcome.subject)
+        if len(rows) >= MAX_VIOLATIONS or (monitor.once and key in self._found):
+            return
+        self._found.add(key)
+        rows.append(_violation_row(monitor, outcome))
+
+
+Bound = tuple[Monitor, Handler]
+
+
+class _Seat:
+    """One connection: its view, what is owed on it, its monitors."""
+
+    def __init__(
+        self, ledger: _Ledger, monitors_of: Callable[[Conversation, Owed], list[Monitor]]
+    ) -> None:
+        self._ledger = ledger
+        self.conversation = Conversation()
+        self.owed = Owed()
+        self._monitors = monitors_of(self.conversation, self.owed)
+        self._topics: dict[Topic, list[Bound]] = defaultdict(list)
+        self._notified: dict[str, list[Bound]] = {}
+        for monitor in self._monitors:
+            for name in dir(type(monitor)):
+                handler = getattr(type(monitor), name, None)
+                for topic in getattr(handler, "topics", ()):
+                    self._topics[topic].append((monitor, cast("Handler", handler)))
+
+    def feed(self, frame: Frame, *, setup: bool) -> None:
+        self.conversation.feed(frame)
+        self.owed.feed(frame)
+        broken = self._ledger.broken
+        for monitor, handler in self._wanted(frame):
+            if monitor.id in broken:
+                continue
+            try:
+                outcomes = handler(monitor, frame)
+                if outcomes is not None:
+                    self._ledger.keep(monitor, outcomes, setup=setup)
+            except Exception:
+                self._ledger.broke(monitor, frame)
+
+    def finish(self) -> None:
+        for monitor in self._monitors:
+            if monitor.id in self._ledger.broken:
+                continue
+            try:
+                self._ledger.keep(monitor, monitor.finish() or (), setup=False)
+            except Exception:
+                self._ledger.broke(monitor, None)
+
+    def _wanted(self, frame: Frame) -> list[Bound]:
+        """The handlers for a frame; those of notifications are looked up once per method."""
+        if frame.kind is not Kind.NOTIFICATION or frame.origin is Origin.HARNESS:
+            return [
+                bound for topic in self._topics_of(frame) for bound in self._topics.get(topic, ())
+            ]
+        method = frame.method
+        found = self._notified.get(method)
+        if found is None:
+            found = self._bound([("kind", str(Kind.NOTIFICATION)), ("method", method)])
+            if len(self._notified) < MAX_METHODS:
+                self._notified[method] = found
+        return found
+
+    def _bound(self, topics: Iterable[Topic]) -> list[Bound]:
+        return [bound for topic in topics for bound in self._topics.get(topic, ())]
 
     def _topics_of(self, frame: Frame) -> list[Topic]:
         if frame.origin is Origin.HARNESS:
@@ -75,7 +194,7 @@ class Judge:
                 topics.append(("sent", frame.method))
             return topics
         topics = [("kind", str(frame.kind))]
-        if frame.kind in (Kind.NOTIFICATION, Kind.REQUEST):
+        if frame.kind is Kind.REQUEST:
             topics.append(("method", frame.method))
         elif frame.direction is Direction.FROM_TARGET:
             asked = self.conversation.request_of(frame)
@@ -83,38 +202,15 @@ class Judge:
                 topics.append(("answer", asked.method))
         return topics
 
-    def _take(
-        self, monitor: Monitor, handler: Callable[[Any, Any], Outcomes], frame: Frame | None
-    ) -> None:
-        try:
-            self._keep(monitor, handler(monitor, frame))
-        except Exception:  # a rule that breaks is ERROR, never a pass and never the target's fault
-            self._broken.add(monitor.id)
-            row = Row(
-                rule=monitor.id,
-                subject="the rule itself",
-                verdict=Verdict.ERROR,
-                level=monitor.level,
-                frames=() if frame is None else (frame.seq,),
-                expected="the rule judges every trace",
-                actual=traceback.format_exc(limit=-3),
-            )
-            self._rows[monitor.id].append(row)
 
-    def _keep(self, monitor: Monitor, outcomes: Outcomes) -> None:
-        rows = self._rows[monitor.id]
-        for outcome in outcomes or ():
-            if isinstance(outcome, Violation):
-                if len(rows) < MAX_VIOLATIONS + MAX_WITNESSES:
-                    rows.append(_violation_row(monitor, outcome))
-            elif not self._setup and (monitor.id, outcome.subject) not in self._seen:
-                if len(rows) < MAX_WITNESSES:
-                    self._seen.add((monitor.id, outcome.subject))
-                    rows.append(_witness_row(monitor, outcome))
-
-
-def _finish(monitor: Monitor, _: None) -> Outcomes:
-    return monitor.finish()
+def _monitors(
+    rules: Iterable[type[Monitor]],
+    book: Any,
+    trace: Trace,
+    conversation: Conversation,
+    owed: Owed,
+) -> list[Monitor]:
+    return [rule(book, conversation, owed, trace) for rule in rules]
 
 
 def _witness_row(monitor: Monitor, outcome: Witness) -> Row:
@@ -131,7 +227,7 @@ def _violation_row(monitor: Monitor, outcome: Violation) -> Row:
     return Row(
         rule=monitor.id,
         subject=outcome.subject,
-        verdict=Verdict.FAIL,
+        verdict=Verdict.ERROR if outcome.blame_harness else Verdict.FAIL,
         level=outcome.level or monitor.level,
         frames=tuple(frame.seq for frame in outcome.frames),
         expected=outcome.expected,

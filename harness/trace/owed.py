@@ -5,6 +5,9 @@ the same answer. It knows nothing of time and gives no verdict. Obligations (des
 trace; owed events"): an answer for each request, the announcements of a started thread and turn,
 the end of each turn, the completion of each started item, and `serverRequest/resolved` for each
 answered approval.
+
+Notifications open obligations only for threads that this trace opened: a server may tell every
+client of every thread's start, and sends the rest to the subscribers alone.
 """
 
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from enum import StrEnum
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Mark
 from harness.trace.values import dig, obj, text
+from harness.trace.views import OPENING
 
 
 class Owes(StrEnum):
@@ -47,6 +51,7 @@ class Owed:
         self._requests: dict[tuple[str, str], Frame] = {}
         self._questions: dict[tuple[str, str], Frame] = {}
         self._retrying: set[str] = set()
+        self._ours: set[str] = set()
         self.waived: list[Obligation] = []
 
     def open(self, *kinds: Owes) -> list[Obligation]:
@@ -99,12 +104,14 @@ class Owed:
         self._meet(Owes.ANSWER, *key)
         if asked is None or frame.kind is not Kind.RESPONSE:
             return
-        if asked.method == "thread/start":
+        if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))
-            if thread_id:
+            self._ours.add(thread_id)
+            if thread_id and asked.method == "thread/start":
                 self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
+            self._ours.add(text(obj(asked.params).get("threadId")))
             if turn_id:
                 self._owe(Owes.TURN_STARTED, f"turn {turn_id}", frame, turn_id)
                 self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
@@ -117,14 +124,16 @@ class Owed:
             case "turn/started":
                 turn_id = text(dig(params, "turn", "id"))
                 self._meet(Owes.TURN_STARTED, turn_id)
-                self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+                if text(params.get("threadId")) in self._ours:
+                    self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
             case "turn/completed":
                 self._turn_completed(params)
             case "item/started":
                 turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
                 subject = f"item {item_id} of turn {turn_id}"
                 self._met.discard((Owes.ITEM_COMPLETED, turn_id, item_id))
-                self._owe(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
+                if text(params.get("threadId")) in self._ours:
+                    self._owe(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
             case "item/completed":
                 turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
                 self._meet(Owes.ITEM_COMPLETED, turn_id, item_id)

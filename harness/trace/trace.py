@@ -61,12 +61,19 @@ class Trace:
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Whether `first` came before `second`; None where the order is not known.
 
-        Known only within one connection and one direction, and from a request to its answer.
+        Known only within one connection, and there: within one direction; from a request to its
+        answer; and from a frame of the target to a frame that was sent after it had been seen,
+        since what the client has already read was written before. The reverse is not known: what
+        is seen after a request was sent may have been written before the request arrived.
         """
         if first.connection != second.connection:
             return None
         if first.direction is second.direction:
             return first.seq < second.seq
+        if first.direction is Direction.FROM_TARGET and first.seq < second.seq:
+            return True
+        if second.direction is Direction.FROM_TARGET and second.seq < first.seq:
+            return False
         if _answers(second, first):
             return True
         if _answers(first, second):

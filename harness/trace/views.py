@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
+
+# The requests whose answer gives a thread to the client that asked.
+OPENING = ("thread/start", "thread/resume", "thread/fork")
 
 
 @dataclass(slots=True, eq=False)
@@ -65,11 +69,16 @@ class TurnView:
 
 @dataclass(slots=True, eq=False)
 class ThreadView:
-    """One thread id, with everything that named it."""
+    """One thread id, with everything that named it.
+
+    `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
+    thread/resume and thread/fork that gave it to this client.
+    """
 
     id: str
     request: Frame | None = None
     reply: Frame | None = None
+    opened: list[Frame] = field(default_factory=list[Frame])
     started: list[Frame] = field(default_factory=list[Frame])
     statuses: list[Frame] = field(default_factory=list[Frame])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
@@ -145,11 +154,13 @@ class Conversation:
         self._asked[frame.seq] = asked
         if frame.kind is not Kind.RESPONSE:
             return
-        if asked.method == "thread/start":
+        if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))
             if thread_id:
                 thread = self.thread(thread_id)
-                thread.request, thread.reply = asked, frame
+                thread.opened.append(frame)
+                if asked.method == "thread/start":
+                    thread.request, thread.reply = asked, frame
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             if turn_id:
@@ -207,6 +218,14 @@ class Conversation:
         if thread_id and not turn.thread_id:
             turn.thread_id = thread_id
             self.thread(thread_id).turns[turn.id] = turn
+
+
+def conversation_of(trace: Trace) -> Conversation:
+    """The view of a whole trace."""
+    view = Conversation()
+    for frame in trace.frames:
+        view.feed(frame)
+    return view
 
 
 def turns_of(thread: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,98 @@
+"""Rules on errors inside turns: the classification's spelling, and the cause at the end.
+
+Here: TurnError objects. Not here: answers that are errors (their form is not shown), and when a
+turn has an error at all (turn_objects).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.subjects import ours, shown, threads_in, turn_id_of, turn_in
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame
+from harness.trace.values import dig, obj, text
+from harness.trace.views import turns_of
+
+# "TurnError": the values given; the complete list is not shown.
+GIVEN = (
+    "ContextWindowExceeded",
+    "UsageLimitExceeded",
+    "HttpConnectionFailed",
+    "ResponseStreamDisconnected",
+    "Unauthorized",
+    "BadRequest",
+    "InternalServerError",
+    "Other",
+)
+_BY_LETTERS = {value.lower(): value for value in GIVEN}
+
+
+@rule("turn-error.info-spelling", title="agentErrorInfo is spelled as given", level=Level.MUST)
+class InfoSpelling(Monitor):
+    """Judges that a classification that is one of the values given is spelled as the text does.
+
+    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a string
+    or as the one key of an object. Left open: other values (the list is open), null or nothing.
+    """
+
+    @on("error", "turn/completed")
+    def notification(self, frame: Frame) -> Outcomes:
+        own = turn_in(frame) or obj(frame.params)
+        return self._judge(frame, turn_id_of(frame), own.get("error"))
+
+    @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
+    def answer(self, frame: Frame) -> Outcomes:
+        for thread in threads_in(frame):
+            for turn in turns_of(thread):
+                yield from self._judge(frame, text(turn.get("id")), turn.get("error"))
+
+    def _judge(self, frame: Frame, turn_id: str, error: Any) -> Iterator[Violation | Witness]:
+        name = _name(obj(error).get("agentErrorInfo"))
+        given = _BY_LETTERS.get(name.replace("_", "").replace("-", "").lower())
+        if given is None:
+            return
+        subject = f"error of turn {turn_id}"
+        if name == given:
+            yield Witness(subject, (frame,))
+        else:
+            yield Violation(subject, (frame,), f"agentErrorInfo {given}", f"agentErrorInfo {name}")
+
+
+@rule("error.terminal-carries-cause", title="A turn that gave up says why", level=Level.SHOULD)
+class TerminalCarriesCause(Monitor):
+    """Judges the end of a turn that reported an error it will not retry, and of a failed turn.
+
+    After `error` with willRetry false the turn should end failed, and the error of a failed turn
+    should have a message to read. Derived: the text says that willRetry tells whether the turn goes
+    on, and that a turn which ends in error has an error with a message. Left open: such a turn that
+    was interrupted, whether the two messages are equal, and an error that is not there at all
+    (turn.error-iff-failed, shapes).
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or len(turn.completed) > 1 or not ours(self.conversation, turn):
+            return None
+        gave_up = [e for e in turn.errors if obj(e.params).get("willRetry") is False]
+        if turn.status == "completed" and gave_up:
+            frames = (gave_up[0], frame)
+            return [Violation(turn.subject, frames, "status failed", "status completed")]
+        if turn.status != "failed":
+            return None
+        message = dig(turn_in(frame), "error", "message")
+        if not isinstance(message, str):
+            return None
+        if message.strip():
+            return [Witness(turn.subject, (*gave_up[:1], frame))]
+        return [Violation(turn.subject, (frame,), "an error message", f"message {shown(message)}")]
+
+
+def _name(info: Any) -> str:
+    """The name of a classification: a string, or the one key of an object."""
+    members = obj(info)
+    if len(members) == 1:
+        return next(iter(members))
+    return text(info)

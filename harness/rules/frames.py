@@ -1,0 +1,65 @@
+"""Rules on the form of single messages ("Message forms").
+
+Here: what any message must look like whatever its method. Not here: what a method's params and
+results hold (shapes), and which answer belongs to which request (responses).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_kind, rule
+from harness.rules.subjects import failed, shown
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import MISSING, obj
+
+
+@rule("frame.well-formed", title="Every message has one of the four forms", level=Level.MUST)
+class WellFormed(Monitor):
+    """Judges each line of the target against the four message forms ("Message forms").
+
+    A finding: no JSON, no object, no known form; a request whose id is no number; params or a
+    result that are no object. Left open: the form of error answers (not shown; also one without an
+    id, and `result: null` beside an error), missing or null params (JSON-RPC lets them be left
+    out), extra members such as `jsonrpc`, and lines that our own transport cut or saw cut off by
+    the end of the stream: those say nothing about the form.
+    """
+
+    _witnessed = False
+
+    @on_kind(Kind.MALFORMED)
+    def malformed(self, frame: Frame) -> Outcomes:
+        if frame.note or "error" in obj(frame.json):
+            return None
+        what = "a line that is no JSON" if frame.json is MISSING else "JSON of no known form"
+        return self._bad(frame, "a request, response or notification", f"{what}: {frame.text(160)}")
+
+    @on_kind(Kind.NOTIFICATION)
+    def notification(self, frame: Frame) -> Outcomes:
+        params = frame.json.get("params")
+        if params is None or isinstance(params, dict):
+            return None
+        return self._bad(frame, "params: an object", f"{frame.method} with params {shown(params)}")
+
+    @on_kind(Kind.REQUEST)
+    def request(self, frame: Frame) -> Outcomes:
+        if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
+            return self._bad(frame, "id: a number", f"{frame.method} with id {shown(frame.id)}")
+        return self.notification(frame) or self._good(frame)
+
+    @on_kind(Kind.RESPONSE)
+    def response(self, frame: Frame) -> Outcomes:
+        if failed(frame) or isinstance(frame.result, dict):
+            return self._good(frame)
+        return self._bad(frame, "result: an object", f"id {frame.id}: {shown(frame.result)}")
+
+    @on_kind(Kind.ERROR)
+    def error(self, frame: Frame) -> Outcomes:
+        return self._good(frame)
+
+    def _good(self, frame: Frame) -> Outcomes:
+        if self._witnessed:
+            return None
+        self._witnessed = True
+        return [Witness(f"connection {frame.connection}", (frame,))]
+
+    def _bad(self, frame: Frame, expected: str, actual: str) -> Outcomes:
+        return [Violation(f"connection {frame.connection}", (frame,), expected, actual)]

@@ -1,0 +1,172 @@
+"""Rules on the life of an item: started, deltas, completed ("Item lifecycle").
+
+Here: presence, number and order of these three, and that they speak of one item. Not here: what
+the deltas add up to (deltas), and the order within the turn (order).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
+from harness.rules.subjects import DELTAS, began_here, item_in, ours, shown
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame
+from harness.trace.owed import Obligation, Owes
+from harness.trace.values import dig, obj, text
+from harness.trace.views import ItemView
+
+
+@rule("item.started-before-delta", title="Deltas follow their item's start", level=Level.MUST)
+class StartedBeforeDelta(Monitor):
+    """Judges that no delta names an item that has not been started. One finding per item.
+
+    Left open: turns whose beginning this client did not see, and deltas of methods that the text
+    does not name.
+    """
+
+    def begin(self) -> None:
+        self._judged: set[tuple[str, str]] = set()
+
+    @on(*DELTAS)
+    def delta(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        key = (text(params.get("turnId")), text(params.get("itemId")))
+        if key in self._judged:
+            return None
+        item = self.conversation.item_of(frame)
+        if item is None:
+            item = self._stranger(*key)
+            if item is None:
+                return None
+        if not began_here(self.conversation, item.turn):
+            return None
+        self._judged.add(key)
+        if item.started:
+            return [Witness(item.subject, (item.started[0], frame))]
+        return [Violation(item.subject, (frame,), "item/started before", f"{frame.method} first")]
+
+    def _stranger(self, turn_id: str, item_id: str) -> ItemView | None:
+        """An item that nothing but a section boundary (which the view does not keep) has named."""
+        turn = self.conversation.turns.get(turn_id)
+        return ItemView(item_id, turn) if turn is not None and item_id else None
+
+
+@rule("item.completed-after-started", title="A completed item was started", level=Level.MUST)
+class CompletedAfterStarted(Monitor):
+    """Judges that each item/completed follows an item/started of the same turn and id.
+
+    Left open: turns whose beginning this client did not see.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not began_here(self.conversation, item.turn):
+            return None
+        if item.started:
+            return [Witness(item.subject, (item.started[0], frame))]
+        if len(item.completed) > 1:
+            return None
+        return [Violation(item.subject, (frame,), "item/started before", "item/completed alone")]
+
+
+@rule("item.completed-once", title="An item is completed once", level=Level.MUST)
+class ItemCompletedOnce(Monitor):
+    """Judges that an item is not completed again without having been started again.
+
+    Left open: an id that is started again (item.ids-not-reused).
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not ours(self.conversation, item.turn):
+            return None
+        before = item.completed[:-1]
+        since = item.started[-1].seq if item.started else -1
+        again = [first for first in before if first.seq > since]
+        if not again:
+            return [Witness(item.subject, (frame,))]
+        return [Violation(item.subject, (again[0], frame), "one item/completed", "a second one")]
+
+
+@rule("item.completes", title="Every started item is completed", level=Level.MUST)
+class ItemCompletes(Monitor):
+    """Judges, at the end of a quiescent trace, that no started item is without item/completed.
+
+    An item that was cut off because its turn was interrupted or failed is INFO: the lifecycle does
+    not say that it goes on then. Items of a turn that itself never ended are left to
+    turn.completes: one cause, one finding. An item that a retry left behind, under an id that never
+    comes again, is a finding: the turn went on, and the client waits for that item for ever.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or not ours(self.conversation, item.turn):
+            return None
+        return [Witness(item.subject, (item.started[-1], frame))]
+
+    def finish(self) -> Outcomes:
+        for owed in self.owed.open(Owes.ITEM_COMPLETED):
+            turn = self.conversation.turn_of(owed.frame)
+            if turn is not None and turn.completed:
+                yield self._missing(owed, "none came", None)
+        for owed in self.owed.waived:
+            turn = self.conversation.turn_of(owed.frame)
+            status = turn.status if turn is not None else ""
+            yield self._missing(owed, f"none came; its turn ended {status}", Level.INFO)
+
+    def _missing(self, owed: Obligation, actual: str, level: Level | None) -> Violation:
+        return Violation(owed.subject, (owed.frame,), "item/completed", actual, level)
+
+
+@rule("item.same-type", title="An item keeps its type", level=Level.MUST)
+class SameType(Monitor):
+    """Judges that item/started and item/completed of one item name the same type.
+
+    Left open: a type that is missing or no string (shapes).
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or not ours(self.conversation, item.turn):
+            return None
+        first = text(dig(item.started[-1].params, "item", "type"))
+        last = text(item_in(frame).get("type"))
+        if not first or not last:
+            return None
+        frames = (item.started[-1], frame)
+        if first == last:
+            return [Witness(item.subject, frames)]
+        return [Violation(item.subject, frames, f"type {first}", f"type {last}")]
+
+
+@rule("item.ids-not-reused", title="One id names one item of a turn", level=Level.SHOULD)
+class IdsNotReused(Monitor):
+    """Judges that no item/started comes for an id of the same turn that was started before.
+
+    The text calls item ids neither unique nor reusable; that one id is one item follows from two
+    clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. When the turn announced a
+    retry (`error` with willRetry) since the first start, and the item had not been completed, the
+    server opens the same item again: the text does not say what a retry does to the item it cut
+    off, so that is INFO. Left open: the same id in two turns, since messages name the turn too.
+    """
+
+    @on("item/started")
+    def started(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not ours(self.conversation, item.turn):
+            return None
+        if len(item.started) == 1:
+            if len(item.turn.items) < 2:
+                return None
+            return [Witness(item.subject, (frame,))]
+        before = item.started[-2]
+        retry = any(
+            error.seq > before.seq and obj(error.params).get("willRetry") is True
+            for error in item.turn.errors
+        )
+        cut_off = not any(done.seq > before.seq for done in item.completed)
+        level = Level.INFO if retry and cut_off else None
+        actual = f"{shown(item.id)} started again" + (" after a retry" if retry else "")
+        return [Violation(item.subject, (before, frame), "a new id for a new item", actual, level)]

@@ -1,0 +1,149 @@
+"""Rules on the order of a turn's messages, within one connection.
+
+Here: turn/started, then item/*, then turn/completed ("Ordering"), and which thread a message says
+it belongs to. The text gives no other order: the place of errors, status changes, diffs, plans and
+token counts is open, and so is the place of the turn/start reply.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.subjects import DELTAS, began_here, ours, thread_began_here, turn_id_of
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame
+from harness.trace.values import dig, obj, text
+
+ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
+
+
+@rule("turn.started-first", title="turn/started is the first message of a turn", level=Level.MUST)
+class StartedFirst(Monitor):
+    """Judges that no item/* notification and no turn/completed of a turn precedes turn/started.
+
+    A finding needs a turn/started that came too late, or the end of a turn that never had one on a
+    thread that was started within the trace (a client that resumed a thread may have come in the
+    middle of a turn). Left open: the place of the turn/start reply and of other notifications.
+    """
+
+    def begin(self) -> None:
+        self._early: dict[str, Frame] = {}
+        self._announced: set[str] = set()
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        turn_id = turn_id_of(frame)
+        self._announced.add(turn_id)
+        early = self._early.pop(turn_id, None)
+        if early is None or not ours(self.conversation, self.conversation.turns.get(turn_id)):
+            return None
+        expected = f"turn/started before {early.method}"
+        return [Violation(f"turn {turn_id}", (early, frame), expected, f"{early.method} first")]
+
+    @on(*ITEM_EVENTS)
+    def item(self, frame: Frame) -> Outcomes:
+        turn_id = obj(frame.params).get("turnId")
+        if isinstance(turn_id, str) and turn_id not in self._announced:
+            self._early.setdefault(turn_id, frame)
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or len(turn.completed) > 1 or not ours(self.conversation, turn):
+            return None
+        if turn.started:
+            early = turn.id in self._early or not began_here(self.conversation, turn)
+            return None if early else [Witness(turn.subject, (turn.started[0], frame))]
+        if not thread_began_here(self.conversation, turn):
+            self._early.setdefault(turn.id, frame)
+            return None
+        self._early.pop(turn.id, None)
+        actual = "turn/completed, and no turn/started before it"
+        return [Violation(turn.subject, (frame,), "turn/started first", actual)]
+
+
+@rule("turn.completed-last", title="turn/completed is the last message of a turn", level=Level.MUST)
+class CompletedLast(Monitor):
+    """Judges that no item/* notification of a turn comes after its turn/completed.
+
+    One finding per item. Left open: other notifications, whose place the text does not give, and
+    server requests, which are no notifications.
+    """
+
+    def begin(self) -> None:
+        self._ended: dict[str, Frame] = {}
+        self._late: set[tuple[str, str]] = set()
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not ours(self.conversation, turn):
+            return None
+        self._ended.setdefault(turn.id, frame)
+        return [Witness(turn.subject, (frame,))] if turn.items else None
+
+    @on(*ITEM_EVENTS)
+    def item(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        turn_id = params.get("turnId")
+        if not isinstance(turn_id, str) or turn_id not in self._ended:
+            return None
+        item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
+        if (turn_id, item_id) in self._late:
+            return None
+        self._late.add((turn_id, item_id))
+        actual = f"{frame.method} of item {item_id} after it"
+        frames = (self._ended[turn_id], frame)
+        return [Violation(f"turn {turn_id}", frames, "turn/completed last", actual)]
+
+
+@rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
+class KnownThread(Monitor):
+    """Judges that the threadId of turn/* and item/* notifications is the thread of their turn.
+
+    The thread of a turn is that of the turn/start that made it; until its reply is seen, the one
+    first named. One finding per turn and wrong id. Left open: turns of others, and
+    missing ids (shapes).
+    """
+
+    def begin(self) -> None:
+        self._home: dict[str, str] = {}
+        self._named: dict[str, Frame] = {}
+        self._found: set[tuple[str, str]] = set()
+
+    @on("turn/started", "turn/completed", *ITEM_EVENTS)
+    def named(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        turn_id, thread_id = params.get("turnId"), params.get("threadId")
+        if turn_id is None:
+            turn_id = dig(params, "turn", "id")
+        if not isinstance(turn_id, str) or not isinstance(thread_id, str):
+            return None
+        home = self._home.setdefault(turn_id, thread_id)
+        if home != thread_id:
+            return self._wrong(turn_id, home, thread_id, frame)
+        self._named.setdefault(turn_id, frame)
+        if frame.method != "turn/completed":
+            return None
+        turn = self.conversation.turns.get(turn_id)
+        return [Witness(f"turn {turn_id}", (frame,))] if ours(self.conversation, turn) else None
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        turn_id = text(dig(frame.result, "turn", "id"))
+        request = self.conversation.request_of(frame)
+        if request is None or not turn_id:
+            return None
+        thread_id = text(obj(request.params).get("threadId"))
+        home = self._home.setdefault(turn_id, thread_id)
+        if home == thread_id or turn_id not in self._named:
+            return None
+        self._home[turn_id] = thread_id
+        return self._wrong(turn_id, thread_id, home, self._named[turn_id])
+
+    def _wrong(self, turn_id: str, home: str, thread_id: str, frame: Frame) -> Outcomes:
+        turn = self.conversation.turns.get(turn_id)
+        if (turn_id, thread_id) in self._found or not ours(self.conversation, turn):
+            return None
+        self._found.add((turn_id, thread_id))
+        actual = f"{frame.method} with threadId {thread_id}"
+        return [Violation(f"turn {turn_id}", (frame,), f"threadId {home}", actual)]

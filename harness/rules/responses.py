@@ -1,0 +1,202 @@
+"""Rules on answers: which request each belongs to, and that each request gets one.
+
+Here: pairing, by id within one connection. Not here: what a result holds (shapes and the rules of
+each method). The form of error answers is not shown, so any counts as an answer.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_answer,
+    on_kind,
+    on_own,
+    rule,
+)
+from harness.rules.subjects import request_subject, shown
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.owed import Owes
+from harness.trace.values import MISSING, dig, obj, text
+
+
+@rule("response.known-id", title="An answer carries the id of a request", level=Level.MUST)
+class KnownId(Monitor):
+    """Judges that each answer's id is that of a request sent before on its connection.
+
+    The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
+    id (the only way to answer a line whose id cannot be read), and, once the harness has sent
+    something malformed on purpose, errors with any id and results with an id that occurred in it.
+    """
+
+    def begin(self) -> None:
+        self._raw_sent = False
+        self._raw_ids: list[object] = []
+
+    @on_own
+    def own(self, frame: Frame) -> Outcomes:
+        if frame.deliberate:
+            self._raw_sent = True
+            self._raw_ids.append(obj(frame.json).get("id", MISSING))
+        return None
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is not None:
+            return [Witness(request_subject(request), (request, frame))]
+        if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
+            return None
+        if frame.id in self._raw_ids:
+            return None
+        return [
+            Violation(
+                f"answer id {shown(frame.id)}",
+                (frame,),
+                "the id of a request that was sent on this connection",
+                f"id {shown(frame.id)}, which no request has",
+            )
+        ]
+
+
+@rule("response.once", title="A request is answered once", level=Level.MUST)
+class AnsweredOnce(Monitor):
+    """Judges that no second answer comes to a request ("Endpoints": a request is answered by one).
+
+    Left open: the content of the two; a second error counts as much as a second result. Requests
+    that were malformed on purpose are not judged.
+    """
+
+    def begin(self) -> None:
+        self._answers: dict[int, Frame] = {}
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        first = self._answers.setdefault(request.seq, frame)
+        subject = request_subject(request)
+        if first is frame:
+            return [Witness(subject, (request, frame))]
+        return [Violation(subject, (request, first, frame), "one answer", "a second answer")]
+
+
+@rule("request.answered", title="Every request is answered", level=Level.MUST)
+class Answered(Monitor):
+    """Judges, at the end of a quiescent trace, that no request is without an answer.
+
+    A result and an error both count. Requests that were malformed on purpose are not judged: what
+    a server does with those is not shown.
+    """
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        return [Witness(request_subject(request), (request, frame))]
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.ANSWER):
+            yield Violation(
+                request_subject(item.frame), (item.frame,), "a result or an error", "no answer"
+            )
+
+
+@rule(
+    "response.result-xor-error",
+    title="An answer is a result or an error, not both",
+    level=Level.MUST,
+)
+class ResultXorError(Monitor):
+    """Judges that no answer holds both a result and an error.
+
+    Left open: either member beside a null other one, since the form of failures is not shown.
+    """
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        subject = request_subject(request) if request else f"answer id {shown(frame.id)}"
+        if frame.error in (MISSING, None) or frame.result in (MISSING, None):
+            return [Witness(subject, (frame,))]
+        actual = f"result {shown(frame.result, 60)} and error {shown(frame.error, 60)}"
+        return [Violation(subject, (frame,), "either result or error", actual)]
+
+
+@rule(
+    "response.before-effects",
+    title="An answer precedes the notifications that its request causes",
+    level=Level.INFO,
+)
+class BeforeEffects(Monitor):
+    """Records whether thread/start and turn/start are answered before their notifications.
+
+    The text gives no order here, so this is only recorded; for turn/interrupt it says that the
+    turn's end comes afterwards, which makes it SHOULD. An end other than `interrupted` may have
+    crossed the request and is not judged.
+    """
+
+    @on_answer("thread/start")
+    def thread(self, frame: Frame) -> Outcomes:
+        thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
+        if thread is None or thread.reply is not frame:
+            return None
+        return self._order(frame, thread.subject, thread.started, Level.INFO)
+
+    @on_answer("turn/start")
+    def turn(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turns.get(text(dig(frame.result, "turn", "id")))
+        request = self.conversation.request_of(frame)
+        if turn is None or request is None:
+            return None
+        # A turn that was running before the request is no effect of it.
+        early = [x for x in turn.started if self.trace.before(x, request) is not True]
+        if len(early) < len(turn.started):
+            return None
+        return self._order(frame, turn.subject, early, Level.INFO)
+
+    @on_answer("turn/interrupt")
+    def interrupt(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
+            return None
+        turn = self.conversation.turns.get(text(obj(request.params).get("turnId")))
+        if turn is None or not (turn.started or turn.reply):
+            return None
+        if any(self.trace.before(end, request) is True for end in turn.completed):
+            return None
+        if turn.completed and turn.status != "interrupted":
+            return None
+        return self._order(frame, turn.subject, turn.completed, Level.SHOULD)
+
+    def _order(self, answer: Frame, subject: str, effects: list[Frame], level: Level) -> Outcomes:
+        if not effects:
+            return [Witness(subject, (answer,))]
+        expected = f"the answer to id {answer.id} before {effects[0].method}"
+        actual = f"{effects[0].method} came first"
+        return [Violation(subject, (effects[0], answer), expected, actual, level)]
+
+
+@rule("interrupt.reply-empty", title="turn/interrupt is answered with {}", level=Level.MUST)
+class InterruptReply(Monitor):
+    """Judges that a successful turn/interrupt is answered with an empty object ("turn/interrupt").
+
+    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    """
+
+    @on_answer("turn/interrupt")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
+            return None
+        subject = request_subject(request)
+        result = frame.result
+        if not isinstance(result, dict):
+            return [Violation(subject, (request, frame), "result {}", shown(result))]
+        if not result:
+            return [Witness(subject, (request, frame))]
+        return [Violation(subject, (request, frame), "result {}", shown(frame.result), Level.INFO)]

@@ -1,0 +1,128 @@
+"""What several rules ask of the view: is this ours to judge, and how a finding names it.
+
+Here: small questions over views and frames. Not here: any rule.
+
+A shared process serves other clients, and a client that joins in the middle has not seen the
+beginning. So a rule that needs the beginning of a turn asks `began_here`, and one that judges what
+a thread owes asks `opened_here`.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import Trace
+from harness.trace.values import MISSING, arr, dig, obj, text
+from harness.trace.views import Conversation, ThreadView, TurnView
+
+TURN_EVENTS: Final = ("turn/started", "turn/completed")
+
+# Which type of item each delta belongs to (Events; the type is the middle of the name).
+DELTA_ITEMS: Final = {
+    "item/agentMessage/delta": "agentMessage",
+    "item/plan/delta": "plan",
+    "item/reasoning/summaryTextDelta": "reasoning",
+    "item/reasoning/summaryPartAdded": "reasoning",
+    "item/reasoning/textDelta": "reasoning",
+    "item/commandExecution/outputDelta": "commandExecution",
+    "item/fileChange/outputDelta": "fileChange",
+}
+DELTAS: Final = tuple(DELTA_ITEMS)
+
+
+def failed(answer: Frame) -> bool:
+    """Whether an answer reports failure.
+
+    The form of failures is not shown, so `result: null` beside an `error` is one too.
+    """
+    if answer.kind is Kind.ERROR:
+        return True
+    return answer.result is None and answer.error not in (MISSING, None)
+
+
+def request_subject(request: Frame) -> str:
+    """How findings name a request."""
+    return f"request {request.method} id {request.id}"
+
+
+def opened_here(thread: ThreadView | None) -> bool:
+    """Whether this client opened the thread (start, resume, fork) within the trace."""
+    return thread is not None and bool(thread.opened)
+
+
+def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
+    """The thread that a turn was last said to belong to, None while nothing said so."""
+    return conversation.threads.get(turn.thread_id)
+
+
+def ours(conversation: Conversation, turn: TurnView | None) -> bool:
+    """Whether this client started the turn, or opened its thread."""
+    if turn is None:
+        return False
+    return turn.reply is not None or opened_here(thread_of(conversation, turn))
+
+
+def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
+    """Whether everything of the turn, from its first message on, came to this client.
+
+    True when the client asked for it, and when the thread was opened before `turn/started` came.
+    """
+    if turn is None:
+        return False
+    if turn.reply is not None:
+        return True
+    thread = thread_of(conversation, turn)
+    if thread is None or not thread.opened or not turn.started:
+        return False
+    return thread.opened[0].seq < turn.started[0].seq
+
+
+def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
+    """Whether the turn's thread was started within the trace, so that no turn came before."""
+    thread = thread_of(conversation, turn)
+    return thread is not None and thread.reply is not None
+
+
+def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
+    """Whether the turn had certainly ended when a request was sent."""
+    return any(trace.before(end, request) is True for end in turn.completed)
+
+
+def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[TurnView]:
+    """The turns of a thread that had certainly ended when a request was sent."""
+    return [turn for turn in thread.turns.values() if completed_before(trace, turn, request)]
+
+
+def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
+    """The thread objects that an answer or a `thread/started` carries."""
+    holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
+    if isinstance(holder.get("thread"), dict):
+        yield obj(holder["thread"])
+    for element in arr(holder.get("data")):
+        if isinstance(element, dict):
+            yield obj(element)
+
+
+def turn_in(frame: Frame) -> dict[str, Any]:
+    """The turn object of a turn event or of a turn/start answer."""
+    holder = frame.params if frame.kind is Kind.NOTIFICATION else frame.result
+    return obj(dig(holder, "turn"))
+
+
+def item_in(frame: Frame) -> dict[str, Any]:
+    """The item object of an item event."""
+    return obj(dig(frame.params, "item"))
+
+
+def turn_id_of(frame: Frame) -> str:
+    """The turn that a notification names, "" where it names none."""
+    params = obj(frame.params)
+    return text(params.get("turnId")) or text(dig(params, "turn", "id"))
+
+
+def shown(value: Any, limit: int = 120) -> str:
+    """A value for reading in a finding."""
+    if value is MISSING:
+        return "nothing"
+    line = repr(value)
+    return line if len(line) <= limit else line[: limit - 1] + "…"

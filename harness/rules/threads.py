@@ -1,0 +1,168 @@
+"""Rules on threads: announcement, first status, ids, timestamps.
+
+Here: what thread/start promises, and what every thread object must look like beyond its schema.
+Not here: thread status changes (status), reading threads (reads).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import re
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.subjects import shown, threads_in
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.owed import Owes
+from harness.trace.values import dig, obj, text
+
+# Unix seconds reach this in the year 5138; milliseconds passed it in 1973.
+MILLISECONDS_FROM = 1e11
+
+_THREAD_ID = re.compile(r"thr_\d+")
+
+
+@rule("thread.started-announced", title="A started thread is announced once", level=Level.MUST)
+class StartedAnnounced(Monitor):
+    """Judges that thread/start emits exactly one thread/started, with the id of the reply.
+
+    The notification may come before or after the reply. Left open: threads started by others in a
+    shared process, forks and resumes (a thread/started that follows a thread/resume of the same
+    thread is not counted: that a resume emits none follows only from two lists).
+    """
+
+    @on_answer("thread/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        return self._judge(text(dig(frame.result, "thread", "id")), frame)
+
+    @on("thread/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(text(dig(frame.params, "thread", "id")), frame)
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.THREAD_STARTED):
+            yield Violation(
+                item.subject, (item.frame,), f"thread/started for {item.subject}", "none came"
+            )
+
+    def _judge(self, thread_id: str, frame: Frame) -> Outcomes:
+        thread = self.conversation.threads.get(thread_id)
+        if thread is None or thread.reply is None or not thread.started:
+            return None
+        again = thread.started
+        if len(again) > 1 and not self._resumed(thread_id):
+            return [
+                Violation(
+                    thread.subject, tuple(again), "one thread/started", f"{len(again)} of them"
+                )
+            ]
+        return [Witness(thread.subject, (thread.reply, again[0]))] if len(again) == 1 else None
+
+    def _resumed(self, thread_id: str) -> bool:
+        return any(
+            request.method == "thread/resume"
+            and text(obj(request.params).get("threadId")) == thread_id
+            for request in self.conversation.requests.values()
+        )
+
+
+@rule("thread.starts-idle", title="A new thread is returned idle", level=Level.MUST)
+class StartsIdle(Monitor):
+    """Judges the status in the reply to thread/start ("Thread status": returned as idle).
+
+    Left open: the status in thread/started (the text speaks of what is returned), and a status of
+    another shape (shape.response speaks of that).
+    """
+
+    @on_answer("thread/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        thread = obj(dig(frame.result, "thread"))
+        status = dig(thread, "status", "type")
+        if frame.kind is not Kind.RESPONSE or not isinstance(status, str):
+            return None
+        subject = f"thread {text(thread.get('id'))}"
+        if status == "idle":
+            return [Witness(subject, (frame,))]
+        return [Violation(subject, (frame,), "status idle", f"status {status}")]
+
+
+@rule("thread.ids-unique", title="Threads have different ids", level=Level.MUST)
+class ThreadIdsUnique(Monitor):
+    """Judges that two threads made by thread/start or thread/fork have two ids ("Thread": unique).
+
+    Known only within one trace: threads of other runs and clients are not seen.
+    """
+
+    def begin(self) -> None:
+        self._made: dict[str, Frame] = {}
+
+    @on_answer("thread/start", "thread/fork")
+    def made(self, frame: Frame) -> Outcomes:
+        thread_id = text(dig(frame.result, "thread", "id"))
+        request = self.conversation.request_of(frame)
+        if not thread_id or request is None:
+            return None
+        first = self._made.setdefault(thread_id, frame)
+        if first is not frame:
+            # A second answer to one request is not a second thread (response.once).
+            if self.conversation.request_of(first) is request:
+                return None
+            actual = f"{thread_id} again"
+            return [Violation(f"thread {thread_id}", (first, frame), "a new id", actual)]
+        if len(self._made) == 1:
+            return None
+        return [Witness(f"thread {thread_id}", (*self._made.values(),))]
+
+
+@rule("thread.timestamps-seconds", title="Thread timestamps are in seconds", level=Level.MUST)
+class TimestampsSeconds(Monitor):
+    """Judges createdAt and updatedAt of thread objects in replies and thread/started.
+
+    A finding: a number that as Unix seconds lies beyond the year 5000, as milliseconds do. Left
+    open: whether the time is right (the server's clock is its own), fractions, and values that are
+    no numbers (shapes speak of those).
+    """
+
+    @on("thread/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer(
+        "thread/start",
+        "thread/resume",
+        "thread/fork",
+        "thread/read",
+        "thread/list",
+        "thread/unarchive",
+        "thread/rollback",
+    )
+    def answer(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcomes:
+        for thread in threads_in(frame):
+            subject = f"thread {text(thread.get('id'))}"
+            times = {key: thread.get(key) for key in ("createdAt", "updatedAt")}
+            numbers = {key: at for key, at in times.items() if isinstance(at, int | float)}
+            wrong = {key: at for key, at in numbers.items() if at >= MILLISECONDS_FROM}
+            for key, at in wrong.items():
+                yield Violation(subject, (frame,), f"{key} in Unix seconds", f"{key} {at}")
+            if numbers and not wrong:
+                yield Witness(subject, (frame,))
+
+
+@rule("thread.id-shape", title="Thread ids look like thr_<n>", level=Level.SHOULD)
+class ThreadIdShape(Monitor):
+    """Judges ids of threads that this client started; one finding per trace.
+
+    The shape stands only in a note on the field, and ids are opaque to clients: SHOULD.
+    """
+
+    once = True
+
+    @on_answer("thread/start", "thread/fork")
+    def made(self, frame: Frame) -> Outcomes:
+        thread_id = text(dig(frame.result, "thread", "id"))
+        if not thread_id:
+            return None
+        if _THREAD_ID.fullmatch(thread_id):
+            return [Witness("thread ids", (frame,))]
+        return [Violation("thread ids", (frame,), "thr_<n>", shown(thread_id))]

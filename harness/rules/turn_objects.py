@@ -1,0 +1,136 @@
+"""Rules on what turn objects hold, wherever they stand.
+
+Here: items, error, status and id of a turn object in replies and notifications. Not here: when
+turns begin and end (turns, order), and what thread/read must show (reads).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.subjects import shown, threads_in, turn_in
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import MISSING, obj, text
+from harness.trace.views import turns_of
+
+_TURN_ID = re.compile(r"turn_\d+")
+TERMINAL = ("completed", "interrupted", "failed")
+
+
+def _turns(frame: Frame) -> Iterator[dict[str, Any]]:
+    """Every turn object of a frame, its own and those of its threads."""
+    own = turn_in(frame)
+    if own:
+        yield own
+    for thread in threads_in(frame):
+        yield from turns_of(thread)
+
+
+@rule("turn.items-empty", title="A turn's items are empty but in history", level=Level.MUST)
+class ItemsEmpty(Monitor):
+    """Judges that turn objects carry no items where they must not ("Turn", items).
+
+    Filled in thread/resume and thread/fork; there, and in thread/read with includeTurns and in
+    thread/rollback (where the specific clause beats the general one, reading 1), either is right.
+    Left open: the turn/start reply (turn.start-reply speaks of it), a missing or null member
+    (shapes), and messages whose method the text does not name.
+    """
+
+    @on("turn/started", "turn/completed", "thread/started")
+    def notification(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer("thread/start", "thread/list", "thread/unarchive")
+    def answer(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer("thread/read")
+    def read(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is not None and obj(request.params).get("includeTurns") is True:
+            return None
+        return self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcomes:
+        for turn in _turns(frame):
+            items, subject = turn.get("items"), f"turn {text(turn.get('id'))}"
+            if not isinstance(items, list):
+                continue
+            if items:
+                where = frame.method or "the answer"
+                actual = f"{len(items)} item(s) in {where}"  # pyright: ignore[reportUnknownArgumentType]
+                yield Violation(subject, (frame,), "items []", actual)
+            else:
+                yield Witness(subject, (frame,))
+
+
+@rule("turn.error-iff-failed", title="A turn has an error exactly when failed", level=Level.MUST)
+class ErrorIffFailed(Monitor):
+    """Judges that `error` is filled when the status is failed, and only then ("Turn", error).
+
+    Wherever turn objects stand, stored ones too. Left open: the turn/start reply (its own rule), an
+    error left out where it would be null, and a status of another type (shapes).
+    """
+
+    @on("turn/started", "turn/completed", "thread/started")
+    def notification(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
+    def answer(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcomes:
+        for turn in _turns(frame):
+            status, error = turn.get("status"), turn.get("error")
+            if not isinstance(status, str):
+                continue
+            subject = f"turn {text(turn.get('id'))}"
+            if (status == "failed") is (error is not None):
+                yield Witness(subject, (frame,))
+            elif status == "failed":
+                yield Violation(subject, (frame,), "an error, since it failed", "error null")
+            else:
+                actual = f"error {shown(error)}"
+                yield Violation(subject, (frame,), f"error null, since it is {status}", actual)
+
+
+@rule("turn.terminal-status", title="turn/completed carries a final status", level=Level.MUST)
+class TerminalStatus(Monitor):
+    """Judges that the turn in turn/completed is completed, interrupted or failed ("Turn status").
+
+    Left open: which of the three (other rules), and a status that is no string (shapes).
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = turn_in(frame)
+        status = turn.get("status", MISSING)
+        if not isinstance(status, str):
+            return None
+        subject = f"turn {text(turn.get('id'))}"
+        if status in TERMINAL:
+            return [Witness(subject, (frame,))]
+        return [Violation(subject, (frame,), "one of " + ", ".join(TERMINAL), f"status {status}")]
+
+
+@rule("turn.id-shape", title="Turn ids look like turn_<n>", level=Level.SHOULD)
+class TurnIdShape(Monitor):
+    """Judges ids of turns that this client started; one finding per trace.
+
+    The shape stands only in a note on the field, and ids are opaque to clients: SHOULD.
+    """
+
+    once = True
+
+    @on_answer("turn/start")
+    def made(self, frame: Frame) -> Outcomes:
+        turn_id = text(turn_in(frame).get("id"))
+        if frame.kind is not Kind.RESPONSE or not turn_id:
+            return None
+        if _TURN_ID.fullmatch(turn_id):
+            return [Witness("turn ids", (frame,))]
+        return [Violation("turn ids", (frame,), "turn_<n>", shown(turn_id))]

@@ -1,0 +1,209 @@
+"""Rules on a turn's announcements: reply, start, end, each once.
+
+Here: what turn/start and turn/interrupt promise. Not here: the order of a turn's messages (order),
+what turn objects hold (turn_objects), items (items).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from typing import Any
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.subjects import ours, shown, turn_in
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.owed import Owes
+from harness.trace.values import MISSING, dig, obj, text
+from harness.trace.views import TurnView
+
+
+@rule("turn.start-reply", title="turn/start is answered with a turn in progress", level=Level.MUST)
+class StartReply(Monitor):
+    """Judges the turn in a successful reply: status inProgress, items [], error null.
+
+    Left open: an error that is left out, as null for what is absent; every other member.
+    """
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        turn = turn_in(frame)
+        if frame.kind is not Kind.RESPONSE or not turn:
+            return None
+        promised: dict[str, Any] = {"status": "inProgress", "items": []}
+        wrong = [
+            f"{key} {shown(turn.get(key, MISSING))}"
+            for key, right in promised.items()
+            if turn.get(key, MISSING) != right
+        ]
+        if turn.get("error") is not None:
+            wrong.append(f"error {shown(turn['error'])}")
+        subject = f"turn {text(turn.get('id'))}"
+        if not wrong:
+            return [Witness(subject, (frame,))]
+        expected = "status inProgress, items [], error null"
+        return [Violation(subject, (frame,), expected, ", ".join(wrong))]
+
+
+@rule("turn.started-announced", title="A started turn is announced", level=Level.MUST)
+class StartedAnnounced(Monitor):
+    """Judges that turn/start leads to turn/started with the id of the reply.
+
+    The notification may come before or after the reply. When a reply names a turn that had begun
+    before (a turn/start while it was running, on which the text is silent), that counts.
+    """
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._witness(self.conversation.turn_of(frame))
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        return self._witness(self.conversation.turns.get(text(turn_in(frame).get("id"))))
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.TURN_STARTED):
+            expected = f"turn/started for {item.subject}"
+            yield Violation(item.subject, (item.frame,), expected, "none came")
+
+    def _witness(self, turn: TurnView | None) -> Outcomes:
+        if turn is None or turn.reply is None or not turn.started:
+            return None
+        return [Witness(turn.subject, (turn.reply, turn.started[0]))]
+
+
+@rule("turn.started-once", title="A turn is announced once", level=Level.MUST)
+class StartedOnce(Monitor):
+    """Judges that no second turn/started comes for a turn, for example after turn/steer.
+
+    Left open: turns that are neither ours nor of a thread that we opened.
+    """
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not ours(self.conversation, turn):
+            return None
+        if len(turn.started) == 1:
+            return [Witness(turn.subject, (frame,))]
+        actual = f"{len(turn.started)} of them"
+        return [Violation(turn.subject, (turn.started[0], frame), "one turn/started", actual)]
+
+
+@rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
+class CompletedOnce(Monitor):
+    """Judges that no second turn/completed comes for a turn, whatever its status.
+
+    Left open: turns that are neither ours nor of a thread that we opened.
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not ours(self.conversation, turn):
+            return None
+        if len(turn.completed) == 1:
+            return [Witness(turn.subject, (frame,))]
+        actual = f"{len(turn.completed)} of them, the last with status {turn.status}"
+        frames = (turn.completed[0], frame)
+        return [Violation(turn.subject, frames, "one turn/completed", actual)]
+
+
+@rule("turn.completes", title="Every turn ends with turn/completed", level=Level.MUST)
+class Completes(Monitor):
+    """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
+
+    Owed for turns that our turn/start began and for those announced on threads that we opened.
+    Left open: traces that ended otherwise (closed, timed out, crashed).
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not ours(self.conversation, turn):
+            return None
+        return [Witness(turn.subject, (frame,))]
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.TURN_COMPLETED):
+            expected = f"turn/completed for {item.subject}"
+            yield Violation(item.subject, (item.frame,), expected, "none came")
+
+
+@rule("turn.ids-unique", title="Turns have different ids", level=Level.MUST)
+class TurnIdsUnique(Monitor):
+    """Judges that two turns have two ids ("Turn": unique identifier).
+
+    A finding: a turn/start answered with the id of a turn of another thread, or of a turn that had
+    certainly ended before the request was sent. Left open: a reply with the id of a turn that may
+    still have been running (the text does not say what turn/start does then).
+    """
+
+    def begin(self) -> None:
+        self._made: dict[str, tuple[Frame, str]] = {}
+
+    @on_answer("turn/start")
+    def made(self, frame: Frame) -> Outcomes:
+        turn_id = text(turn_in(frame).get("id"))
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
+            return None
+        thread_id = text(obj(request.params).get("threadId"))
+        first, home = self._made.setdefault(turn_id, (frame, thread_id))
+        if first is frame:
+            return [Witness(f"turn {turn_id}", (frame,))] if len(self._made) > 1 else None
+        if self.conversation.request_of(first) is request:
+            return None
+        frames = (first, frame)
+        if home != thread_id:
+            actual = f"{turn_id} on {home} and on {thread_id}"
+            return [Violation(f"turn {turn_id}", frames, "a new id", actual)]
+        ended = self.conversation.turn(turn_id).completed
+        if any(self.trace.before(end, request) is True for end in ended):
+            actual = f"{turn_id}, which had ended before"
+            return [Violation(f"turn {turn_id}", frames, "a new id", actual)]
+        return None
+
+
+@rule(
+    "turn.interrupt-ends-interrupted",
+    title="An interrupted turn ends with status interrupted",
+    level=Level.MUST,
+)
+class InterruptEnds(Monitor):
+    """Judges the end of a turn whose turn/interrupt was answered with success.
+
+    The request takes effect somewhere between its sending and its answer, so an end that was seen
+    before the answer proves nothing unless it is `interrupted`. An end of any other status after a
+    successful answer is a finding ("turn/interrupt": afterwards turn/completed, interrupted). Left
+    open: refused interrupts, and turns that end interrupted for other reasons.
+    """
+
+    def begin(self) -> None:
+        self._accepted: dict[str, Frame] = {}
+
+    @on_answer("turn/interrupt")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None:
+            return None
+        turn = self.conversation.turns.get(text(obj(request.params).get("turnId")))
+        if turn is None:
+            return None
+        if not turn.completed:
+            self._accepted.setdefault(turn.id, frame)
+            return None
+        crossed = self.trace.before(turn.completed[0], request) is not True
+        if turn.status == "interrupted" and crossed:
+            return [Witness(turn.subject, (request, turn.completed[0], frame))]
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or len(turn.completed) > 1 or turn.id not in self._accepted:
+            return None
+        frames = (self._accepted[turn.id], frame)
+        status = dig(turn_in(frame), "status")
+        if status == "interrupted":
+            return [Witness(turn.subject, frames)]
+        actual = f"status {shown(status)} after the successful answer"
+        return [Violation(turn.subject, frames, "turn/completed with interrupted", actual)]
