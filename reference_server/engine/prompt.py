@@ -4,8 +4,6 @@ Here lives the body of a model call, and the user's input in the model's terms. 
 `reference_server.model`.
 """
 
-import base64
-import mimetypes
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +98,9 @@ def _text(text: str) -> Fields:
 
 
 def _local_image(path: Path) -> Fields:
+    import base64
+    import mimetypes
+
     kind = mimetypes.guess_type(path.name)[0] or "image/png"
     try:
         data = base64.b64encode(path.read_bytes()).decode()

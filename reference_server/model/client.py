@@ -25,6 +25,7 @@ from reference_server.model.errors import (
     stream_broken,
 )
 from reference_server.model.events import Completed, ModelEvent, read_event
+from reference_server.model.pool import ConnectionPool
 from reference_server.model.sse import SseParser
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 DRAIN_TIME = 1.0
 """Seconds a finished stream may take to end, so that its connection can be used again."""
 ERROR_BODY_LIMIT = 1 << 16
-CONNECTIONS = 256
-KEEP_ALIVE = 30.0
 
 
 class ModelClient:
@@ -48,8 +47,7 @@ class ModelClient:
         transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
     ) -> None:
         self._tasks = tasks
-        self._transport = transport
-        self._http: httpx.AsyncClient | None = None
+        self._connections = ConnectionPool(transport)
         self._clock = anyio.current_time
 
     def warm(self) -> None:
@@ -58,8 +56,7 @@ class ModelClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        await self._connections.close()
 
     async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         """Make one call and hand its events over, in order, until the answer is complete.
@@ -67,38 +64,43 @@ class ModelClient:
         Raises ModelError; cancelling it closes the stream at once.
         """
         idle = provider.stream_idle_timeout_ms / 1000
-        with anyio.CancelScope(deadline=self._clock() + idle) as limit:
-            response = await self._send(provider, body)
-            chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
-            try:
-                await self._read(chunks, receive, limit, idle)
-            except BaseException:
-                await _close(response, chunks)
-                raise
-            self._tasks.start_soon(_drain, response, chunks)
+        address = provider.base_url
+        if not address:
+            raise no_address(provider.id)
+        client = self._connections.take(address)
+        draining = False
+        try:
+            with anyio.CancelScope(deadline=self._clock() + idle) as limit:
+                response = await _send(client, provider, body)
+                chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
+                try:
+                    await self._read(chunks, receive, limit, idle)
+                except BaseException:
+                    await _close(response, chunks)
+                    raise
+                self._tasks.start_soon(self._drain, address, client, response, chunks)
+                draining = True
+        finally:
+            if not draining:
+                await self._connections.give_back(address, client)
         if limit.cancelled_caught:
             raise stream_broken(f"nothing was received for {idle:g} s")
 
-    async def _send(self, provider: Provider, body: dict[str, Any]) -> "httpx.Response":
-        import httpx
-
-        if not provider.base_url:
-            raise no_address(provider.id)
+    async def _drain(
+        self,
+        address: str,
+        client: "httpx.AsyncClient",
+        response: "httpx.Response",
+        chunks: AsyncGenerator[bytes],
+    ) -> None:
+        """Read what follows the end of the answer: only then can its connection be used again."""
         try:
-            response = await self._client().send(self._request(provider, body), stream=True)
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise connection_failed(error, retryable=False) from error
-        except _network_errors() as error:
-            raise connection_failed(error) from error
-        if response.status_code < 400:
-            return response
-        text = b""
-        try:
-            with contextlib.suppress(*_network_errors()):
-                text = await _error_body(response)
+            with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(*_network_errors()):
+                async for _ in chunks:
+                    pass
         finally:
-            await _close(response)
-        raise http_failed(response.status_code, response.headers, text)
+            await _close(response, chunks)
+            await self._connections.give_back(address, client)
 
     async def _read(
         self,
@@ -124,30 +126,40 @@ class ModelClient:
             raise stream_broken(describe(error)) from error
         raise stream_broken("the stream ended before response.completed")
 
-    def _request(self, provider: Provider, body: dict[str, Any]) -> "httpx.Request":
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        # Events are read as they come off the wire, without a decoder between.
-        headers["Accept-Encoding"] = "identity"
-        if provider.api_key:
-            headers["Authorization"] = f"Bearer {provider.api_key}"
-        content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        url = f"{(provider.base_url or '').rstrip('/')}/responses"
-        return self._client().build_request("POST", url, content=content, headers=headers)
 
-    def _client(self) -> "httpx.AsyncClient":
-        if self._http is None:
-            import httpx
+async def _send(
+    client: "httpx.AsyncClient", provider: Provider, body: dict[str, Any]
+) -> "httpx.Response":
+    import httpx
 
-            self._http = httpx.AsyncClient(
-                transport=self._transport() if self._transport else None,
-                timeout=None,
-                limits=httpx.Limits(
-                    max_connections=CONNECTIONS,
-                    max_keepalive_connections=CONNECTIONS,
-                    keepalive_expiry=KEEP_ALIVE,
-                ),
-            )
-        return self._http
+    try:
+        response = await client.send(_request(client, provider, body), stream=True)
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise connection_failed(error, retryable=False) from error
+    except _network_errors() as error:
+        raise connection_failed(error) from error
+    if response.status_code < 400:
+        return response
+    text = b""
+    try:
+        with contextlib.suppress(*_network_errors()):
+            text = await _error_body(response)
+    finally:
+        await _close(response)
+    raise http_failed(response.status_code, response.headers, text)
+
+
+def _request(
+    client: "httpx.AsyncClient", provider: Provider, body: dict[str, Any]
+) -> "httpx.Request":
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    # Events are read as they come off the wire, without a decoder between.
+    headers["Accept-Encoding"] = "identity"
+    if provider.api_key:
+        headers["Authorization"] = f"Bearer {provider.api_key}"
+    content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    url = f"{(provider.base_url or '').rstrip('/')}/responses"
+    return client.build_request("POST", url, content=content, headers=headers)
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
@@ -178,16 +190,6 @@ async def _error_body(response: "httpx.Response") -> bytes:
         if len(body) >= ERROR_BODY_LIMIT:
             break
     return body
-
-
-async def _drain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> None:
-    """Read what follows the end of the answer: a connection not read to its end is closed."""
-    try:
-        with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(*_network_errors()):
-            async for _ in chunks:
-                pass
-    finally:
-        await _close(response, chunks)
 
 
 async def _close(response: "httpx.Response", chunks: AsyncGenerator[bytes] | None = None) -> None:

@@ -8,7 +8,6 @@ value is not shown there beyond the names.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 from harness.wire.error import AgentErrorInfo
@@ -161,6 +160,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _seconds_until(date: str, now: str | None) -> float | None:
     """Compare two dates of the same clock, the provider's own."""
+    from email.utils import parsedate_to_datetime
+
     try:
         wait = parsedate_to_datetime(date) - parsedate_to_datetime(now or "")
     except (ValueError, TypeError):

@@ -5,11 +5,16 @@ speaker.
 """
 
 import anyio
+import anyio.lowlevel
 
 from harness.wire.base import WireModel
 from harness.wire.methods import BY_PARAMS
 from reference_server.envelope import encode_notification
 from reference_server.outbox import Outbox
+
+WORK_AT_A_TIME = 0.002
+"""Seconds after which other tasks get a turn; it is also how long a delta may wait to be written
+together with the next ones."""
 
 
 class Audience:
@@ -17,6 +22,7 @@ class Audience:
 
     def __init__(self) -> None:
         self._outboxes: list[Outbox] = []
+        self._paused = 0.0
 
     def add(self, outbox: Outbox) -> None:
         """Subscribe a connection; a second time changes nothing."""
@@ -42,8 +48,12 @@ class Audience:
     async def room(self) -> None:
         """Wait until every subscriber has room, so that a slow reader slows the work down.
 
-        Always lets other tasks run: a model that answers without pause must not keep them out.
+        Now and then it lets other tasks run, also when there is room: a model whose events come
+        faster than they are handled must not keep the others out.
         """
         for outbox in list(self._outboxes):
             await outbox.room()
-        await anyio.lowlevel.checkpoint()
+        now = anyio.current_time()
+        if now - self._paused > WORK_AT_A_TIME:
+            await anyio.lowlevel.checkpoint()
+            self._paused = anyio.current_time()

@@ -30,13 +30,6 @@ from reference_server.session.settings import ThreadSettings
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
 
 Clock = Callable[[], float]
-NO_TOKENS = TokenCounts(
-    total_tokens=0,
-    input_tokens=0,
-    cached_input_tokens=0,
-    output_tokens=0,
-    reasoning_output_tokens=0,
-)
 
 
 class RunningTurn(Protocol):
@@ -73,7 +66,7 @@ class LoadedThread:
         self.audience = Audience()
         self.history: list[dict[str, Any]] = []
         self.turn: RunningTurn | None = None
-        self.tokens = NO_TOKENS
+        self._tokens: dict[str, int] = {}
         self.clock = clock
         self._preview = ""
         self._items = 0
@@ -124,11 +117,9 @@ class LoadedThread:
 
     def add_tokens(self, last: TokenCounts) -> TokenCounts:
         """Count one model call's tokens in and give the total."""
-        total = self.tokens.plain()
         for name, count in last.plain().items():
-            total[name] += count
-        self.tokens = TokenCounts.parse(total)
-        return self.tokens
+            self._tokens[name] = self._tokens.get(name, 0) + count
+        return TokenCounts.parse(self._tokens)
 
 
 def wire_status(state: ThreadState) -> ThreadStatus:

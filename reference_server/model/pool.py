@@ -1,0 +1,90 @@
+"""Connections to the models, kept alive between calls.
+
+Here lives which connection a call uses. Each is a client of its own with one connection: a shared
+pool of httpx looks at every connection for every call, which with 20 turns at once costs more than
+the turns. The one used last is used first, so that idle ones expire.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+IDLE_AT_MOST = 64
+"""Idle connections kept for each address."""
+KEEP_ALIVE = 30.0
+"""Seconds an idle connection is kept."""
+
+
+class ConnectionPool:
+    """Clients by address; with a `transport` of the caller's, one client for everything."""
+
+    def __init__(self, transport: "Callable[[], httpx.AsyncBaseTransport] | None") -> None:
+        self._transport = transport
+        self._only: httpx.AsyncClient | None = None
+        self._idle: dict[str, list[httpx.AsyncClient]] = {}
+        self._tls: ssl.SSLContext | None = None
+
+    def take(self, address: str) -> "httpx.AsyncClient":
+        """Give a client that no other call uses."""
+        if self._transport is not None:
+            self._only = self._only or self._new(transport=self._transport())
+            return self._only
+        idle = self._idle.setdefault(address, [])
+        if idle:
+            return idle.pop()
+        secure = address.lower().startswith("https:")
+        return self._new(verify=self._secure() if secure else False)
+
+    async def give_back(self, address: str, client: "httpx.AsyncClient") -> None:
+        """Take a client back when its call is over."""
+        if client is self._only:
+            return
+        idle = self._idle.setdefault(address, [])
+        if len(idle) < IDLE_AT_MOST:
+            idle.append(client)
+        else:
+            await client.aclose()
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        if self._only is not None:
+            await self._only.aclose()
+        for clients in self._idle.values():
+            while clients:
+                await clients.pop().aclose()
+
+    def _new(self, **options: Any) -> "httpx.AsyncClient":
+        _spare_the_search()
+        import httpx
+
+        return httpx.AsyncClient(
+            timeout=None,  # time limits are `client`'s own
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
+            ),
+            **options,
+        )
+
+    def _secure(self) -> "ssl.SSLContext":
+        """Make the TLS settings once; reading the certificates takes 20 ms."""
+        if self._tls is None:
+            import httpx
+
+            self._tls = httpx.create_ssl_context()
+        return self._tls
+
+
+def _spare_the_search() -> None:
+    """Settle that there is no `sniffio`, where there is none.
+
+    httpcore tries to import it for every lock, and a module that is not there is searched for on
+    the whole path each time: a fifth of a short turn.
+    """
+    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
+        cast("dict[str, Any]", sys.modules)["sniffio"] = None
