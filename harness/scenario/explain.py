@@ -35,9 +35,9 @@ def sentence(error: ErrorDetails) -> str:
         return unknown("key", key, keys_at(error["loc"][:-1]))
     if kind == "missing":
         return f"the key {error['loc'][-1]!r} is missing"
-    if kind == "union_tag_invalid":
+    if kind == "union_tag_invalid" and not isinstance(found, str):
         return unknown("step", str(context.get("tag")), keys_at(error["loc"]))
-    if kind == "union_tag_not_found":
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
         names = ", ".join(sorted(keys_at(error["loc"])))
         return f"{_found(found)}; expected a mapping with exactly one key, one of: {names}"
     if kind in ("literal_error", "enum"):

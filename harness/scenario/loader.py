@@ -117,9 +117,13 @@ def _checked(
 
 def _first(error: ValidationError, document: Document, path: Path) -> ScenarioError:
     """The first mistake in the order of the file."""
+    details = error.errors(include_url=False)
+    # A misspelt key is also a missing one: the misspelling is the mistake.
+    if any(detail["type"] == "extra_forbidden" for detail in details):
+        details = [detail for detail in details if detail["type"] != "missing"]
     mistakes: list[tuple[tuple[int, int], str]] = []
-    for detail in error.errors(include_url=False):
-        is_key = detail["type"] == "extra_forbidden"
+    for detail in details:
+        is_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
         mistakes.append((document.place(detail["loc"], key=is_key), sentence(detail)))
     place, message = min(mistakes, key=lambda mistake: mistake[0])
     places = {mistake[0] for mistake in mistakes}

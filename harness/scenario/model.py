@@ -4,9 +4,10 @@ Here: names, types, defaults of everything a scenario file may hold, and nothing
 The model's side is `harness.backend.script`; errors with line and column are the loader's.
 """
 
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from harness.backend.script import ModelStep, Script, Strict, key_of
 
@@ -120,13 +121,47 @@ class Settings(Strict):
     model: str | None = None
 
 
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts:
+        raise ValueError(f"the path {path!r} is not inside the workspace; expected a relative one")
+    return path
+
+
+Inside = Annotated[str, AfterValidator(_inside)]
+
+
 class Workspace(Strict):
     """Files of the private workspace before the first step: relative path -> content."""
 
-    files: dict[str, str] = Field(default_factory=dict[str, str])
+    files: dict[Inside, str] = Field(default_factory=dict[str, str])
 
 
-ItemPattern = str | dict[str, dict[str, Any]]
+ItemType = Literal[
+    "userMessage",
+    "agentMessage",
+    "plan",
+    "reasoning",
+    "commandExecution",
+    "fileChange",
+    "mcpToolCall",
+    "dynamicToolCall",
+    "webSearch",
+    "imageView",
+    "enteredReviewMode",
+    "exitedReviewMode",
+    "contextCompaction",
+]
+
+
+def _pattern(value: object) -> str:
+    return "members" if isinstance(value, dict) else "type"
+
+
+ItemPattern = Annotated[
+    Annotated[ItemType, Tag("type")] | Annotated[dict[ItemType, dict[str, Any]], Tag("members")],
+    Discriminator(_pattern),
+]
 
 
 class Outcome(Strict):
@@ -141,7 +176,7 @@ class Outcome(Strict):
     turns: dict[Alias, Statuses | list[Statuses]] = Field(
         default_factory=dict[str, Statuses | list[Statuses]]
     )
-    workspace: dict[str, str] = Field(default_factory=dict[str, str])
+    workspace: dict[Inside, str] = Field(default_factory=dict[str, str])
     model_calls: Annotated[int, Field(ge=0)] | None = None
 
 

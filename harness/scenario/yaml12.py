@@ -15,6 +15,7 @@ import yaml
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
+MAX_NUMBER = 40
 
 Place = tuple[int, int]
 Loc = tuple[str | int, ...]
@@ -102,8 +103,14 @@ def parse(raw: bytes, path: Path | str) -> Document:
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = (error.problem or "broken").replace("'", '"')
         raise ScenarioError(path, place, f"not YAML: {problem}") from error
+    except yaml.reader.ReaderError as error:
+        before = text[: int(error.position)]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        message = f"not YAML: the character {error.character!r} is not allowed"
+        raise ScenarioError(path, place, message) from error
     except yaml.YAMLError as error:
-        raise ScenarioError(path, (1, 1), f"not YAML: {error}") from error
+        first = str(error).splitlines()[0]
+        raise ScenarioError(path, (1, 1), f"not YAML: {first}") from error
 
 
 @dataclass(slots=True)
@@ -168,6 +175,8 @@ class _Builder:
         if top is not None and isinstance(top.value, dict) and top.key is None:
             self._key(top, event.value, place)
             return
+        if event.implicit[0] and len(event.value) > MAX_NUMBER and _INT.fullmatch(event.value):
+            self._fail(place, f"a number with {len(event.value)} digits")
         self._put(_plain(event.value) if event.implicit[0] else event.value, place)
 
     def _key(self, top: _Open, key: str, place: Place) -> None:

@@ -1,0 +1,104 @@
+"""One run's report as a value; every form of output is a function of it.
+
+Here: the values. Not here: how rows are merged (suite.merge), how it looks (terminal, json, …).
+"""
+
+from dataclasses import dataclass, field
+
+from harness.rules.verdict import Level, Row, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One violation and where it was seen."""
+
+    scenario: str
+    row: Row
+    trace: str
+    path: str
+    stderr: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class RuleResult:
+    """What a run says about one rule."""
+
+    id: str
+    title: str
+    level: Level
+    verdict: Verdict
+    witnesses: int = 0
+    subjects: int = 0
+    scenarios: list[str] = field(default_factory=list[str])
+    proofs: list[Proof] = field(default_factory=list[Proof])
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """What a run says about one scenario."""
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str
+    seconds: float
+    end: str
+    messages: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry."""
+
+    id: str
+    message: str
+    level: Level
+    known: str = ""
+
+
+@dataclass(slots=True)
+class Report:
+    """The whole run."""
+
+    target: str
+    command: str
+    rules: list[RuleResult] = field(default_factory=list[RuleResult])
+    scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
+    issues: list[Issue] = field(default_factory=list[Issue])
+    unchecked: list[str] = field(default_factory=list[str])
+    requirements: dict[str, str] = field(default_factory=dict[str, str])
+    strict: bool = False
+
+    def counts(self, level: Level | None = None) -> dict[Verdict, int]:
+        """How many rules have each verdict."""
+        found = dict.fromkeys(Verdict, 0)
+        for rule in self.rules:
+            if level is None or rule.level is level:
+                found[rule.verdict] += 1
+        return found
+
+    def red_rules(self) -> list[RuleResult]:
+        """Rules that make the run fail."""
+        return [rule for rule in self.rules if is_red(rule, strict=self.strict)]
+
+    @property
+    def red(self) -> bool:
+        """Whether the run fails (design: "Exit status 1")."""
+        return bool(
+            self.red_rules()
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
+            or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
+        )
+
+
+def is_red(rule: RuleResult, *, strict: bool = False) -> bool:
+    """Whether this rule alone makes the run fail."""
+    if rule.verdict is Verdict.ERROR:
+        return True
+    levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)
+    return rule.verdict is Verdict.FAIL and any(
+        proof.row.level in levels for proof in rule.proofs if proof.row.verdict is Verdict.FAIL
+    )

@@ -1,0 +1,104 @@
+"""The verdict in about ten lines, for a terminal: what failed, what was not judged, and why.
+
+Here: lines of text from a report. Not here: the story of one finding (story).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from harness.report.model import Report, RuleResult, is_red
+from harness.rules.verdict import Level, Verdict
+from harness.spec.book import Book
+
+WIDTH = 100
+
+
+def summary(report: Report, book: Book) -> Iterator[str]:
+    """The lines of the summary."""
+    yield _score(report)
+    yield _scenarios(report)
+    yield _requirements(report, book)
+    for issue in report.issues:
+        mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
+        yield _cut(f"{mark:6} {issue.id}: {issue.message}")
+    for rule in report.rules:
+        if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
+            yield _cut(_rule_line(rule, strict=report.strict))
+    for scenario in report.scenarios:
+        if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
+            yield _cut(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
+    yield from _known(report)
+    yield from _not_judged(report)
+    if report.unchecked:
+        yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
+    yield f"verdict: {'RED' if report.red else 'GREEN'}"
+
+
+def _score(report: Report) -> str:
+    counts = report.counts()
+    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    return f"rules: {len(report.rules)} ({shown})"
+
+
+def _scenarios(report: Report) -> str:
+    counts = Counter(str(scenario.verdict) for scenario in report.scenarios)
+    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    seconds = sum(scenario.seconds for scenario in report.scenarios)
+    return f"scenarios: {len(report.scenarios)} ({shown}), {seconds:.1f} s of play"
+
+
+def _requirements(report: Report, book: Book) -> str:
+    counts = Counter(report.requirements.values())
+    shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return f"requirements judged: {len(report.requirements)} of {len(book.requirements)} ({shown})"
+
+
+def _rule_line(rule: RuleResult, *, strict: bool) -> str:
+    proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
+    first = proofs[0]
+    word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
+    mark = word if is_red(rule, strict=strict) else str(rule.level)
+    more = f" (+{len(proofs) - 1} more)" if len(proofs) > 1 else ""
+    return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{more}"
+
+
+def _known(report: Report) -> Iterator[str]:
+    for rule in report.rules:
+        if rule.verdict is Verdict.KNOWN:
+            reasons = list(dict.fromkeys(proof.reason for proof in rule.proofs if proof.reason))
+            yield _cut(f"KNOWN  {rule.id}: {'; '.join(reasons)}")
+    for scenario in report.scenarios:
+        if scenario.verdict is Verdict.KNOWN:
+            yield _cut(f"KNOWN  scenario {scenario.id}: {scenario.reason}")
+
+
+def _not_judged(report: Report) -> Iterator[str]:
+    for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
+        groups: dict[str, list[str]] = {}
+        for rule in report.rules:
+            if rule.verdict is verdict:
+                groups.setdefault(rule.reason, []).append(rule.id)
+        for reason, ids in groups.items():
+            yield f"{verdict}: {reason}:"
+            yield from _wrapped(ids)
+        skipped: dict[str, list[str]] = {}
+        for scenario in report.scenarios:
+            if scenario.verdict is verdict:
+                skipped.setdefault(scenario.reason, []).append(scenario.id)
+        for reason, ids in skipped.items():
+            yield _cut(f"{verdict}: {len(ids)} scenario(s): {reason}")
+
+
+def _wrapped(names: Iterable[str]) -> Iterator[str]:
+    line = " "
+    for name in names:
+        if len(line) + len(name) + 1 > WIDTH:
+            yield line
+            line = " "
+        line += f" {name}"
+    yield line
+
+
+def _cut(line: str, limit: int = 220) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,309 @@
+"""A worker's bench: one model server, one server under test at a time, scenarios one by one.
+
+Here: starting and sharing the process, the handshake, recording, the set-up findings. Not here:
+judging (judging), merging (merge), pytest (plugin).
+"""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.backend.model import ScriptedModel
+from harness.backend.server import ModelServer, model_server
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.client.inbox import TargetGone
+from harness.client.peer import Peer
+from harness.rules.verdict import Level
+from harness.scenario.ending import Ended, Ending
+from harness.scenario.loader import Loaded
+from harness.scenario.model import StartTurnStep
+from harness.scenario.player import Cast, Player, Unmet
+from harness.spec.book import Book
+from harness.suite.outcome import Finding
+from harness.target.place import RunFolder, furnish
+from harness.target.process import ServerProcess, environment, start
+from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.trace.names import Renamer
+from harness.trace.owed import Owed
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End, Header, Trace
+
+CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
+
+
+class SetupFailed(Exception):
+    """The server cannot be used at all; `finding` says why."""
+
+    def __init__(self, finding: Finding, trace: Trace) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+        self.trace = trace
+
+
+@dataclass(slots=True)
+class Run:
+    """What playing one scenario gave, before any judgement."""
+
+    trace: Trace
+    cast: Cast
+    unmet: Unmet | None
+    ended: Ended
+    model: ScriptedModel
+    cwd: Path
+    stderr: str
+    seconds: float
+    overflow: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(slots=True)
+class _Live:
+    process: ServerProcess
+    peer: Peer
+
+
+class Bench:
+    """Plays scenarios against one target. Make it with `open_bench`."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        tasks: TaskGroup,
+    ) -> None:
+        self.profile = profile
+        self.blocked: Finding | None = None
+        self.findings: list[Finding] = []
+        self._bounds = bounds
+        self._book = book
+        self._folder = folder
+        self._models = models
+        self._tasks = tasks
+        self._live: _Live | None = None
+        self._turns_without_model = 0
+        self._renamer = Renamer(profile.names, book.paths_of)
+
+    def blocks(self, loaded: Loaded) -> Finding | None:
+        """The set-up finding because of which this scenario need not be tried, if any."""
+        finding = self.blocked
+        if finding is None or (
+            finding.id == "setup.model-not-called" and not _starts_turns(loaded)
+        ):
+            return None
+        return finding
+
+    async def run(self, loaded: Loaded) -> Run:
+        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all."""
+        began = time.monotonic()
+        recorder = Recorder(self._header(loaded), renamer=self._renamer)
+        owed = Owed()
+        recorder.listeners.append(owed.feed)
+        recorder.mark_listeners.append(owed.feed_mark)
+        if loaded.scenario.server == "fresh":
+            await self.retire()
+        live = await self._ready(recorder)
+        cwd = self._workspace(loaded)
+        model = self._model(loaded, recorder)
+        self._models.serve(model)
+        before = live.process.children()
+        player = Player(
+            loaded,
+            live.peer,
+            model,
+            cwd=cwd,
+            bounds=self._bounds,
+            thread_params=self.profile.thread,
+        )
+        unmet: Unmet | None = None
+        with anyio.move_on_after(self._bounds.scenario) as scope:
+            unmet = await player.play()
+        if scope.cancelled_caught:
+            message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
+            unmet = Unmet("timeout", "scenario", 1, message)
+        ended = await Ending(
+            live.peer,
+            model,
+            owed,
+            bounds=self._bounds,
+            barrier=(self.profile.barrier, _barrier_params(player.cast)),
+            children=live.process.children,
+            before=before,
+        ).run()
+        self._models.serve(None)
+        trace = recorder.trace
+        trace.end = ended.end
+        if live.peer.transport.partial:
+            head = live.peer.transport.partial[:80].decode("utf-8", "backslashreplace")
+            recorder.mark("partial-line", {"head": head, "bytes": len(live.peer.transport.partial)})
+        run = Run(
+            trace=trace,
+            cast=player.cast,
+            unmet=unmet,
+            ended=ended,
+            model=model,
+            cwd=cwd,
+            stderr=live.process.stderr_tail(),
+            seconds=time.monotonic() - began,
+            overflow=live.peer.overflow,
+        )
+        self._watch_model(run)
+        if unmet is not None or ended.end is not End.QUIESCENT:
+            await self.retire()
+            run.stderr = live.process.stderr_tail()
+        return run
+
+    async def retire(self) -> None:
+        """End the current process, so that the next scenario gets a fresh one."""
+        live, self._live = self._live, None
+        if live is None:
+            return
+        ending = await live.process.stop(self._bounds.stop)
+        level = Level(self.profile.hygiene)
+        if ending.survivors:
+            names = ", ".join(ending.survivors)
+            message = f"processes of the server outlived it and were killed: {names}"
+            self.findings.append(Finding("hygiene.leaked-process", message, level=level))
+        if ending.push == "KILL":
+            message = (
+                f"the server ignored the end of its input and TERM ({self._bounds.stop:g} s each)"
+            )
+            self.findings.append(Finding("hygiene.ignores-term", message, level=level))
+
+    def _header(self, loaded: Loaded) -> Header:
+        declared = self.profile.capabilities
+        return Header(
+            target=" ".join(self.profile.command),
+            profile=self.profile.name,
+            scenario=loaded.id,
+            spec_revision=self._book.revision,
+            names=dict(self.profile.names),
+            capabilities=[] if declared == "probe" else list(declared),
+        )
+
+    async def _ready(self, recorder: Recorder) -> _Live:
+        if self._live is not None and not self._live.peer.inbox.closed:
+            self._live.peer.begin(recorder)
+            return self._live
+        await self.retire()
+        recorder.mark("setup", {"active": True})
+        self._live = await self._start(recorder)
+        recorder.mark("setup", {"active": False})
+        return self._live
+
+    async def _start(self, recorder: Recorder) -> _Live:
+        home = self._folder.fresh("home")
+        values = {"model_url": self._models.url, "home": str(home), "cwd": str(home)}
+        furnish(home, self.profile, values)
+        env = environment(fill(self.profile.env, values), home, self.profile.home_env)
+        stderr = self._folder.path / f"{home.name}.stderr"
+        command: list[str] = fill(self.profile.command, values)
+        try:
+            process = await start(command, cwd=Path.cwd(), env=env, stderr=stderr)
+        except ProfileError as error:
+            raise self._failed("setup.not-started", str(error), recorder) from error
+        peer = Peer(process.transport, recorder)
+        live = _Live(process, peer)
+        self._tasks.start_soon(peer.pump)
+        await self._handshake(live, recorder)
+        return live
+
+    async def _handshake(self, live: _Live, recorder: Recorder) -> None:
+        if self.profile.handshake == "none":
+            return
+        params: dict[str, Any] = {"clientInfo": CLIENT, **self.profile.initialize}
+        kind = problem = ""
+        try:
+            with anyio.fail_after(self._bounds.start):
+                await live.peer.request("initialize", params)
+                await live.peer.notify("initialized")
+        except TargetGone:
+            with anyio.move_on_after(self._bounds.stop):
+                await live.process.wait()
+            status = live.process.returncode
+            problem = (
+                "closed its output before it answered initialize"
+                if status is None
+                else f"ended with exit status {status} before it answered initialize"
+            )
+            kind = "setup.not-started"
+        except TimeoutError:
+            problem = f"did not answer initialize within {self._bounds.start:g} s"
+            kind = "setup.no-handshake"
+        if problem:
+            self._live = live
+            await self.retire()
+            tail = live.process.stderr_tail(600).strip()
+            command = " ".join(live.process.command)
+            said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
+            raise self._failed(kind, f"the server `{command}` {problem}{said}", recorder)
+
+    def _failed(self, kind: str, message: str, recorder: Recorder) -> SetupFailed:
+        self.blocked = Finding(kind, message)
+        return SetupFailed(self.blocked, recorder.trace)
+
+    def _workspace(self, loaded: Loaded) -> Path:
+        cwd = self._folder.fresh("work")
+        for name, content in loaded.scenario.workspace.files.items():
+            file = cwd / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+        return cwd
+
+    def _model(self, loaded: Loaded, recorder: Recorder) -> ScriptedModel:
+        scripts = list(loaded.scenario.scripts().values())
+        script = scripts[0] if scripts else []
+        return ScriptedModel(script, ResponsesEncoder(), mark=recorder.mark)
+
+    def _watch_model(self, run: Run) -> None:
+        """One finding, and nothing more to try, when the server never reaches the model."""
+        if run.model.calls:
+            self._turns_without_model = -1
+        elif run.cast.turns and self._turns_without_model >= 0:
+            strays = (
+                f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
+            )
+            self.blocked = Finding(
+                "setup.model-not-called",
+                f"a turn was started and the model at {self._models.url} was never called{strays}; "
+                "point the server at it: the profile sets PROVIDER_BASE_URL, OPENAI_BASE_URL and "
+                "config.toml, and {model_url} can stand in --server-cmd",
+            )
+            run.findings.append(self.blocked)
+
+
+@asynccontextmanager
+async def open_bench(
+    profile: Profile, book: Book, *, base: Path, worker: str = "main", scale: float = 1.0
+) -> AsyncGenerator[Bench]:
+    """A bench for one worker; everything it started is gone when it closes."""
+    folder = RunFolder(base, worker)
+    try:
+        async with model_server() as models, anyio.create_task_group() as tasks:
+            bounds = profile.bounds.scaled(scale)
+            bench = Bench(profile, bounds, book, folder, models, tasks)
+            try:
+                yield bench
+            finally:
+                await bench.retire()
+                tasks.cancel_scope.cancel()
+    finally:
+        folder.close()
+
+
+def _starts_turns(loaded: Loaded) -> bool:
+    steps = (*loaded.scenario.setup, *loaded.scenario.client)
+    return any(isinstance(step, StartTurnStep) for step in steps)
+
+
+def _barrier_params(cast: Cast) -> dict[str, object]:
+    # Without a thread of its own the barrier names one that does not exist: an error is an answer.
+    return {"threadId": next(iter(cast.threads.values()), "thr_0")}

@@ -1,0 +1,169 @@
+"""From a run to a scenario's outcome: rules, the scenario's own verdicts, what does not apply.
+
+Here: the judgement of one scenario in the worker that played it. Not here: what several scenarios
+mean together (merge).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.rules.base import Monitor
+from harness.rules.judge import judge
+from harness.rules.verdict import Row, Verdict
+from harness.scenario.expect import unmet as unmet_expectations
+from harness.scenario.loader import Loaded
+from harness.spec.book import Book
+from harness.suite.baseline import known_finding, known_row
+from harness.suite.bench import Run, SetupFailed
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.probe import absent
+from harness.target.profile import Deviation, Profile
+from harness.trace.trace import End
+from harness.trace.views import Conversation, conversation_of
+
+_KINDS = {
+    "timeout": "scenario.timeout",
+    "crash": "scenario.crash",
+    "refused": "scenario.expectation",
+    "other-end": "scenario.expectation",
+}
+
+
+def outcome_of(
+    run: Run,
+    loaded: Loaded,
+    book: Book,
+    profile: Profile,
+    entries: Sequence[Deviation],
+    rules: dict[str, type[Monitor]],
+) -> ScenarioOutcome:
+    """Judge one run."""
+    rows = [
+        known_row(row, loaded.id, entries) for row in judge(book, run.trace, rules=rules.values())
+    ]
+    conversation = conversation_of(run.trace)
+    missing = absent(loaded, run, conversation, profile)
+    outcome = ScenarioOutcome(
+        id=loaded.id,
+        path=str(loaded.path),
+        title=loaded.scenario.title,
+        verdict=Verdict.PASS,
+        rows=rows,
+        end=str(run.trace.end),
+        stderr=run.stderr,
+        seconds=run.seconds,
+        played=run.unmet is None and run.ended.end is End.QUIESCENT,
+    )
+    findings = [] if missing else _findings(run, loaded, conversation, rows, profile, rules)
+    findings = [
+        known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
+    ]
+    outcome.findings = findings
+    if any(row.verdict is Verdict.ERROR for row in rows):
+        outcome.verdict = Verdict.ERROR
+        outcome.reason = "a rule, or the harness itself, broke while judging"
+    elif any(f.id.startswith("setup.") for f in findings):
+        outcome.verdict = Verdict.NOT_EXERCISED
+        outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
+    elif missing:
+        outcome.verdict = Verdict.NOT_APPLICABLE
+        outcome.reason = f"the server does not offer {', '.join(missing)}"
+    elif any(not finding.known for finding in findings):
+        outcome.verdict = Verdict.FAIL
+        outcome.reason = next(f.message for f in findings if not f.known)
+    elif findings:
+        outcome.verdict = Verdict.KNOWN
+        outcome.reason = findings[0].known
+    return outcome
+
+
+def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:
+    """The outcome of a scenario that was not tried, because the set-up failed before."""
+    return ScenarioOutcome(
+        id=loaded.id,
+        path=str(loaded.path),
+        title=loaded.scenario.title,
+        verdict=Verdict.NOT_EXERCISED,
+        reason=f"{finding.id}: {finding.message}",
+    )
+
+
+def setup_outcome(
+    loaded: Loaded, failed: SetupFailed, book: Book, rules: dict[str, type[Monitor]]
+) -> ScenarioOutcome:
+    """The outcome of the scenario at which the set-up failed."""
+    outcome = blocked_outcome(loaded, failed.finding)
+    outcome.findings = [failed.finding]
+    # What was said before the failure is still judged; what never came is not (the end is CLOSED).
+    outcome.rows = judge(book, failed.trace, rules=rules.values())
+    return outcome
+
+
+def _findings(
+    run: Run,
+    loaded: Loaded,
+    conversation: Conversation,
+    rows: Sequence[Row],
+    profile: Profile,
+    rules: dict[str, type[Monitor]],
+) -> list[Finding]:
+    found: list[Finding] = []
+    if run.overflow:
+        found.append(Finding("scenario.crash", f"the server floods: {run.overflow}", 1))
+    elif run.ended.end is End.EXITED and (run.unmet is None or run.unmet.kind != "crash"):
+        found.append(Finding("scenario.crash", "the server ended while the trace was ended", 1))
+    if run.ended.liveness:
+        found.append(
+            Finding(
+                "liveness.turn-does-not-end",
+                f"the server was still busy at the scenario's bound: {run.ended.liveness}",
+                1,
+            )
+        )
+    elif run.ended.end is End.TIMED_OUT:
+        what = ", ".join(run.ended.outstanding)
+        found.append(Finding("scenario.timeout", f"still outstanding at the bound: {what}", 1))
+    if run.unmet is not None:
+        if not run.overflow:
+            kind = _KINDS[run.unmet.kind]
+            message = f"step {run.unmet.step}: {run.unmet.message}"
+            found.append(Finding(kind, message, run.unmet.line))
+    elif not found:
+        line = loaded.line("expect")
+        found += [
+            Finding("scenario.expectation", problem, line)
+            for problem in unmet_expectations(
+                loaded.scenario, run.cast, conversation, run.model, run.cwd
+            )
+        ]
+        found += _without_witness(loaded, rows, profile, rules)
+    return found
+
+
+def _without_witness(
+    loaded: Loaded,
+    rows: Sequence[Row],
+    profile: Profile,
+    rules: dict[str, type[Monitor]],
+) -> list[Finding]:
+    """Rules that the scenario says it covers and that judged nothing in it."""
+    spoken = {row.rule for row in rows}
+    found: list[Finding] = []
+    for index, rule_id in enumerate(loaded.scenario.covers):
+        rule = rules.get(rule_id)
+        if rule is None or rule_id in spoken or not applies(rule, profile):
+            continue
+        message = f"{rule_id} is covered by this scenario and judged nothing in it"
+        found.append(Finding("scenario.no-witness", message, loaded.line("covers", index)))
+    return found
+
+
+def applies(rule: type[Monitor], profile: Profile) -> bool:
+    """Whether a rule applies to a target: it declares, or is probed for, what the rule needs."""
+    declared = profile.capabilities
+    return declared == "probe" or all(need in declared for need in rule.needs)
+
+
+def trace_path(base: Path, profile: Profile, scenario: str) -> Path:
+    """Where the trace of a scenario's last run on a target is kept."""
+    return base / "traces" / profile.name / f"{scenario}.jsonl"

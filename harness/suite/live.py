@@ -1,0 +1,239 @@
+"""The pytest hooks of a run with a target.
+
+Here: collection, attaching outcomes to reports, merging them on the controller, one synthetic
+report per rule, the terminal section. A worker judges its own traces; only the controller merges,
+so that any number of workers gives the same verdicts.
+"""
+
+import json
+import warnings
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.jsonform import to_plain
+from harness.report.model import Issue, Report, RuleResult, is_red
+from harness.report.story import rule_story, scenario_story
+from harness.report.terminal import summary
+from harness.rules.base import all_rules
+from harness.rules.verdict import Level, Verdict
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.loader import SUFFIX, Loaded, find, load
+from harness.suite.items import ScenarioFile, ScenarioItem
+from harness.suite.merge import merge
+from harness.suite.outcome import (
+    Finding,
+    ScenarioOutcome,
+    finding_from_plain,
+    finding_to_plain,
+)
+from harness.suite.session import Session, configure
+
+ATTACHED = "harness_outcome"
+
+
+class Live:
+    """The plugin object of one run with a target, on the controller and on each worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.option
+        self.config = configure(
+            target=option.target or "spec",
+            server_cmd=option.server_cmd,
+            baseline=option.baseline,
+            rule=option.rule,
+            require=option.require,
+            scale=option.timeout_scale,
+            strict=option.harness_strict,
+        )
+        self._pytest = config
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        self._is_worker = worker is not None
+        self._session = Session(self.config, worker=worker["workerid"] if worker else "main")
+        self._outcomes: dict[str, ScenarioOutcome] = {}
+        self._loose: list[Finding] = []
+        self.report: Report | None = None
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = [str(bundled_folder())]
+        self._roots = [Path(arg.split("::", 1)[0]).resolve() for arg in config.args]
+        self._covered = bool(option.rule) and self._is_covered(option.rule)
+
+    # --- collection -----------------------------------------------------------------------------
+
+    @pytest.hookimpl
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Scenario files below the paths that were given."""
+        if not file_path.name.endswith(SUFFIX):
+            return None
+        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
+        file.config_of, file.root = self.config, self._root_of(file_path)
+        file.play, file.tell = self._session.play, scenario_story
+        file.known_rules, file.covered = tuple(all_rules()), self._covered
+        return file
+
+    def _root_of(self, path: Path) -> Path:
+        bundled = bundled_folder().resolve()
+        if path.resolve().is_relative_to(bundled):
+            return bundled
+        for root in self._roots:
+            if root.is_dir() and path.resolve().is_relative_to(root):
+                return root
+        return path.parent
+
+    def _is_covered(self, rule: str) -> bool:
+        """Whether any scenario says it covers the rule; if none does, all are played."""
+        return any(
+            rule in load(file, root=root).scenario.covers
+            for root, file in find(self._roots)
+            if file.name.endswith(SUFFIX) and _loads(file)
+        )
+
+    # --- running --------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the outcome to the report as builtins, so that it can cross to the controller."""
+        report = yield
+        if isinstance(item, ScenarioItem) and report.when == "call" and item.outcome is not None:
+            setattr(report, ATTACHED, item.outcome.to_plain())
+        return report
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather outcomes on the controller."""
+        plain = getattr(report, ATTACHED, None)
+        if plain is not None and not self._is_worker:
+            outcome = ScenarioOutcome.from_plain(plain)
+            self._outcomes[outcome.id] = outcome
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last scenario: end the server, merge, and report each rule."""
+        try:
+            result = yield
+        finally:
+            findings = self._session.close()
+        if self._is_worker:
+            output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
+            output["harness_findings"] = [finding_to_plain(one) for one in findings]
+            return result
+        self._loose += findings
+        if not session.config.option.collectonly and (self._outcomes or self._loose):
+            self._emit(session)
+        return result
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """A worker ended: take what no scenario owns."""
+        plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
+        self._loose += [finding_from_plain(one) for one in plain]
+
+    def _emit(self, session: pytest.Session) -> None:
+        config = self.config
+        self.report = merge(
+            list(self._outcomes.values()),
+            self._loose,
+            profile=config.profile,
+            entries=config.entries,
+            rules=config.rules,
+            book=config.book,
+            strict=config.strict,
+        )
+        hook = session.config.hook
+        # These reports count like items, in the progress column too.
+        session.testscollected += len(self.report.rules) + len(self.report.issues)
+        hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
+        for rule in self.report.rules:
+            story = rule_story(rule, config.book, self.report)
+            hook.pytest_runtest_logreport(report=_rule_report(rule, story, strict=config.strict))
+            if rule.verdict is Verdict.FAIL and not is_red(rule, strict=config.strict):
+                _warn(session.config, f"rules::{rule.id}", story)
+        for issue in self.report.issues:
+            if issue.level is Level.MUST:
+                hook.pytest_runtest_logreport(report=_issue_report(issue))
+            else:
+                _warn(session.config, f"findings::{issue.id}", issue.message)
+
+    # --- reporting ------------------------------------------------------------------------------
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The verdict in a few lines."""
+        if self.report is None:
+            return
+        terminalreporter.section(f"conformance of {self.report.target}")
+        for line in summary(self.report, self.config.book):
+            terminalreporter.write_line(line)
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self) -> None:
+        """Write the JSON report."""
+        path = self._pytest.option.harness_json
+        if path and self.report is not None:
+            text = json.dumps(to_plain(self.report), ensure_ascii=False, indent=1)
+            Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestReport:
+    outcome: Any = "passed"
+    longrepr: Any = None
+    if is_red(rule, strict=strict):
+        outcome, longrepr = "failed", story
+    elif rule.verdict is Verdict.KNOWN:
+        outcome = "skipped"
+    elif rule.verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
+        outcome, longrepr = "skipped", ("rules", 0, f"Skipped: {rule.verdict}: {rule.reason}")
+    report = _report(f"rules::{rule.id}", outcome, longrepr)
+    if rule.verdict is Verdict.KNOWN:
+        reasons = dict.fromkeys(p.reason for p in rule.proofs if p.reason)
+        report.wasxfail = "; ".join(reasons)
+    return report
+
+
+def _issue_report(issue: Issue) -> pytest.TestReport:
+    report = _report(f"findings::{issue.id}", "skipped" if issue.known else "failed", issue.message)
+    if issue.known:
+        report.wasxfail = issue.known
+    return report
+
+
+def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
+    return pytest.TestReport(
+        nodeid=nodeid,
+        location=(nodeid.split("::", 1)[0], 0, nodeid.split("::", 1)[1]),
+        keywords={},
+        outcome=outcome,
+        longrepr=longrepr,
+        when="call",
+    )
+
+
+def _warn(config: pytest.Config, nodeid: str, message: str) -> None:
+    warning = warnings.WarningMessage(
+        pytest.PytestWarning(message), pytest.PytestWarning, nodeid, 0
+    )
+    config.hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": warning,
+            "nodeid": nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
+
+
+def _loads(file: Path) -> bool:
+    try:
+        load(file)
+    except Exception:
+        return False
+    return True
+
+
+__all__ = ["ATTACHED", "Live", "Loaded"]

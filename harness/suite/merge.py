@@ -1,0 +1,160 @@
+"""From the outcomes of all scenarios to one report: the controller's side.
+
+Here: merging rows by rule, set-up findings by cause, staleness, requirements. The order in which
+outcomes arrive makes no difference, so any number of workers gives the same report.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
+from harness.rules.base import Monitor
+from harness.rules.verdict import GRAVITY, Level, Row, Verdict
+from harness.spec.book import Book
+from harness.suite.baseline import reason_of, staleness
+from harness.suite.judging import applies
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.profile import Deviation, Profile
+
+_LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
+
+
+def merge(
+    outcomes: Sequence[ScenarioOutcome],
+    loose: Sequence[Finding],
+    *,
+    profile: Profile,
+    entries: Sequence[Deviation],
+    rules: dict[str, type[Monitor]],
+    book: Book,
+    strict: bool = False,
+) -> Report:
+    """The report of a run. `loose` are the workers' findings outside any scenario."""
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
+    report = Report(profile.name, " ".join(profile.command), strict=strict)
+    report.scenarios = [_scenario(outcome) for outcome in outcomes]
+    report.rules = [_rule(rule, outcomes, profile, entries) for rule in rules.values()]
+    report.issues = _issues(outcomes, loose)
+    report.requirements = requirements(book, report.rules)
+    _judge_baseline(report, outcomes, loose, entries)
+    return report
+
+
+def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
+    return ScenarioResult(
+        id=outcome.id,
+        path=outcome.path,
+        title=outcome.title,
+        verdict=outcome.verdict,
+        reason=outcome.reason,
+        seconds=outcome.seconds,
+        end=outcome.end,
+        messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
+    )
+
+
+def _rule(
+    rule: type[Monitor],
+    outcomes: Sequence[ScenarioOutcome],
+    profile: Profile,
+    entries: Sequence[Deviation],
+) -> RuleResult:
+    result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
+    verdicts: list[Verdict] = []
+    for outcome in outcomes:
+        rows = [row for row in outcome.rows if row.rule == rule.id]
+        if rows:
+            result.scenarios.append(outcome.id)
+        for row in rows:
+            verdicts.append(row.verdict)
+            result.subjects += 1
+            if row.verdict is Verdict.PASS:
+                result.witnesses += 1
+            else:
+                result.proofs.append(_proof(outcome, row, entries))
+    if verdicts:
+        result.verdict = max(verdicts, key=GRAVITY.__getitem__)
+        failed = [p.row.level for p in result.proofs if p.row.verdict is Verdict.FAIL]
+        result.level = max(failed, key=_LEVELS.index) if failed else result.level
+    elif not applies(rule, profile):
+        result.verdict = Verdict.NOT_APPLICABLE
+        missing = [need for need in rule.needs if need not in profile.capabilities]
+        result.reason = f"the target does not declare {', '.join(missing)}"
+    else:
+        result.reason = "no scenario of this run gave it anything to judge"
+    return result
+
+
+def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> Proof:
+    known = row.verdict is Verdict.KNOWN
+    reason = reason_of(row, outcome.id, entries) if known else ""
+    return Proof(outcome.id, row, outcome.trace, outcome.path, outcome.stderr, reason)
+
+
+def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> list[Issue]:
+    """One issue per cause: several workers and scenarios meet the same set-up failure."""
+    found: dict[str, Finding] = {}
+    for finding in loose:
+        found.setdefault(finding.id, finding)
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            if finding.id.startswith("setup."):
+                found.setdefault(finding.id, finding)
+    return [Issue(one.id, one.message, one.level, one.known) for _, one in sorted(found.items())]
+
+
+def _judge_baseline(
+    report: Report,
+    outcomes: Sequence[ScenarioOutcome],
+    loose: Sequence[Finding],
+    entries: Sequence[Deviation],
+) -> None:
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    for outcome in outcomes:
+        findings[outcome.id] += outcome.findings
+    if outcomes:
+        findings[outcomes[0].id] += loose
+    state = staleness(
+        entries,
+        {outcome.id: outcome.rows for outcome in outcomes},
+        findings,
+        {outcome.id for outcome in outcomes if outcome.played},
+        {outcome.id for outcome in outcomes},
+    )
+    for entry in state.stale:
+        report.issues.append(
+            Issue(
+                "baseline.stale",
+                f"the deviation {entry.rule} (scenario {entry.scenario}) is not seen any more: "
+                f"the rule passed wherever it ran; remove the entry ({entry.reason})",
+                Level.MUST,
+            )
+        )
+    report.unchecked = [f"{entry.rule} (scenario {entry.scenario})" for entry in state.unchecked]
+
+
+def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
+    """Requirement id -> PASS, FAIL, KNOWN, PARTLY, NOT_EXERCISED, ERROR, or why no rule judges it.
+
+    PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised.
+    """
+    verdicts = {rule.id: _weighed(rule) for rule in rules}
+    found: dict[str, str] = {}
+    for requirement in book.requirements:
+        judged = [verdicts[rule] for rule in requirement.rules if rule in verdicts]
+        if not judged:
+            continue
+        gravest = max(judged, key=GRAVITY.__getitem__)
+        idle = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE)
+        if gravest is Verdict.PASS and any(verdict in idle for verdict in judged):
+            found[requirement.id] = "PARTLY"
+        else:
+            found[requirement.id] = str(gravest)
+    return found
+
+
+def _weighed(rule: RuleResult) -> Verdict:
+    """An INFO finding does not fail a requirement that the rule otherwise saw kept."""
+    if rule.verdict is Verdict.FAIL and rule.level is Level.INFO and rule.witnesses:
+        return Verdict.PASS
+    return rule.verdict

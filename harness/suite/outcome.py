@@ -1,0 +1,69 @@
+"""What one scenario's run gave, as plain data that can cross to another process.
+
+Here: the values and their conversion to and from builtins (a worker's report carries them to the
+controller). Not here: how they come about (bench, judging), what they mean together (merge).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.rules.verdict import Level, Row, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`."""
+
+    id: str
+    message: str
+    line: int = 0
+    level: Level = Level.MUST
+    known: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it makes the run red."""
+        return self.level is Level.MUST and not self.known
+
+
+@dataclass(slots=True)
+class ScenarioOutcome:
+    """One scenario on one target."""
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    rows: list[Row] = field(default_factory=list[Row])
+    trace: str = ""
+    end: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    played: bool = False
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _SCENARIO.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "ScenarioOutcome":
+        """The reverse of `to_plain`."""
+        return _SCENARIO.validate_python(plain)
+
+
+_SCENARIO = TypeAdapter(ScenarioOutcome)
+_FINDING = TypeAdapter(Finding)
+
+
+def finding_to_plain(finding: Finding) -> dict[str, Any]:
+    """A finding as builtins."""
+    return _FINDING.dump_python(finding, mode="json")
+
+
+def finding_from_plain(plain: dict[str, Any]) -> Finding:
+    """A finding from builtins."""
+    return _FINDING.validate_python(plain)

@@ -1,0 +1,57 @@
+"""Which capabilities a server turned out not to offer, read off what a run showed.
+
+Here: one function per capability that a scenario can need and a `spec` target may lack. A profile
+that declares a capability promises it: nothing is probed, its absence is a failure.
+"""
+
+from collections.abc import Callable
+
+from harness.backend.script import Reasoning
+from harness.scenario.loader import Loaded
+from harness.suite.bench import Run
+from harness.target.profile import Profile
+from harness.trace.values import dig
+from harness.trace.views import Conversation
+
+Probe = Callable[[Run, Conversation], bool]
+
+
+def _reasoning(run: Run, conversation: Conversation) -> bool:
+    """Offered if reasoning that the model streamed became an item."""
+    streamed = any(
+        isinstance(part, Reasoning)
+        for call in run.model.calls
+        for step in run.model.steps_of(call)
+        for part in step.reply or ()
+    )
+    shown = any(
+        item.type == "reasoning"
+        for turn in conversation.turns.values()
+        for item in turn.items.values()
+    )
+    return shown or not streamed
+
+
+def _model_retry(run: Run, conversation: Conversation) -> bool:
+    """Offered if a failed call was repeated, or its repetition announced."""
+    announced = any(
+        dig(error.params, "willRetry") is True
+        for turn in conversation.turns.values()
+        for error in turn.errors
+    )
+    return announced or len(run.model.calls) > 1
+
+
+_PROBES: dict[str, Probe] = {"reasoning": _reasoning, "model-retry": _model_retry}
+
+
+def absent(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
+    """The needs of a scenario that this target does not offer."""
+    declared = profile.capabilities
+    if declared != "probe":
+        return [need for need in loaded.scenario.needs if need not in declared]
+    return [
+        need
+        for need in loaded.scenario.needs
+        if need in _PROBES and not _PROBES[need](run, conversation)
+    ]

@@ -1,0 +1,170 @@
+"""One worker's session: the configuration, the bench on its own event loop, the judge.
+
+Here: everything between pytest's synchronous items and the asynchronous bench. Not here: pytest's
+hooks (plugin), playing (bench), judging (judging).
+"""
+
+import contextlib
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from harness.rules.base import Monitor, all_rules
+from harness.rules.verdict import Level, Verdict
+from harness.scenario.loader import Loaded
+from harness.spec.book import Book, load_book
+from harness.suite.baseline import check_ids, load_baseline
+from harness.suite.bench import Bench, SetupFailed, open_bench
+from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome, trace_path
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.place import base_folder
+from harness.target.process import require_program
+from harness.target.profile import Deviation, Profile, ProfileError, load_profile, split_command
+from harness.trace.store import save
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a run was asked to do, checked. Make it with `configure`."""
+
+    profile: Profile
+    entries: tuple[Deviation, ...]
+    rules: dict[str, type[Monitor]]
+    book: Book
+    base: Path
+    scale: float = 1.0
+    strict: bool = False
+    only_rule: str = ""
+
+
+def configure(
+    *,
+    target: str = "spec",
+    server_cmd: str = "",
+    baseline: str = "",
+    rule: str = "",
+    require: str = "",
+    scale: float = 1.0,
+    strict: bool = False,
+) -> Config:
+    """Check everything that can be checked before a server is started. Raises `ProfileError`."""
+    profile = load_profile(target)
+    if server_cmd:
+        profile = profile.model_copy(update={"command": split_command(server_cmd)})
+    if not profile.command:
+        raise ProfileError(
+            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
+        )
+    require_program(profile.command)
+    if scale <= 0:
+        raise ProfileError("--timeout-scale must be greater than 0")
+    book = load_book()
+    profile = _required(profile, require, [one.id for one in book.capabilities])
+    rules = all_rules()
+    entries = list(profile.deviations)
+    check_ids(entries, rules, f"profile {profile.name}")
+    if baseline:
+        added = load_baseline(Path(baseline))
+        check_ids(added, rules, f"--baseline {baseline}")
+        entries += added
+    if rule and rule not in rules:
+        raise ProfileError(f"--rule {rule}: no such rule; `harness list` shows them")
+    if rule:
+        rules = {rule: rules[rule]}
+        entries = [entry for entry in entries if entry.rule == rule]
+    return Config(
+        profile, tuple(entries), rules, book, base_folder(), scale, strict, only_rule=rule
+    )
+
+
+def _required(profile: Profile, require: str, known: list[str]) -> Profile:
+    """`--require all` or a list: what the server must offer, so that nothing of it is probed."""
+    if not require:
+        return profile
+    wanted = known if require == "all" else [name.strip() for name in require.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise ProfileError(f"--require {name}: expected all, or of: {', '.join(known)}")
+    declared = profile.capabilities if profile.capabilities != "probe" else []
+    return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})
+
+
+@dataclass
+class Session:
+    """A worker's session. `close` ends everything that it started."""
+
+    config: Config
+    worker: str = "main"
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    def __post_init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._bench: Bench | None = None
+
+    def play(self, loaded: Loaded) -> ScenarioOutcome:
+        """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
+        try:
+            return self._play(loaded)
+        except Exception:
+            return ScenarioOutcome(
+                id=loaded.id,
+                path=str(loaded.path),
+                title=loaded.scenario.title,
+                verdict=Verdict.ERROR,
+                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+            )
+
+    def _play(self, loaded: Loaded) -> ScenarioOutcome:
+        portal, bench = self._open()
+        config = self.config
+        finding = bench.blocks(loaded)
+        if finding is not None:
+            return blocked_outcome(loaded, finding)
+        path = trace_path(config.base, config.profile, loaded.id)
+        try:
+            run = portal.call(bench.run, loaded)
+        except SetupFailed as failed:
+            save(failed.trace, path)
+            outcome = setup_outcome(loaded, failed, config.book, config.rules)
+            outcome.trace = str(path)
+            return outcome
+        outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        save(run.trace, path)
+        outcome.trace = str(path)
+        if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) or _broken(outcome):
+            portal.call(bench.retire)
+        return outcome
+
+    def close(self) -> list[Finding]:
+        """End the server and the model; gives the findings that no scenario owns."""
+        bench = self._bench
+        self._stack.close()
+        self._portal = self._bench = None
+        if bench is not None:
+            self.findings += bench.findings
+        return self.findings
+
+    def _open(self) -> tuple[BlockingPortal, Bench]:
+        if self._portal is None or self._bench is None:
+            config = self.config
+            self._portal = self._stack.enter_context(start_blocking_portal())
+            self._bench = self._stack.enter_context(
+                self._portal.wrap_async_context_manager(
+                    open_bench(
+                        config.profile,
+                        config.book,
+                        base=config.base,
+                        worker=self.worker,
+                        scale=config.scale,
+                    )
+                )
+            )
+        return self._portal, self._bench
+
+
+def _broken(outcome: ScenarioOutcome) -> bool:
+    """Whether a MUST rule failed: the process is not trusted for the next scenario."""
+    return any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in outcome.rows)

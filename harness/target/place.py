@@ -1,0 +1,71 @@
+"""Where a run keeps its homes and workspaces, and how it cleans up.
+
+Folders lie under `.harness/run/` of the current folder; where that lies in the system's temporary
+folder (a real server refuses a home there), under `~/.cache/harness/run`. Folders of runs whose
+process is gone are removed by the next run.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import psutil
+import tomlkit
+
+from harness.target.profile import Profile, ProfileError, fill
+
+
+def base_folder(start: Path | None = None) -> Path:
+    """The folder `.harness` for this run, made if needed."""
+    here = (start or Path.cwd()).resolve()
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if here == temporary or here.is_relative_to(temporary):
+        base = Path.home() / ".cache" / "harness"
+    else:
+        base = here / ".harness"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProfileError(
+            f"{base} cannot be made ({error.strerror}); run in a folder that is yours"
+        ) from error
+    return base
+
+
+class RunFolder:
+    """The folder of one worker's run. `close` removes it."""
+
+    def __init__(self, base: Path, worker: str) -> None:
+        _sweep(base / "run")
+        self.path = base / "run" / f"{os.getpid()}-{worker}"
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True)
+        self._count = 0
+
+    def fresh(self, kind: str) -> Path:
+        """A new, empty folder."""
+        self._count += 1
+        folder = self.path / f"{kind}{self._count}"
+        folder.mkdir()
+        return folder
+
+    def close(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
+    """Write the profile's files into a home."""
+    for name, table in profile.home.items():
+        content = cast("dict[str, Any]", fill(table, values))
+        (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
+
+
+def _sweep(runs: Path) -> None:
+    """Remove what runs that died left behind."""
+    for folder in runs.glob("*-*") if runs.is_dir() else ():
+        pid = folder.name.split("-", 1)[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)

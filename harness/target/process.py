@@ -1,0 +1,179 @@
+"""One server process: started without a shell, bounded, and certainly gone afterwards.
+
+Here: start, the standard streams, the end (end of input, TERM, KILL, each verified), and who its
+children are. Not here: what is spoken over the streams.
+"""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import psutil
+from anyio.abc import Process
+
+from harness.target.profile import ProfileError
+from harness.transport.streams import LineTransport
+
+_INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended: its exit status, how hard we had to push, and what it left behind."""
+
+    returncode: int | None
+    push: str
+    survivors: tuple[str, ...]
+
+
+class ServerProcess:
+    """A running server. Make it with `start`, end it with `stop`."""
+
+    def __init__(self, process: Process, command: list[str], stderr: Path) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the process was started without pipes")
+        self.command = command
+        self.stderr_path = stderr
+        self.transport = LineTransport(process.stdout, process.stdin)
+        self._process = process
+        self._known: dict[int, psutil.Process] = {}
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait for its end."""
+        return await self._process.wait()
+
+    def children(self) -> set[int]:
+        """The process ids of its living descendants."""
+        try:
+            found = psutil.Process(self.pid).children(recursive=True)
+        except psutil.Error:
+            found = []
+        living = {child.pid: child for child in found if _alive(child)}
+        self._known.update(living)
+        return set(living)
+
+    def stderr_tail(self, limit: int = 4000) -> str:
+        """The end of its standard error."""
+        try:
+            with self.stderr_path.open("rb") as source:
+                source.seek(0, os.SEEK_END)
+                source.seek(max(0, source.tell() - limit))
+                return source.read().decode("utf-8", "backslashreplace")
+        except OSError:
+            return ""
+
+    async def stop(self, grace: float) -> Ending:
+        """End it: close its input, then TERM, then KILL; `grace` seconds for each.
+
+        Whatever of its descendants is still there afterwards is killed and named.
+        """
+        self.children()
+        scope = anyio.CancelScope(shield=True)
+        with scope:
+            push = await self._push_out(grace)
+            survivors = await _reap(self._known.values(), grace)
+            await self._process.aclose()
+            return Ending(self._process.returncode, push, survivors)
+        raise RuntimeError("a shielded scope was cancelled")
+
+    async def _push_out(self, grace: float) -> str:
+        await self.transport.aclose()
+        if await self._gone(grace):
+            return "none"
+        self._signal(signal.SIGTERM)
+        if await self._gone(grace):
+            return "TERM"
+        self._signal(signal.SIGKILL)
+        await self._gone(grace)
+        return "KILL"
+
+    async def _gone(self, bound: float) -> bool:
+        with anyio.move_on_after(bound):
+            await self._process.wait()
+        return self._process.returncode is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        self.children()
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def require_program(command: list[str], path: str | None = None) -> None:
+    """Raises `ProfileError` where the program of a command cannot be run."""
+    program = command[0]
+    if shutil.which(program, path=path) is None:
+        what = "is not executable" if Path(program).exists() else "was not found"
+        raise ProfileError(
+            f"the server's program {program!r} {what}; give --server-cmd a program on PATH or a "
+            "path to one"
+        )
+
+
+async def start(
+    command: list[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
+) -> ServerProcess:
+    """Start a server in a session of its own. Raises `ProfileError` where it cannot be started."""
+    program = command[0]
+    require_program(command, env.get("PATH"))
+    with stderr.open("ab") as sink:
+        try:
+            process = await anyio.open_process(
+                command, cwd=cwd, env=dict(env), stderr=sink.fileno(), start_new_session=True
+            )
+        except OSError as error:
+            raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
+    return ServerProcess(process, command, stderr)
+
+
+def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
+    """The server's environment: ours without secrets and proxies, a private home, the profile's."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().endswith(_INHERITED_SECRETS) and name.lower() not in _PROXIES
+    }
+    env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
+    env.update(profile_env)
+    return env
+
+
+async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
+    """Kill descendants that outlived their server; give their names."""
+    left = [process for process in known if _alive(process)]
+    if not left:
+        return ()
+    # A child whose parent has just gone may be about to end by itself: give it the grace.
+    _, left = await anyio.to_thread.run_sync(psutil.wait_procs, left, min(grace, 0.5))
+    names: list[str] = []
+    for process in left:
+        try:
+            names.append(f"{process.name()} (pid {process.pid})")
+            process.kill()
+        except psutil.Error:
+            continue
+    return tuple(names)
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,141 @@
+"""Profiles: how to reach and set up one kind of server, and what is known of it.
+
+Here: the TOML format of a profile, its errors in one line, and the placeholders. Not here:
+starting anything.
+"""
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
+
+
+class ProfileError(Exception):
+    """A profile or a command that cannot be used; the text says what to do."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Deviation(_Table):
+    """One known contradiction of the specification, or one entry of a baseline.
+
+    `rule` is a rule id, `scenario` a glob over scenario ids, `pinned` a text that the violation
+    must contain, `flaky` whether it may also be absent.
+    """
+
+    rule: str
+    reason: str = Field(min_length=1)
+    scenario: str = "*"
+    pinned: str = ""
+    flaky: bool = False
+
+
+class Bounds(_Table):
+    """Bounds in seconds; `settle` is the silence after which nothing more is expected."""
+
+    start: float = Field(default=10.0, gt=0)
+    step: float = Field(default=5.0, gt=0)
+    scenario: float = Field(default=20.0, gt=0)
+    settle: float = Field(default=1.0, gt=0)
+    stop: float = Field(default=2.0, gt=0)
+
+    def scaled(self, factor: float) -> "Bounds":
+        """The same bounds, all of them `factor` times as long."""
+        return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
+
+
+def _words(value: Any) -> Any:
+    return split_command(value) if isinstance(value, str) else value
+
+
+class Profile(_Table):
+    """One kind of server. See docs/profiles.md."""
+
+    name: str
+    title: str = ""
+    command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
+    handshake: Literal["initialize", "none"] = "initialize"
+    initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
+    home_env: str = "AGENT_HOME"
+    env: dict[str, str] = Field(default_factory=dict[str, str])
+    capabilities: Literal["probe"] | list[str] = "probe"
+    thread: dict[str, Any] = Field(default_factory=dict[str, Any])
+    names: dict[str, str] = Field(default_factory=dict[str, str])
+    home: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    bounds: Bounds = Field(default_factory=Bounds)
+    barrier: str = "thread/read"
+    hygiene: Literal["INFO", "MUST"] = "INFO"
+    deviations: list[Deviation] = Field(default_factory=list[Deviation])
+
+
+def builtin_names() -> list[str]:
+    """The names of the profiles that ship with the harness."""
+    folder = resources.files("harness.target") / "profiles"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
+
+
+def load_profile(name: str) -> Profile:
+    """A built-in profile by name, or a file by path. Raises `ProfileError`."""
+    if name in builtin_names():
+        source = resources.files("harness.target") / "profiles" / f"{name}.toml"
+        return parse_profile(source.read_text("utf-8"), f"profile {name}")
+    path = Path(name)
+    if not path.is_file():
+        raise ProfileError(
+            f"no profile {name!r}: not a file, and the built-in ones are "
+            f"{', '.join(builtin_names())}"
+        )
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read: {error}") from error
+    return parse_profile(text, str(path))
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """A profile from TOML text. Raises `ProfileError` with the place and what to do."""
+    try:
+        return Profile.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{where}: not TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(step) for step in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ProfileError(
+                f"{where}: unknown key {key!r}; expected one of: {', '.join(Profile.model_fields)}"
+            ) from error
+        raise ProfileError(f"{where}: {key}: {first['msg']}") from error
+
+
+def split_command(command: str) -> list[str]:
+    """A command as a POSIX shell would split it; it is run without a shell."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ProfileError(f"the command {command!r} cannot be split: {error}") from error
+    if not words:
+        raise ProfileError("the command is empty; give --server-cmd 'program arguments'")
+    return words
+
+
+def fill(template: Any, values: Mapping[str, str]) -> Any:
+    """Replace the four placeholders in every text of a value; other braces stay."""
+    if isinstance(template, str):
+        for name in PLACEHOLDERS:
+            if name in values:
+                template = template.replace("{" + name + "}", values[name])
+        return template
+    if isinstance(template, list):
+        return [fill(item, values) for item in template]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(template, dict):
+        return {key: fill(item, values) for key, item in template.items()}  # pyright: ignore[reportUnknownVariableType]
+    return template
