@@ -70,6 +70,10 @@ class MemoryTransport:
         """Peer's side: no more messages will come."""
         self._send_in.close()
 
+    def end_output(self) -> None:
+        """Server's side: no more messages will come."""
+        self._send_out.close()
+
     def stop_reading(self) -> None:
         """Peer's side: read nothing more."""
         self._receive_out.close()
