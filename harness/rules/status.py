@@ -23,12 +23,13 @@ RELOADING = ("thread/unsubscribe", "thread/resume", "thread/archive", "thread/un
     level=Level.SHOULD,
 )
 class ActiveWhileTurn(Monitor):
-    """Judges that by a turn's end its thread has been reported active.
+    """Judges that a turn's thread is reported active by the turn's end, and not for ever.
 
     Derived from "active: has an active turn" and "emitted whenever the status changes". A report
     since the thread's last turn ended, or a last report of `active`, is enough; where it stands
-    among the turn's messages is open, and so is when the thread becomes idle again. Judged only for
-    turns whose whole life came to this client.
+    among the turn's messages is open. At the end of a quiescent trace, a thread whose turns have
+    all ended must have been reported as something else. Judged only for turns whose whole life
+    came to this client.
     """
 
     def begin(self) -> None:
@@ -57,6 +58,16 @@ class ActiveWhileTurn(Monitor):
             return [Witness(subject, (seen, frame))]
         expected = f"thread/status/changed to active during turn {turn.id}"
         return [Violation(subject, (frame,), expected, "none came")]
+
+    def finish(self) -> Outcomes:
+        for thread_id, status in self._last.items():
+            turns = self.conversation.thread(thread_id).turns.values()
+            mine = [turn for turn in turns if began_here(self.conversation, turn)]
+            if status != "active" or not mine or not all(turn.completed for turn in turns):
+                continue
+            frames = (mine[-1].completed[-1], self._active[thread_id])
+            expected = "thread/status/changed to another status after the last turn ended"
+            yield Violation(f"thread {thread_id}", frames, expected, "still active")
 
 
 @rule("status.changed-is-change", title="A status change changes the status", level=Level.SHOULD)

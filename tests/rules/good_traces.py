@@ -1,0 +1,132 @@
+"""The stored conversations that obey the specification fully, as code.
+
+`python -m tests.rules.good_traces` writes them to fixtures/traces/good; a test compares. Each is a
+ground for faults: a fault's pattern must occur in one of them.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.trace.store import save
+from harness.trace.trace import Trace
+from tests.rules.traces import (
+    TROUBLE,
+    TURN,
+    Talk,
+    agent_message,
+    stored_plain_turn,
+    turn_object,
+    user_message,
+)
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "good"
+SUMMARY = "item/reasoning/summaryTextDelta"
+PART_ADDED = "item/reasoning/summaryPartAdded"
+RAW = "item/reasoning/textDelta"
+
+
+def plain_turn() -> Trace:
+    """A thread, a turn, one answer in two deltas."""
+    talk = Talk("plain-turn").sends(
+        {"method": "initialize", "id": 0, "params": {"clientInfo": {"name": "x", "version": "1"}}}
+    )
+    talk.answers({"userAgent": "by-hand/1"}, to=0).sends({"method": "initialized"})
+    return talk.start_thread().plain_turn().trace()
+
+
+def many_deltas() -> Trace:
+    """Two messages in one turn, streamed in many small pieces, some of them empty or not ASCII."""
+    first = [f"word{n} " for n in range(30)] + ["", "\u00e9\u00e8", "\U0001f600", "\n"]
+    talk = Talk("many-deltas").start_thread().start_turn()
+    talk.message("m-1", *first).message("m-2", *(str(n) for n in range(20)))
+    return talk.item(agent_message("m-3", "whole at once")).end_turn().trace()
+
+
+def reasoning() -> Trace:
+    """A reasoning item with two summary parts, one with raw content, then the answer."""
+    talk = Talk("reasoning").start_thread().start_turn(text="think")
+    talk.started({"type": "reasoning", "id": "r-1", "summary": [], "content": []})
+    for index, deltas in enumerate((("**First** ", "part."), ("Second part.",))):
+        talk.tells(PART_ADDED, threadId="thr_1", turnId=TURN, itemId="r-1", summaryIndex=index)
+        for delta in deltas:
+            talk.delta("r-1", delta, method=SUMMARY, summaryIndex=index)
+    summary = ["**First** part.", "Second part."]
+    talk.completed({"type": "reasoning", "id": "r-1", "summary": summary, "content": []})
+    talk.started({"type": "reasoning", "id": "r-2", "summary": [], "content": []})
+    talk.delta("r-2", "raw ", method=RAW, contentIndex=0)
+    talk.delta("r-2", "thoughts", method=RAW, contentIndex=0)
+    talk.completed({"type": "reasoning", "id": "r-2", "summary": [], "content": ["raw thoughts"]})
+    return talk.message("m-1", "Done").end_turn().trace()
+
+
+def interrupted() -> Trace:
+    """A turn interrupted in the middle of an answer; the item it cut off is completed."""
+    talk = Talk("interrupted").start_thread().start_turn()
+    talk.started(agent_message("m-1", "")).delta("m-1", "partial ").delta("m-1", "text")
+    talk.interrupt().answers({})
+    talk.completed(agent_message("m-1", "partial text"))
+    return talk.end_turn(status="interrupted").trace()
+
+
+def failed() -> Trace:
+    """A turn that fails at once, announced by an error notification."""
+    talk = Talk("failed").start_thread().start_turn().failing(will_retry=False)
+    return talk.end_turn(status="failed", error=TROUBLE).trace()
+
+
+def retry() -> Trace:
+    """A disconnect that is announced, retried, and then answered."""
+    talk = Talk("retry").start_thread().start_turn().failing(will_retry=True)
+    return talk.message("m-1", "recov", "ered").end_turn().trace()
+
+
+def two_turns_read() -> Trace:
+    """Two turns, then thread/read without and with the turns."""
+    talk = Talk("two-turns-read").start_thread().plain_turn().plain_turn("turn_2")
+    talk.read(include=False)
+    return talk.read(stored_plain_turn(), stored_plain_turn("turn_2")).trace()
+
+
+def two_threads() -> Trace:
+    """Two threads of one client, their turns interleaved."""
+    talk = Talk("two-threads").start_thread().start_thread("thr_2")
+    talk.start_turn().start_turn("turn_2", "thr_2", "other")
+    talk.started(agent_message("m-1", "")).started(agent_message("m-1", ""), "turn_2", "thr_2")
+    talk.delta("m-1", "one").delta("m-1", "two", "turn_2", "thr_2")
+    talk.completed(agent_message("m-1", "two"), "turn_2", "thr_2").end_turn("turn_2", "thr_2")
+    return talk.completed(agent_message("m-1", "one")).end_turn().trace()
+
+
+def steered() -> Trace:
+    """Input added to a running turn shows as a second userMessage."""
+    talk = Talk("steered").start_thread().start_turn()
+    added = [{"type": "text", "text": "and more"}]
+    talk.asks("turn/steer", threadId="thr_1", expectedTurnId=TURN, input=added)
+    talk.answers({"turnId": TURN}).item(user_message("u-2", "and more"))
+    return talk.message("m-1", "Both.").end_turn().trace()
+
+
+def refused() -> Trace:
+    """Requests that fail are answered with errors; the thread goes on."""
+    talk = Talk("refused").start_thread().ask_turn("thr_9").refuses("no such thread")
+    talk.interrupt("turn_9").refuses("no such turn")
+    return talk.plain_turn().read(turn_object(status="completed")).trace()
+
+
+GOOD: dict[str, Callable[[], Trace]] = {
+    "plain-turn": plain_turn,
+    "many-deltas": many_deltas,
+    "reasoning": reasoning,
+    "interrupted": interrupted,
+    "failed": failed,
+    "retry": retry,
+    "two-turns-read": two_turns_read,
+    "two-threads": two_threads,
+    "steered": steered,
+    "refused": refused,
+}
+
+
+if __name__ == "__main__":
+    for name, build in GOOD.items():
+        save(build(), FOLDER / f"{name}.jsonl")

@@ -1,0 +1,31 @@
+"""The stored good traces: they are what the builder writes, and no rule objects to any of them."""
+
+import pytest
+
+from harness.rules.base import all_rules
+from harness.rules.judge import judge
+from harness.rules.verdict import Verdict
+from harness.spec.book import load_book
+from harness.trace.store import lines, load
+from tests.rules.good_traces import FOLDER, GOOD
+
+
+def test_the_folder_holds_exactly_the_good_traces() -> None:
+    assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(GOOD)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_stored_good_trace_is_what_the_builder_writes(name: str) -> None:
+    stored = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
+    assert stored == list(lines(GOOD[name]())), "python -m tests.rules.good_traces writes it"
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_no_rule_objects_to_a_good_trace(name: str) -> None:
+    rows = judge(load_book(), load(FOLDER / f"{name}.jsonl"))
+    assert [row for row in rows if row.verdict is not Verdict.PASS] == []
+
+
+def test_together_the_good_traces_exercise_every_rule() -> None:
+    exercised = {row.rule for build in GOOD.values() for row in judge(load_book(), build())}
+    assert exercised == set(all_rules())
