@@ -27,7 +27,7 @@ from harness.scenario.player import Cast, Player, Unmet
 from harness.spec.book import Book
 from harness.suite.outcome import Finding
 from harness.target.place import RunFolder, furnish
-from harness.target.process import ServerProcess, environment, start
+from harness.target.process import ServerProcess, environment, find_program, start
 from harness.target.profile import Bounds, Profile, ProfileError, fill
 from harness.trace.names import Renamer
 from harness.trace.owed import Owed
@@ -205,7 +205,7 @@ class Bench:
         furnish(home, self.profile, values)
         env = environment(fill(self.profile.env, values), home, self.profile.home_env)
         stderr = self._folder.path / f"{home.name}.stderr"
-        command: list[str] = fill(self.profile.command, values)
+        command = find_program(fill(self.profile.command, values))
         try:
             process = await start(command, cwd=Path.cwd(), env=env, stderr=stderr)
         except ProfileError as error:

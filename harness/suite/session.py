@@ -20,7 +20,7 @@ from harness.suite.bench import Bench, SetupFailed, open_bench
 from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome, trace_path
 from harness.suite.outcome import Finding, ScenarioOutcome
 from harness.target.place import base_folder
-from harness.target.process import require_program
+from harness.target.process import find_program
 from harness.target.profile import Deviation, Profile, ProfileError, load_profile, split_command
 from harness.trace.store import save
 
@@ -57,7 +57,7 @@ def configure(
         raise ProfileError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
         )
-    require_program(profile.command)
+    find_program(profile.command)
     if scale <= 0:
         raise ProfileError("--timeout-scale must be greater than 0")
     book = load_book()

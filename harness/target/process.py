@@ -7,6 +7,7 @@ children are. Not here: what is spoken over the streams.
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,15 +117,22 @@ class ServerProcess:
             return
 
 
-def require_program(command: list[str], path: str | None = None) -> None:
-    """Raises `ProfileError` where the program of a command cannot be run."""
+def find_program(command: list[str]) -> list[str]:
+    """The command with its program found. Raises `ProfileError` where it cannot be run.
+
+    A bare name is looked up on PATH, then beside the running interpreter: the commands of the
+    harness's own virtual environment work without activating it.
+    """
     program = command[0]
-    if shutil.which(program, path=path) is None:
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which(program) or (shutil.which(program, path=beside))
+    if found is None:
         what = "is not executable" if Path(program).exists() else "was not found"
         raise ProfileError(
             f"the server's program {program!r} {what}; give --server-cmd a program on PATH or a "
             "path to one"
         )
+    return [found, *command[1:]]
 
 
 async def start(
@@ -132,7 +140,6 @@ async def start(
 ) -> ServerProcess:
     """Start a server in a session of its own. Raises `ProfileError` where it cannot be started."""
     program = command[0]
-    require_program(command, env.get("PATH"))
     with stderr.open("ab") as sink:
         try:
             process = await anyio.open_process(

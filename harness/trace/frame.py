@@ -94,11 +94,19 @@ class Frame:
 
     def text(self, limit: int = 400) -> str:
         """The raw line for reading, cut in the middle to `limit` characters."""
-        line = self.raw.decode("utf-8", "backslashreplace")
+        line = _visible(self.raw[: 8 * limit].decode("utf-8", "backslashreplace"))
+        if len(self.raw) > 8 * limit:
+            tail = _visible(self.raw[-limit:].decode("utf-8", "backslashreplace"))
+            return f"{line[:limit]} …{len(self.raw) - 2 * limit} bytes more… {tail}"
         if len(line) <= limit:
             return line
         head = limit * 2 // 3
         return f"{line[:head]} …{len(line) - limit} more… {line[head - limit :]}"
+
+
+def _visible(line: str) -> str:
+    """One line for a terminal: what would break it or act on the terminal is escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
 def parse(raw: bytes) -> Any:

@@ -1,0 +1,42 @@
+# Every target sets up what it needs in .venv, from a bare machine with Python 3.11, make and npm.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test check real bench status docs clean
+.DEFAULT_GOAL := demo
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable . --group dev
+	@$(BIN)/python -m compileall -q harness reference_server
+	@touch $@
+
+demo: $(STAMP) ## play the scenarios on the reference server and print the verdicts
+	@mkdir -p .harness/reports
+	@$(BIN)/harness run --target reference -v --json .harness/reports/reference.json
+
+test: $(STAMP) ## all tests
+	@$(BIN)/python -m pytest -n 2 -q
+
+check: $(STAMP) ## the fast inner loop: format, lint, types, layers, fast tests
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/pyright
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults
+
+real: $(STAMP) ## install the real servers and judge both, with loopback only
+	@tools/real.sh
+
+bench: $(STAMP) ## the budgets of the design beside the real server's figures
+	@$(BIN)/python -m tools.bench
+
+status: demo ## requirement x rule x scenario x fault x target, from real runs
+	@$(BIN)/harness status --output .harness/status.md
+
+clean: ## remove what make made
+	@rm -rf .venv .harness .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,204 @@
+"""The `harness` command.
+
+Here: arguments, and printing what the parts give. Not here: any work of its own; every command is
+a few lines around one function. Imports are inside the commands: `harness show` must not pay for a
+test run.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Judge any server of the agent session protocol.",
+)
+
+Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
+ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
+Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+@app.command()
+def run(
+    paths: Annotated[list[str] | None, typer.Argument(help="scenario files or folders")] = None,
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    rule: Annotated[str, typer.Option(help="judge one rule")] = "",
+    baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
+    require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
+    timeout_scale: Scale = 1.0,
+    workers: Annotated[int, typer.Option("-n", help="worker processes (0: none)")] = 0,
+    json: Annotated[str, typer.Option(help="write the report as JSON")] = "",
+    junit: Annotated[str, typer.Option(help="write a JUnit XML file")] = "",
+    verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
+) -> None:
+    """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
+    import pytest
+
+    arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-ra"]
+    arguments += ["-p", "no:cacheprovider", "-v" if verbose else "-q", "--no-header"]
+    arguments += ["--target", target, "--timeout-scale", str(timeout_scale)]
+    for name, value in (
+        ("--server-cmd", server_cmd),
+        ("--rule", rule),
+        ("--baseline", baseline),
+        ("--require", require),
+        ("--harness-json", json),
+        ("--junit-xml", junit),
+    ):
+        arguments += [name, value] if value else []
+    arguments += ["--harness-strict"] if strict else []
+    arguments += ["-n", str(workers)] if workers else []
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    raise typer.Exit(int(pytest.main([*arguments, *(paths or [])])))
+
+
+@app.command()
+def check(
+    traces: Annotated[list[Path], typer.Argument(help="stored traces")],
+    *,
+    target: Annotated[str, typer.Option(help="judge with this profile's names")] = "",
+) -> None:
+    """Judge stored traces again. Exit status 1 if a MUST rule is broken."""
+    from harness.report.tracecheck import check_trace
+
+    red = False
+    for path in traces:
+        with _errors():
+            checked = check_trace(path, target)
+        for line in checked.lines():
+            typer.echo(line)
+        red = red or checked.red
+    raise typer.Exit(1 if red else 0)
+
+
+@app.command()
+def show(
+    trace: Annotated[Path, typer.Argument(help="a stored trace")],
+    *,
+    stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
+) -> None:
+    """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
+    from harness.report.tracecheck import sent_bytes, shown_lines
+
+    with _errors():
+        if stdin:
+            sys.stdout.buffer.write(sent_bytes(trace))
+            return
+        for line in shown_lines(trace):
+            typer.echo(line)
+
+
+@app.command()
+def explain(rule: Annotated[str, typer.Argument(help="a rule id")]) -> None:
+    """Explain a rule: what it demands, where the specification says so, what exercises it."""
+    from harness.report.explain import explain_rule
+
+    with _errors():
+        for line in explain_rule(rule):
+            typer.echo(line)
+
+
+@app.command(name="list")
+def list_(
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
+) -> None:
+    """List the rules."""
+    from harness.report.explain import rule_table
+
+    for line in rule_table(markdown=markdown):
+        typer.echo(line)
+
+
+@app.command()
+def doctor(
+    *, target: Target = "spec", server_cmd: ServerCmd = "", timeout_scale: Scale = 1.0
+) -> None:
+    """Say in seconds whether a server can be judged, and what to do if not."""
+    from harness.suite.doctor import examine
+    from harness.suite.session import configure
+
+    with _errors():
+        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+    healthy = True
+    for check_ in examine(config):
+        typer.echo(str(check_))
+        healthy = healthy and check_.good is not False
+    raise typer.Exit(0 if healthy else 1)
+
+
+@app.command()
+def status(
+    *,
+    full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
+    output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
+) -> None:
+    """The table requirement x rule x scenario x fault x target, from the last runs' records."""
+    from harness.report.status import status_lines
+
+    with _errors():
+        lines = list(status_lines(full=full))
+    for line in lines:
+        typer.echo(line)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")
+app.add_typer(scenario, name="scenario")
+
+
+@scenario.command()
+def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders")]) -> None:
+    """Check scenario files without starting anything. Exit status 1 if one is bad."""
+    from harness.rules.base import all_rules
+    from harness.scenario.loader import ScenarioError, find, load
+    from harness.spec.book import load_book
+
+    rules = set(all_rules())
+    capabilities = {one.id for one in load_book().capabilities}
+    found = find(paths)
+    bad = 0
+    for root, file in found:
+        try:
+            load(file, root=root, rules=rules, capabilities=capabilities)
+        except ScenarioError as error:
+            bad += 1
+            typer.echo(str(error), err=True)
+    typer.echo(f"{len(found)} scenario file(s), {bad} bad")
+    raise typer.Exit(1 if bad or not found else 0)
+
+
+class _errors:
+    """Turns the errors that a user can cause into one line and exit status 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        from harness.report.tracecheck import UsageProblem
+        from harness.target.profile import ProfileError
+        from harness.trace.store import TraceFormatError
+
+        if isinstance(error, ProfileError | TraceFormatError | UsageProblem | OSError):
+            typer.echo(f"harness: {error}", err=True)
+            raise typer.Exit(2) from error
+
+
+if __name__ == "__main__":
+    main()

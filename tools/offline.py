@@ -1,0 +1,95 @@
+"""Runs a command where only loopback exists: `python tools/offline.py COMMAND …`.
+
+A network namespace of its own, made with root's rights or with a user namespace; nothing outside
+this machine can be reached from inside. `--probe` only says whether one can be made (exit 0 or 1).
+Linux only; uses no program beside the interpreter, and bubblewrap where the kernel refuses us.
+"""
+
+import ctypes
+import fcntl
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+REFUSED = 77
+
+
+def enter() -> bool:
+    """Move this process into a namespace with loopback only; False where that is refused."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWNET) != 0:
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+            return False
+        try:
+            _write("/proc/self/setgroups", "deny")
+            _write("/proc/self/uid_map", f"{uid} {uid} 1")
+            _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        except OSError:
+            return False
+    return _loopback_up()
+
+
+def _loopback_up() -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        request = struct.pack("16sh", b"lo", 0)
+        try:
+            flags = struct.unpack("16sh", fcntl.ioctl(handle, SIOCGIFFLAGS, request)[:18])[1]
+            fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | IFF_UP))
+        except OSError:
+            return False
+    return True
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _child(command: list[str]) -> int:
+    """Enter and become the command; tried in a child, since a refusal cannot be undone."""
+    pid = os.fork()
+    if pid == 0:
+        if not enter():
+            os._exit(REFUSED)
+        try:
+            os.execvp(command[0], command)
+        except OSError as error:
+            sys.stderr.write(f"offline: {command[0]}: {error.strerror}\n")
+            os._exit(127)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def run(command: list[str]) -> int:
+    """Run a command offline; `REFUSED` where no namespace can be made."""
+    status = _child(command)
+    bubblewrap = shutil.which("bwrap")
+    if status != REFUSED or bubblewrap is None:
+        return status
+    wrapped = [bubblewrap, "--dev-bind", "/", "/", "--unshare-net", "--", *command]
+    probe = subprocess.run([*wrapped[: -len(command)], "true"], capture_output=True, check=False)
+    return subprocess.run(wrapped, check=False).returncode if probe.returncode == 0 else REFUSED
+
+
+def main() -> int:
+    """The command line."""
+    arguments = sys.argv[1:]
+    if arguments == ["--probe"]:
+        return 0 if run(["true"]) == 0 else 1
+    if not arguments:
+        sys.stderr.write("usage: offline.py [--probe] COMMAND ...\n")
+        return 2
+    status = run(arguments)
+    if status == REFUSED:
+        sys.stderr.write("offline: this machine lets nobody make a network namespace\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

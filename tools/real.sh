@@ -1,0 +1,40 @@
+#!/bin/sh
+# Installs the real servers into .real/ (ignored) and judges both, where only loopback exists.
+# npm runs before the namespace is entered. Where no namespace can be made, only the release that
+# stays on loopback by itself is judged, with a notice.
+set -eu
+bin=.venv/bin
+real() { # release, path of the program inside the package
+    dir=.real/$1
+    program=$dir/node_modules/real/vendor/x86_64-unknown-linux-musl/$2
+    if [ ! -x "$program" ]; then
+        mkdir -p "$dir"
+        npm install --silent --no-audit --no-fund --no-save --no-package-lock \
+            --prefix "$dir" "real@npm:@openai/codex@$1-linux-x64"
+    fi
+    echo "$program"
+}
+case "$(uname -s)-$(uname -m)" in
+Linux-x86_64) ;;
+*) echo "make real: the real servers are taken as Linux x86-64 programs; this is $(uname -sm)"; exit 0 ;;
+esac
+first=$(real 0.107.0 codex/codex)
+second=$(real 0.169.0 bin/codex)
+judge() { # profile, program
+    echo "== $1"
+    $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" \
+        --json ".harness/reports/$1.json" ${HARNESS_ARGS:-}
+}
+mkdir -p .harness/reports
+status=0
+if $bin/python tools/offline.py --probe; then
+    offline="$bin/python tools/offline.py"
+    judge codex-0.107 "$first" || status=1
+    judge codex-0.169 "$second" || status=1
+else
+    echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
+    echo "internet, so only 0.107.0 is judged"
+    offline=
+    judge codex-0.107 "$first" || status=1
+fi
+exit $status
