@@ -1,0 +1,47 @@
+"""What a rule must prove on three small traces."""
+
+from dataclasses import dataclass
+
+from harness.rules.verdict import Level
+from harness.trace.trace import Trace
+from tests.rules.traces import Talk
+
+
+@dataclass(frozen=True)
+class Found:
+    """A violation that is expected: its subject, the seqs that prove it, its level."""
+
+    subject: str
+    seqs: tuple[int, ...]
+    level: Level = Level.MUST
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rule: a trace it passes (with these subjects), one it fails, one it cannot judge."""
+
+    rule: str
+    good: Talk
+    witnesses: tuple[str, ...]
+    bad: Talk
+    found: tuple[Found, ...]
+    idle: Talk
+
+    def traces(self) -> tuple[Trace, Trace, Trace]:
+        """Good, bad, not exercised."""
+        return self.good.trace(), self.bad.trace(), self.idle.trace()
+
+
+def opened() -> Talk:
+    """A started thread: seqs 0 to 2."""
+    return Talk().start_thread()
+
+
+def running() -> Talk:
+    """A started thread and a running turn with the user's message: seqs 0 to 8."""
+    return opened().start_turn()
+
+
+def silent() -> Talk:
+    """A request that was refused, and nothing else."""
+    return Talk().asks("thread/read", threadId="thr_9").refuses()

@@ -1,0 +1,153 @@
+"""Cases of the rules on threads, their status, and thread/read."""
+
+from harness.rules.verdict import Level
+from tests.rules.case import Case, Found, opened, running, silent
+from tests.rules.traces import (
+    THREAD,
+    TURN,
+    Talk,
+    agent_message,
+    settings,
+    stored_plain_turn,
+    thread_object,
+    turn_object,
+    user_message,
+)
+
+SUBJECT = "thread thr_1"
+
+
+def _reply(**thread: object) -> Talk:
+    return Talk().asks("thread/start").answers({"thread": thread_object(**thread), **settings()})
+
+
+CASES = [
+    Case(
+        rule="thread.started-announced",
+        good=Talk()
+        .asks("thread/start")
+        .tells("thread/started", thread=thread_object())
+        .answers({"thread": thread_object(), **settings()}),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .tells("thread/started", thread=thread_object())
+        .asks("thread/start")
+        .answers({"thread": thread_object("thr_2"), **settings()}),
+        found=(Found(SUBJECT, (2, 3)), Found("thread thr_2", (5,))),
+        idle=Talk().tells("thread/started", thread=thread_object()),
+    ),
+    Case(
+        rule="thread.starts-idle",
+        good=opened(),
+        witnesses=(SUBJECT,),
+        bad=_reply(status={"type": "notLoaded"}),
+        found=(Found(SUBJECT, (1,)),),
+        idle=_reply(status="idle").asks("thread/start").refuses(),
+    ),
+    Case(
+        rule="thread.ids-unique",
+        good=opened().start_thread("thr_2"),
+        witnesses=("thread thr_2",),
+        bad=opened().start_thread("thr_2").start_thread(),
+        found=(Found(SUBJECT, (1, 7)),),
+        idle=opened(),
+    ),
+    Case(
+        rule="thread.timestamps-seconds",
+        good=_reply(createdAt=0, updatedAt=1_700_000_000.5),
+        witnesses=(SUBJECT,),
+        bad=_reply(updatedAt=1_700_000_000_000),
+        found=(Found(SUBJECT, (1,)),),
+        idle=silent().tells("thread/closed", threadId=THREAD),
+    ),
+    Case(
+        rule="thread.id-shape",
+        good=opened(),
+        witnesses=("thread ids",),
+        bad=Talk().start_thread("0199-aa").start_thread("0199-ab"),
+        found=(Found("thread ids", (1,), Level.SHOULD),),
+        idle=Talk().tells("thread/started", thread=thread_object("0199-aa")),
+    ),
+    Case(
+        rule="status.active-while-turn",
+        good=running().end_turn(),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .ask_turn()
+        .reply_turn()
+        .turn_started()
+        .turn_completed()
+        .start_turn("turn_2")
+        .turn_completed("turn_2"),
+        found=(Found(SUBJECT, (6,), Level.SHOULD), Found(SUBJECT, (13, 9), Level.SHOULD)),
+        idle=Talk().turn_started().turn_completed(),
+    ),
+    Case(
+        rule="status.changed-is-change",
+        good=opened().status("active").status("idle"),
+        witnesses=(SUBJECT,),
+        bad=opened().status("active").status("active"),
+        found=(Found(SUBJECT, (3, 4), Level.SHOULD),),
+        idle=opened()
+        .status("idle")
+        .asks("thread/unsubscribe", threadId=THREAD)
+        .answers({"status": "unsubscribed"})
+        .asks("thread/resume", threadId=THREAD)
+        .status("idle"),
+    ),
+    Case(
+        rule="read.thread-id",
+        good=opened().read(include=False),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .asks("thread/read", threadId=THREAD)
+        .answers({"thread": thread_object("thr_2")}),
+        found=(Found(SUBJECT, (3, 4)),),
+        idle=silent(),
+    ),
+    Case(
+        rule="read.includes-turns",
+        good=opened().plain_turn().read(stored_plain_turn()),
+        witnesses=(SUBJECT,),
+        # plain_turn: 3 to 8, message 9 to 12, status 13, turn/completed 14.
+        bad=opened().plain_turn().read(),
+        found=(Found(SUBJECT, (14, 15, 16)),),
+        # The turn ends between the read's sending and its answer: nothing can be said.
+        idle=running()
+        .asks("thread/read", threadId=THREAD, includeTurns=True)
+        .end_turn()
+        .answers({"thread": thread_object()}),
+    ),
+    Case(
+        rule="read.omits-turns",
+        good=opened().plain_turn().read(include=False),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .plain_turn()
+        .asks("thread/read", threadId=THREAD, includeTurns=False)
+        .answers({"thread": thread_object(turns=[turn_object(status="completed")])}),
+        found=(Found(SUBJECT, (15, 16)),),
+        idle=opened().read(include=False),
+    ),
+    Case(
+        rule="read.stored-equals-live",
+        good=opened().plain_turn().read(stored_plain_turn()),
+        witnesses=("turn turn_1",),
+        bad=opened()
+        .plain_turn()
+        .read(
+            turn_object(
+                status="completed",
+                items=[user_message("item-1", "hello"), agent_message("item-2", "Hell")],
+            )
+        )
+        .read(turn_object("turn_7", "completed"))
+        .read(turn_object(TURN, "interrupted")),
+        found=(
+            Found("turn turn_1", (14, 16), Level.SHOULD),
+            Found("turn turn_1", (14, 18), Level.SHOULD),
+            Found("turn turn_1", (14, 20), Level.SHOULD),
+        ),
+        idle=opened().plain_turn().read(include=False),
+    ),
+]

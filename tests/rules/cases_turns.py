@@ -1,0 +1,192 @@
+"""Cases of the rules on turns, their order, and their errors."""
+
+from harness.rules.verdict import Level
+from tests.rules.case import Case, Found, opened, running, silent
+from tests.rules.traces import THREAD, TROUBLE, TURN, Talk, agent_message, turn_object
+
+SUBJECT = "turn turn_1"
+MISSPELT = {"message": "too long", "agentErrorInfo": "contextWindowExceeded"}
+KEYED = {"message": "cut", "agentErrorInfo": {"responseStreamDisconnected": {"status": 502}}}
+
+
+def foreign() -> Talk:
+    """A turn of another client of the process: nothing here asked for it or opened its thread."""
+    return Talk().turn_started().started(agent_message("m-1", ""))
+
+
+CASES = [
+    Case(
+        rule="turn.start-reply",
+        good=opened()
+        .ask_turn()
+        .answers({"turn": {"id": TURN, "status": "inProgress", "items": []}}),
+        witnesses=(SUBJECT,),
+        bad=opened().ask_turn().answers({"turn": turn_object(status="completed", error=TROUBLE)}),
+        found=(Found(SUBJECT, (4,)),),
+        idle=opened().ask_turn().refuses(),
+    ),
+    Case(
+        rule="turn.started-announced",
+        good=opened().ask_turn().turn_started().reply_turn(),
+        witnesses=(SUBJECT,),
+        bad=opened().ask_turn().reply_turn().turn_started("turn_2"),
+        found=(Found(SUBJECT, (4,)),),
+        idle=foreign(),
+    ),
+    Case(
+        rule="turn.started-once",
+        good=running(),
+        witnesses=(SUBJECT,),
+        bad=running().turn_started(),
+        found=(Found(SUBJECT, (6, 9)),),
+        idle=foreign().turn_started(),
+    ),
+    Case(
+        rule="turn.completed-once",
+        good=running().turn_completed(),
+        witnesses=(SUBJECT,),
+        bad=running().turn_completed().turn_completed(status="interrupted"),
+        found=(Found(SUBJECT, (9, 10)),),
+        idle=foreign().turn_completed().turn_completed(),
+    ),
+    Case(
+        rule="turn.completes",
+        good=running().turn_completed(status="failed", error=TROUBLE),
+        witnesses=(SUBJECT,),
+        bad=running().ask_turn().reply_turn("turn_2").turn_completed("turn_2"),
+        found=(Found(SUBJECT, (4,)),),
+        idle=foreign(),
+    ),
+    Case(
+        rule="turn.ids-unique",
+        good=running().turn_completed().start_turn("turn_2"),
+        witnesses=("turn turn_2",),
+        bad=running()
+        .turn_completed()
+        .ask_turn()
+        .reply_turn()
+        .start_thread("thr_2")
+        .ask_turn("thr_2")
+        .reply_turn(),
+        found=(Found(SUBJECT, (4, 11)), Found(SUBJECT, (4, 16))),
+        # A turn/start while the turn runs is answered with the running turn: the text is silent.
+        idle=running().ask_turn().reply_turn(),
+    ),
+    Case(
+        rule="turn.interrupt-ends-interrupted",
+        good=running().interrupt().turn_completed(status="interrupted").answers({}),
+        witnesses=(SUBJECT,),
+        bad=running().interrupt().answers({}).turn_completed(),
+        found=(Found(SUBJECT, (10, 11)),),
+        # It completed before the answer: the two crossed.
+        idle=running().interrupt().turn_completed().answers({}).interrupt("turn_9").refuses(),
+    ),
+    Case(
+        rule="turn.started-first",
+        good=running().turn_completed(),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .ask_turn()
+        .reply_turn()
+        .item(agent_message("m-1", ""))
+        .turn_started()
+        .turn_completed()
+        .turn_completed("turn_2"),
+        found=(Found(SUBJECT, (5, 7)), Found("turn turn_2", (9,))),
+        idle=Talk()
+        .asks("thread/resume", threadId=THREAD)
+        .answers({"thread": {"id": THREAD}})
+        .item(agent_message("m-1", ""))
+        .turn_completed(),
+    ),
+    Case(
+        rule="turn.completed-last",
+        good=running().turn_completed().tells("turn/diff/updated", threadId=THREAD, turnId=TURN),
+        witnesses=(SUBJECT,),
+        bad=running()
+        .turn_completed()
+        .started(agent_message("m-1", ""))
+        .delta("m-1", "a")
+        .completed(agent_message("m-1", "a")),
+        found=(Found(SUBJECT, (9, 10)),),
+        idle=foreign().turn_completed().completed(agent_message("m-1", "")),
+    ),
+    Case(
+        rule="turn.known-thread",
+        good=running().turn_completed(),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .ask_turn()
+        .turn_started(thread="thr_2")
+        .reply_turn()
+        .delta("m-1", "a", thread="thr_3")
+        .turn_completed(),
+        found=(Found(SUBJECT, (4,)), Found(SUBJECT, (6,))),
+        idle=foreign().turn_completed(thread="thr_7"),
+    ),
+    Case(
+        rule="turn.items-empty",
+        good=running(),
+        witnesses=(SUBJECT,),
+        bad=running().tells(
+            "turn/completed",
+            threadId=THREAD,
+            turn=turn_object(status="completed", items=[agent_message("m-1", "")]),
+        ),
+        found=(Found(SUBJECT, (9,)),),
+        idle=silent().read(turn_object(items=[agent_message("m-1", "")])),
+    ),
+    Case(
+        rule="turn.error-iff-failed",
+        good=running().turn_completed(status="failed", error=TROUBLE),
+        witnesses=(SUBJECT,),
+        bad=running()
+        .turn_completed(status="failed")
+        .turn_completed("turn_2", status="interrupted", error=TROUBLE),
+        found=(Found(SUBJECT, (9,)), Found("turn turn_2", (10,))),
+        idle=opened().ask_turn().reply_turn(),
+    ),
+    Case(
+        rule="turn.terminal-status",
+        good=running().turn_completed(status="interrupted"),
+        witnesses=(SUBJECT,),
+        bad=running().turn_completed(status="inProgress"),
+        found=(Found(SUBJECT, (9,)),),
+        idle=running(),
+    ),
+    Case(
+        rule="turn.id-shape",
+        good=running(),
+        witnesses=("turn ids",),
+        bad=opened().ask_turn().reply_turn("a-1").ask_turn().reply_turn("a-2"),
+        found=(Found("turn ids", (4,), Level.SHOULD),),
+        idle=Talk().turn_started("a-1"),
+    ),
+    Case(
+        rule="turn-error.info-spelling",
+        good=running().failing(will_retry=True),
+        witnesses=("error of turn turn_1",),
+        bad=running()
+        .turn_completed(status="failed", error=MISSPELT)
+        .tells("error", threadId=THREAD, turnId="turn_2", willRetry=True, error=KEYED),
+        found=(Found("error of turn turn_1", (9,)), Found("error of turn turn_2", (10,))),
+        idle=running().turn_completed(
+            status="failed", error={"message": "?", "agentErrorInfo": "serverOverloaded"}
+        ),
+    ),
+    Case(
+        rule="error.terminal-carries-cause",
+        good=running().failing(will_retry=False).turn_completed(status="failed", error=TROUBLE),
+        witnesses=(SUBJECT,),
+        bad=running()
+        .failing(will_retry=False)
+        .turn_completed()
+        .start_turn("turn_2")
+        .turn_completed("turn_2", status="failed", error={"message": " "}),
+        found=(
+            Found(SUBJECT, (9, 10), Level.SHOULD),
+            Found("turn turn_2", (17,), Level.SHOULD),
+        ),
+        idle=running().failing(will_retry=False).turn_completed(status="interrupted"),
+    ),
+]
