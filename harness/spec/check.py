@@ -50,7 +50,11 @@ def check_book(book: Book) -> None:
 def _check_lines(book: Book, names: _Names) -> None:
     for row in book.requirements:
         where = f"requirements.yaml: {row.id}"
-        names.check_line(where, row.clause.document, row.clause.line)
+        clause = row.clause
+        names.check_line(where, clause.document, clause.line)
+        heading = names.documents[clause.document].heading_at(clause.line)
+        if heading != clause.heading:
+            raise BookError(f"{where}: line {clause.line} is under {heading!r}")
         names.check_citations(where, row.drawn_from)
     for point in book.unspecified:
         names.check_line(f"unspecified.yaml: {point.id}", point.document, point.line)

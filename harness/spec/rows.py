@@ -110,12 +110,21 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that the book was made from: its length in lines and its SHA-256."""
+    """A document that the book was made from: its length in lines and its SHA-256.
+
+    `sections` has the line and the words of each heading, in order.
+    """
 
     name: str
     file: str
     lines: int
     sha256: str
+    sections: tuple[tuple[int, str], ...]
+
+    def heading_at(self, line: int) -> str | None:
+        """The nearest heading at or above a line; None above the first and beyond the end."""
+        above = [heading for start, heading in self.sections if start <= line <= self.lines]
+        return above[-1] if above else None
 
 
 T = TypeVar("T")
@@ -222,12 +231,13 @@ def make_capability(where: str, row: Row) -> Capability:
 
 def make_document(where: str, row: Row) -> Document:
     """A row of documents.yaml."""
-    check_keys(where, row, ("name", "file", "lines", "sha256"))
+    check_keys(where, row, ("name", "file", "lines", "sha256", "sections"))
     return Document(
         name=_text(where, row, "name"),
         file=_text(where, row, "file"),
         lines=_line(where, row, "lines"),
         sha256=_name(where, row, "sha256", re.compile("[0-9a-f]{64}")),
+        sections=_sections(where, row),
     )
 
 
@@ -276,6 +286,19 @@ def _names(where: str, row: Row, key: str, shape: re.Pattern[str]) -> tuple[str,
     if len(set(names)) != len(names):
         raise BookError(f"{where}: {key}: a name is given twice")
     return names
+
+
+def _sections(where: str, row: Row) -> tuple[tuple[int, str], ...]:
+    value: Any = row["sections"]
+    if not isinstance(value, dict):
+        raise BookError(f"{where}: sections: expected a mapping of lines to headings")
+    sections = tuple(cast(dict[Any, Any], value).items())
+    for line, heading in sections:
+        if not isinstance(line, int) or not isinstance(heading, str):
+            raise BookError(f"{where}: sections: {line!r}: {heading!r} is no line and heading")
+    if list(sections) != sorted(sections):
+        raise BookError(f"{where}: sections: not in the order of their lines")
+    return cast(tuple[tuple[int, str], ...], sections)
 
 
 def _reference(where: str, row: Row, key: str) -> str | None:
