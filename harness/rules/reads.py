@@ -42,16 +42,18 @@ def _with_turns(request: Frame) -> bool:
 class ReadThreadId(Monitor):
     """Judges that the thread in the answer has the id of the request.
 
-    Left open: a thread without an id (shapes), refused reads.
+    Left open: a thread without an id (shapes), refused reads, requests that name no thread.
     """
 
     @on_answer("thread/read")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         read = dig(frame.result, "thread", "id")
-        if request is None or not isinstance(read, str):
+        if request is None or request.deliberate or not isinstance(read, str):
             return None
-        asked = text(obj(request.params).get("threadId"))
+        asked = obj(request.params).get("threadId")
+        if not isinstance(asked, str):
+            return None
         frames = (request, frame)
         if read == asked:
             return [Witness(f"thread {asked}", frames)]

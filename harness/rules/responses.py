@@ -27,8 +27,9 @@ class KnownId(Monitor):
     """Judges that each answer's id is that of a request sent before on its connection.
 
     The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
-    id (the only way to answer a line whose id cannot be read), and, once the harness has sent
-    something malformed on purpose, errors with any id and results with an id that occurred in it.
+    id (the only way to answer a line whose id cannot be read); and, once the harness has sent
+    something malformed on purpose, errors with any id, results with an id that occurred in it, and
+    results with any id where it was bytes that only together make a message.
     """
 
     def begin(self) -> None:
@@ -49,7 +50,7 @@ class KnownId(Monitor):
             return [Witness(request_subject(request), (request, frame))]
         if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
             return None
-        if frame.id in self._raw_ids:
+        if frame.id in self._raw_ids or MISSING in self._raw_ids:
             return None
         return [
             Violation(

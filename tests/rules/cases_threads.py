@@ -1,5 +1,7 @@
 """Cases of the rules on threads, their status, and thread/read."""
 
+from typing import Any
+
 from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, opened, running, silent
 from tests.rules.traces import (
@@ -17,7 +19,7 @@ from tests.rules.traces import (
 SUBJECT = "thread thr_1"
 
 
-def _reply(**thread: object) -> Talk:
+def _reply(**thread: Any) -> Talk:
     return Talk().asks("thread/start").answers({"thread": thread_object(**thread), **settings()})
 
 

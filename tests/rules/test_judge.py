@@ -1,0 +1,174 @@
+"""What the judge does around the rules: ends, set-up, connections, bounds, rules that crash."""
+
+import pytest
+
+from harness.rules import judge as judging
+from harness.rules.base import Monitor, Outcomes, Violation, all_rules, on_kind, rule
+from harness.rules.judge import Judge, judge, judged
+from harness.rules.verdict import Level, Row, Verdict
+from harness.spec.book import load_book
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import End, Trace
+from tests.rules.case import opened, running, silent
+from tests.rules.traces import Talk, agent_message, user_message
+
+
+def rows(trace: Trace, rule_id: str) -> list[Row]:
+    return judge(load_book(), trace, rules=[all_rules()[rule_id]])
+
+
+def failures(trace: Trace) -> set[tuple[str, str]]:
+    return {
+        (row.rule, row.subject)
+        for row in judge(load_book(), trace)
+        if row.verdict is not Verdict.PASS and row.level is Level.MUST
+    }
+
+
+@pytest.mark.parametrize("end", [End.CLOSED, End.TIMED_OUT, End.EXITED])
+def test_what_is_owed_is_judged_only_at_a_quiescent_end(end: End) -> None:
+    talk = running()
+    assert [row.verdict for row in rows(talk.trace(), "turn.completes")] == [Verdict.FAIL]
+    assert rows(talk.trace(end), "turn.completes") == []
+
+
+def test_set_up_steps_give_no_witness_but_their_violations_count() -> None:
+    talk = Talk().mark("setup", active=True).start_thread().tells("thread/status/changed")
+    talk.mark("setup", active=False).start_thread("thr_2")
+    trace = talk.trace()
+    assert [row.subject for row in rows(trace, "thread.starts-idle")] == ["thread thr_2"]
+    assert Verdict.FAIL in {row.verdict for row in rows(trace, "shape.notification")}
+
+
+def test_two_subscribed_connections_each_get_their_copy() -> None:
+    """The same notifications on two connections are no repetition, and deltas do not mix."""
+    first, second = opened().plain_turn(), Talk().on("c2")
+    second.asks("thread/resume", threadId="thr_1").answers({"thread": {"id": "thr_1"}})
+    talk = (
+        opened()
+        .on("c2")
+        .asks("thread/resume", threadId="thr_1")
+        .answers(opened().trace().frames[1].result)
+    )
+    for frame in first.trace().frames[3:]:
+        if frame.from_target and frame.kind is Kind.NOTIFICATION:
+            talk.on("c1").says(frame.raw).on("c2").says(frame.raw)
+    assert failures(talk.trace()) == set()
+    assert "turn turn_1" in {row.subject for row in rows(talk.trace(), "turn.completes")}
+
+
+def test_messages_about_threads_of_other_clients_are_not_judged() -> None:
+    talk = Talk()
+    theirs = running().message("m-1", "a").started(agent_message("m-2", "")).trace()
+    for frame in theirs.frames:
+        if frame.kind is Kind.NOTIFICATION:
+            talk.says(frame.raw)
+    talk.turn_started().turn_started().turn_completed().turn_completed()
+    assert failures(talk.trace()) == set()
+
+
+def test_a_reply_after_the_end_of_its_turn_is_no_violation() -> None:
+    talk = opened().ask_turn().status("active").turn_started().item(user_message("u", "hello"))
+    talk.end_turn().reply_turn()
+    assert failures(talk.trace()) == set()
+
+
+def test_extra_members_nulls_and_unknown_messages_are_legal() -> None:
+    talk = Talk()
+    for frame in running().message("m-1", "a").end_turn().trace().frames:
+        if not frame.from_target:
+            talk.sends(frame.raw)
+            continue
+        talk.tells("emitted/extra", at=1)
+        talk.says({**frame.json, "jsonrpc": "2.0", "emittedAtMs": 12, "trace": None})
+    assert failures(talk.trace()) == set()
+
+
+def test_violations_and_witnesses_are_bounded() -> None:
+    talk = silent()
+    for _ in range(30):
+        talk.says(b"noise").says(b"")
+    found = rows(talk.trace(), "frame.well-formed")
+    assert [row.verdict for row in found].count(Verdict.FAIL) == judging.MAX_VIOLATIONS
+    assert [row.verdict for row in found].count(Verdict.PASS) == 1
+
+
+def test_method_names_made_up_without_end_cost_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "MAX_METHODS", 3)
+    talk = Talk()
+    for number in range(6):
+        talk.tells(f"made/up{number}")
+    found = rows(talk.status("idle").trace(), "shape.notification")
+    assert [row.verdict for row in found] == [Verdict.PASS]
+
+
+class Broken(Monitor):
+    """Raises, once while a handler runs, once while its outcomes are read."""
+
+    id, title, level, needs = "test.broken", "broken", Level.MUST, ("core",)
+
+    @on_kind(Kind.ERROR)
+    def error(self, frame: Frame) -> Outcomes:
+        yield Violation("before", (frame,), "x", "y")
+        raise LookupError("no such thing")
+
+    def finish(self) -> Outcomes:
+        raise AssertionError("a broken rule is not asked again")
+
+
+class BrokenAtTheEnd(Broken):
+    id = "test.broken-at-the-end"
+
+    @on_kind(Kind.ERROR)
+    def error(self, frame: Frame) -> Outcomes:
+        return None
+
+
+def test_a_rule_that_crashes_is_an_error_and_is_not_asked_again() -> None:
+    found = judge(load_book(), silent().refuses().trace(), rules=[Broken])
+    assert [row.verdict for row in found] == [Verdict.FAIL, Verdict.ERROR]
+    assert "no such thing" in found[1].actual
+    assert found[1].frames == (1,)
+
+
+def test_a_rule_that_crashes_at_the_end_is_an_error() -> None:
+    found = judge(load_book(), silent().trace(), rules=[BrokenAtTheEnd])
+    assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
+
+
+def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
+    trace = running().failing(will_retry=True).delta("m-9", "x").trace()
+    live = Judge(load_book(), trace)
+    for frame in trace.frames:
+        live.feed(frame)
+    assert live.finish(End.QUIESCENT) == judged(load_book(), trace).finish(End.QUIESCENT)
+
+
+def test_a_verdict_has_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="no truth value"):
+        bool(Verdict.PASS)
+
+
+def test_rule_ids_are_checked_and_cannot_be_taken_twice() -> None:
+    with pytest.raises(ValueError, match="is taken by"):
+        rule("turn.completes", title="x", level=Level.MUST)(Broken)
+    with pytest.raises(ValueError, match=r"family\.slug"):
+        rule("turnCompletes", title="x", level=Level.MUST)(Broken)
+
+
+def test_every_rule_says_what_it_judges_and_is_cited_by_the_book() -> None:
+    book = load_book()
+    capabilities = {row.id for row in book.capabilities}
+    for rule_id, monitor in all_rules().items():
+        assert len((monitor.__doc__ or "").split()) > 20, f"{rule_id} explains itself"
+        assert book.requirements_of(rule_id), f"no requirement cites {rule_id}"
+        for capability in monitor.needs:
+            assert capability in capabilities, f"{rule_id} needs unknown {capability}"
+
+
+def test_a_rule_weighs_as_much_as_the_gravest_requirement_it_judges() -> None:
+    """A rule of level MUST needs a requirement of level MUST, and so on down."""
+    book = load_book()
+    for rule_id, monitor in all_rules().items():
+        levels = {str(row.clause.level) for row in book.requirements_of(rule_id)}
+        assert str(monitor.level) in levels or rule_id == "error.terminal-carries-cause", rule_id
