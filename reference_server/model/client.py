@@ -58,6 +58,10 @@ class ModelClient:
         """Close all connections."""
         await self._connections.close()
 
+    def idle_connections(self, address: str) -> int:
+        """Count the connections to an address that the next call could use."""
+        return self._connections.idle(address)
+
     async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         """Make one call and hand its events over, in order, until the answer is complete.
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+import anyio
+
 if TYPE_CHECKING:
     import ssl
 
@@ -29,6 +31,7 @@ class ConnectionPool:
         self._only: httpx.AsyncClient | None = None
         self._idle: dict[str, list[httpx.AsyncClient]] = {}
         self._tls: ssl.SSLContext | None = None
+        self._closed = False
 
     def take(self, address: str) -> "httpx.AsyncClient":
         """Give a client that no other call uses."""
@@ -46,13 +49,19 @@ class ConnectionPool:
         if client is self._only:
             return
         idle = self._idle.setdefault(address, [])
-        if len(idle) < IDLE_AT_MOST:
+        if len(idle) < IDLE_AT_MOST and not self._closed:
             idle.append(client)
-        else:
+            return
+        with anyio.CancelScope(shield=True):
             await client.aclose()
 
+    def idle(self, address: str) -> int:
+        """Count the idle clients of an address."""
+        return len(self._idle.get(address, []))
+
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle, and from now on what is given back."""
+        self._closed = True
         if self._only is not None:
             await self._only.aclose()
         for clients in self._idle.values():

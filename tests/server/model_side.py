@@ -85,7 +85,7 @@ async def over_a_socket(side: ModelSide) -> AsyncIterator[str]:
     """Serve the replies on loopback; gives the base URL."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with anyio.create_task_group() as tasks, listener:
+    async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, lambda stream: _serve(side, stream))
         yield f"http://127.0.0.1:{port}/v1"
         tasks.cancel_scope.cancel()
@@ -119,24 +119,33 @@ async def _exchange(side: ModelSide, stream: SocketStream) -> None:
     extra = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
     status = f"HTTP/1.1 {reply.status} X\r\nTransfer-Encoding: chunked\r\n{extra}\r\n"
     await stream.send(status.encode())
+    whole = False
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, side, stream, tasks.cancel_scope)
-        for part in reply.parts:
-            match part:
-                case bytes():
-                    await stream.send(b"%x\r\n%b\r\n" % (len(part), part))
-                case anyio.Event():
-                    await part.wait()
-                case Cut():
-                    raise _Closed
-        await stream.send(b"0\r\n\r\n")
+        whole = await _send_parts(reply, stream)
         tasks.cancel_scope.cancel()
+    if not whole:
+        raise _Closed
+    await stream.send(b"0\r\n\r\n")
+
+
+async def _send_parts(reply: Reply, stream: SocketStream) -> bool:
+    for part in reply.parts:
+        match part:
+            case bytes():
+                await stream.send(b"%x\r\n%b\r\n" % (len(part), part))
+            case anyio.Event():
+                await part.wait()
+            case Cut():
+                return False
+    return True
 
 
 async def _watch(side: ModelSide, stream: SocketStream, scope: anyio.CancelScope) -> None:
     try:
         await stream.receive()
     except (anyio.EndOfStream, anyio.BrokenResourceError):
+        # A caller that has gone reads nothing more of this reply.
         side.dropped.set()
         scope.cancel()
 
