@@ -62,8 +62,11 @@ def run(
         arguments += [name, value] if value else []
     arguments += ["--harness-strict"] if strict else []
     arguments += ["-n", str(workers)] if workers else []
-    os.environ.pop("PYTEST_ADDOPTS", None)
-    raise typer.Exit(int(pytest.main([*arguments, *(paths or [])])))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    # A process of its own: pytest must import the plugin before anything else does.
+    command = [sys.executable, "-m", "pytest", *arguments, *(paths or [])]
+    sys.stdout.flush()
+    os.execve(sys.executable, command, environment)
 
 
 @app.command()

@@ -33,7 +33,9 @@ class PlaysModel(Protocol):
 class ScriptedTransport(httpx.AsyncBaseTransport):
     """Answers model calls from a script."""
 
-    def __init__(self, script: Script, *, open_gates: "Iterable[str]" = ()) -> None:
+    def __init__(
+        self, script: Script | dict[str, Script], *, open_gates: "Iterable[str]" = ()
+    ) -> None:
         self.model = ScriptedModel(script, ResponsesEncoder())
         for gate in open_gates:
             self.model.gates.open(gate)
@@ -41,8 +43,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
     @classmethod
     def from_scenario(cls, scenario: PlaysModel) -> "ScriptedTransport":
         """A transport that plays the model's side of a scenario."""
-        scripts = list(scenario.scripts().values())
-        return cls(scripts[0] if scripts else [], open_gates=scenario.opened_gates())
+        return cls(scenario.scripts(), open_gates=scenario.opened_gates())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request; an unknown path is a 404."""

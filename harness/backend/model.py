@@ -21,10 +21,10 @@ from harness.backend.script import (
     Part,
     Reasoning,
     Script,
-    Times,
     Usage,
     UsageBody,
 )
+from harness.backend.tracks import Tracks
 from harness.trace.values import obj
 
 Marker = Callable[[str, dict[str, Any]], object]
@@ -38,11 +38,13 @@ class StreamCut(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One model call, for the audit. `step` is the index of the step it got, -1 for none."""
+    """One model call, for the audit: its thread ("" for none known) and the step it got."""
 
     number: int
     body: dict[str, Any]
-    step: int
+    thread: str
+    index: int
+    step: ModelStep | None
     problems: list[str] = field(default_factory=list[str])
     outcome: str = "open"
 
@@ -58,30 +60,33 @@ class Answer:
 
 
 class ScriptedModel:
-    """Plays one script. `mark` is told of each call's beginning and end."""
+    """Plays the model's side of one scenario. `mark` is told of each call's beginning and end.
+
+    `script` is one script, or one per thread alias; see `Tracks` for how a call finds its own.
+    """
 
     def __init__(
         self,
-        script: Script,
+        script: Script | Mapping[str, Script],
         encoder: Encoder,
         *,
         gates: Gates | None = None,
         mark: Marker | None = None,
+        markers: Mapping[str, str] | None = None,
+        strict: bool = False,
     ) -> None:
         self.gates = gates or Gates()
         self.calls: list[Call] = []
         self.open_streams = 0
-        self._script = script
+        self._tracks = Tracks({"": script} if isinstance(script, list) else script, markers)
         self._encoder = encoder
         self._mark: Marker = mark or (lambda _kind, _data: None)
-        self._cursor = 0
-        self._played = 0
-        self._user_messages = 0
+        self._strict = strict
 
     @property
     def unplayed(self) -> int:
-        """How many steps of the script no call has asked for."""
-        return len(self._script) - self._cursor - (1 if self._played else 0)
+        """How many steps no call has asked for."""
+        return self._tracks.unplayed
 
     def answer(self, raw: bytes) -> Answer:
         """The answer to one call; its chunks must be iterated to the end or closed."""
@@ -89,45 +94,36 @@ class ScriptedModel:
             body = obj(json.loads(raw))
         except ValueError:
             body = {}
-        index = self._next_step(len(self._encoder.user_texts(body)))
-        call = Call(len(self.calls) + 1, body, index, self._encoder.orphans(body))
-        self.calls.append(call)
-        if not body:
-            call.problems.append("the body is no JSON object")
-        step = self._script[index] if index >= 0 else None
-        if step is None:
-            call.problems.append(f"call {call.number} is not in the script")
-            step = ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
-        elif step.expect is not None:
-            self._check(call, step)
-        self._mark("model-call", {"call": call.number, "step": index})
+        call, step = self._assign(body)
+        self._mark("model-call", {"call": call.number, "thread": call.thread, "step": call.index})
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
         return Answer(
             200, {"content-type": self._encoder.content_type}, chunks=self._play(call, step)
         )
 
-    def _next_step(self, user_messages: int) -> int:
-        """Which step this call gets. A new user message ends `until-turn-ends`."""
-        if user_messages > self._user_messages:
-            if self._played and self._current_times() == "until-turn-ends":
-                self._advance()
-            self._user_messages = user_messages
-        if self._cursor >= len(self._script):
-            return -1
-        index = self._cursor
-        self._played += 1
-        times = self._current_times()
-        if isinstance(times, int) and self._played >= times:
-            self._advance()
-        return index
-
-    def _current_times(self) -> Times:
-        return self._script[self._cursor].times if self._cursor < len(self._script) else 1
-
-    def _advance(self) -> None:
-        self._cursor += 1
-        self._played = 0
+    def _assign(self, body: dict[str, Any]) -> tuple[Call, ModelStep]:
+        texts = self._encoder.user_texts(body)
+        track = self._tracks.owner(texts)
+        index = track.next_step(len(texts)) if track else -1
+        step = track.step(index) if track else None
+        call = Call(
+            number=len(self.calls) + 1,
+            body=body,
+            thread=track.alias if track else "",
+            index=index,
+            step=step,
+            problems=self._encoder.orphans(body),
+        )
+        self.calls.append(call)
+        if not body:
+            call.problems.append("the body is no JSON object")
+        if step is not None:
+            self._check(call, step)
+            return call, step
+        if track is not None or self._strict:
+            call.problems.append(f"call {call.number} is not in the script")
+        return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
 
     def _check(self, call: Call, step: ModelStep) -> None:
         expected = step.expect.input_contains if step.expect else []

@@ -50,7 +50,9 @@ def scenario_story(outcome: ScenarioOutcome) -> str:
         lines += [outcome.reason]
     for finding in outcome.findings:
         known = f"  (known: {finding.known})" if finding.known else ""
-        lines.append(f"  {outcome.path}:{finding.line}: {finding.id}: {finding.message}{known}")
+        lines.append(
+            f"  {_near(outcome.path)}:{finding.line}: {finding.id}: {finding.message}{known}"
+        )
     violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if violations:
         lines += ["", "rules that this run breaks (each counted at its rule):"]
@@ -127,13 +129,14 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     command = f" --server-cmd {_quoted(report.command)}" if report.command else ""
     return [
         "",
-        f"scenario  {proof.path}:1",
-        f"repeat    harness run {option}{command} --rule {rule_id} {proof.path}",
+        f"scenario  {_near(proof.path)}:1",
+        f"repeat    harness run {option}{command} --rule {rule_id} {_near(proof.path)}",
         *_reproduction(proof.trace),
     ]
 
 
 def _reproduction(trace: str) -> list[str]:
+    trace = _near(trace)
     return [
         f"judge     harness check {trace}",
         f"without us  harness show --stdin {trace} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
@@ -153,3 +156,9 @@ def _load(path: str) -> Trace | None:
         return load(Path(path))
     except (OSError, TraceFormatError):
         return None
+
+
+def _near(path: str) -> str:
+    """A path as the user would type it: relative where it lies below the current folder."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path

@@ -23,7 +23,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
         yield _cut(f"{mark:6} {issue.id}: {issue.message}")
     for rule in report.rules:
         if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _cut(_rule_line(rule, strict=report.strict))
+            yield _cut(rule_line(rule, strict=report.strict))
     for scenario in report.scenarios:
         if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
             yield _cut(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
@@ -53,7 +53,8 @@ def _requirements(report: Report, book: Book) -> str:
     return f"requirements judged: {len(report.requirements)} of {len(book.requirements)} ({shown})"
 
 
-def _rule_line(rule: RuleResult, *, strict: bool) -> str:
+def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
+    """A rule's first violation in one line, with the number of the others."""
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"

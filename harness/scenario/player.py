@@ -4,7 +4,7 @@ Here: one method per step, aliases, bounds of steps. Not here: the model's side 
 of the trace (ending), whether what came was right (rules, expect).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,11 @@ class _StepFailed(Exception):
 
 
 class Player:
-    """Plays one scenario on one connection. `thread_params` go into every `thread/start`."""
+    """Plays one scenario on one connection. `thread_params` go into every `thread/start`.
+
+    `markers` maps a thread's alias to a nonce that is put before its first input, so that the
+    model's side can tell whose call it is.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Player:
         cwd: Path,
         bounds: Bounds,
         thread_params: dict[str, Any],
+        markers: Mapping[str, str] | None = None,
     ) -> None:
         self.cast = Cast()
         self._loaded = loaded
@@ -73,6 +78,7 @@ class Player:
         self._model = model
         self._cwd = cwd
         self._bounds = bounds
+        self._markers = dict(markers or {})
         settings = loaded.scenario.settings.model_dump(exclude_none=True)
         self._thread_params = {**settings, **thread_params}
 
@@ -130,6 +136,9 @@ class Player:
         body = step.start_turn
         thread_id = self.cast.threads[body.thread]
         given = body.input if body.input is not None else [{"type": "text", "text": body.text}]
+        marker = self._markers.pop(body.thread, "")
+        if marker:
+            given = [{"type": "text", "text": marker}, *given]
         params = {"threadId": thread_id, "input": given, **body.params}
         answer = await self._ask("turn/start", params)
         turn_id = text(dig(answer.result, "turn", "id"))

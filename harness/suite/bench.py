@@ -5,6 +5,7 @@ judging (judging), merging (merge), pytest (plugin).
 """
 
 import time
+import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -112,7 +113,8 @@ class Bench:
             await self.retire()
         live = await self._ready(recorder)
         cwd = self._workspace(loaded)
-        model = self._model(loaded, recorder)
+        markers = _markers(loaded)
+        model = self._model(loaded, recorder, markers)
         self._models.serve(model)
         before = live.process.children()
         player = Player(
@@ -122,6 +124,7 @@ class Bench:
             cwd=cwd,
             bounds=self._bounds,
             thread_params=self.profile.thread,
+            markers=markers,
         )
         unmet: Unmet | None = None
         with anyio.move_on_after(self._bounds.scenario) as scope:
@@ -258,10 +261,14 @@ class Bench:
             file.write_text(content, encoding="utf-8")
         return cwd
 
-    def _model(self, loaded: Loaded, recorder: Recorder) -> ScriptedModel:
-        scripts = list(loaded.scenario.scripts().values())
-        script = scripts[0] if scripts else []
-        return ScriptedModel(script, ResponsesEncoder(), mark=recorder.mark)
+    def _model(self, loaded: Loaded, recorder: Recorder, markers: dict[str, str]) -> ScriptedModel:
+        return ScriptedModel(
+            loaded.scenario.scripts(),
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=markers,
+            strict=loaded.scenario.strict_model,
+        )
 
     def _watch_model(self, run: Run) -> None:
         """One finding, and nothing more to try, when the server never reaches the model."""
@@ -302,6 +309,14 @@ async def open_bench(
 def _starts_turns(loaded: Loaded) -> bool:
     steps = (*loaded.scenario.setup, *loaded.scenario.client)
     return any(isinstance(step, StartTurnStep) for step in steps)
+
+
+def _markers(loaded: Loaded) -> dict[str, str]:
+    """With several scripted threads, a nonce for each thread's first user text."""
+    aliases = list(loaded.scenario.scripts())
+    if len(aliases) < 2:
+        return {}
+    return {alias: f"[thread {alias} {zlib.crc32(loaded.id.encode()):08x}]" for alias in aliases}
 
 
 def _barrier_params(cast: Cast) -> dict[str, object]:

@@ -16,7 +16,7 @@ import pytest
 from harness.report.jsonform import to_plain
 from harness.report.model import Issue, Report, RuleResult, is_red
 from harness.report.story import rule_story, scenario_story
-from harness.report.terminal import summary
+from harness.report.terminal import rule_line, summary
 from harness.rules.base import all_rules
 from harness.rules.verdict import Level, Verdict
 from harness.scenario.bundled import bundled_folder
@@ -153,7 +153,7 @@ class Live:
             story = rule_story(rule, config.book, self.report)
             hook.pytest_runtest_logreport(report=_rule_report(rule, story, strict=config.strict))
             if rule.verdict is Verdict.FAIL and not is_red(rule, strict=config.strict):
-                _warn(session.config, f"rules::{rule.id}", story)
+                _warn(session.config, f"rules::{rule.id}", rule_line(rule))
         for issue in self.report.issues:
             if issue.level is Level.MUST:
                 hook.pytest_runtest_logreport(report=_issue_report(issue))

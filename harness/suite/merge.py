@@ -61,6 +61,7 @@ def _rule(
 ) -> RuleResult:
     result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
     verdicts: list[Verdict] = []
+    seen: set[tuple[str, Verdict]] = set()
     for outcome in outcomes:
         rows = [row for row in outcome.rows if row.rule == rule.id]
         if rows:
@@ -70,8 +71,11 @@ def _rule(
             result.subjects += 1
             if row.verdict is Verdict.PASS:
                 result.witnesses += 1
-            else:
+            elif (row.subject, row.verdict) not in seen:
+                # The same subject in another scenario (a kind of id, a method name) is one finding.
+                seen.add((row.subject, row.verdict))
                 result.proofs.append(_proof(outcome, row, entries))
+    result.proofs.sort(key=_weight)
     if verdicts:
         result.verdict = max(verdicts, key=GRAVITY.__getitem__)
         failed = [p.row.level for p in result.proofs if p.row.verdict is Verdict.FAIL]
@@ -83,6 +87,10 @@ def _rule(
     else:
         result.reason = "no scenario of this run gave it anything to judge"
     return result
+
+
+def _weight(proof: Proof) -> tuple[int, int]:
+    return -GRAVITY[proof.row.verdict], -_LEVELS.index(proof.row.level)
 
 
 def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> Proof:

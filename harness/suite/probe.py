@@ -21,8 +21,8 @@ def _reasoning(run: Run, conversation: Conversation) -> bool:
     streamed = any(
         isinstance(part, Reasoning)
         for call in run.model.calls
-        for step in run.model.steps_of(call)
-        for part in step.reply or ()
+        if call.step is not None
+        for part in call.step.reply or ()
     )
     shown = any(
         item.type == "reasoning"
@@ -30,6 +30,15 @@ def _reasoning(run: Run, conversation: Conversation) -> bool:
         for item in turn.items.values()
     )
     return shown or not streamed
+
+
+def _deltas(run: Run, conversation: Conversation) -> bool:
+    """Offered if any piece of text that the model streamed was passed on as a delta."""
+    return any(
+        item.first_delta is not None
+        for turn in conversation.turns.values()
+        for item in turn.items.values()
+    )
 
 
 def _model_retry(run: Run, conversation: Conversation) -> bool:
@@ -42,7 +51,11 @@ def _model_retry(run: Run, conversation: Conversation) -> bool:
     return announced or len(run.model.calls) > 1
 
 
-_PROBES: dict[str, Probe] = {"reasoning": _reasoning, "model-retry": _model_retry}
+_PROBES: dict[str, Probe] = {
+    "deltas": _deltas,
+    "reasoning": _reasoning,
+    "model-retry": _model_retry,
+}
 
 
 def absent(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:

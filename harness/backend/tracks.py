@@ -1,0 +1,88 @@
+"""Which script a model call belongs to, and which step of it comes next.
+
+Here: one `Track` per thread of the scenario, and the choice between them. With one thread every
+call is its; with several a call belongs to the thread whose marker (a nonce in its first user
+text) is in the call; without markers, threads are told apart by their first user text and get the
+scripts in the order in which they first call. Not here: playing a step.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from harness.backend.script import ModelStep, Script, Times
+
+
+class Track:
+    """One thread's script and how far it is played."""
+
+    def __init__(self, alias: str, script: Script) -> None:
+        self.alias = alias
+        self.script = script
+        self._cursor = 0
+        self._played = 0
+        self._user_messages = 0
+
+    @property
+    def unplayed(self) -> int:
+        """How many steps no call has asked for."""
+        return len(self.script) - self._cursor - (1 if self._played else 0)
+
+    def next_step(self, user_messages: int) -> int:
+        """The index of the step for a call, -1 where the script is at its end.
+
+        A step may serve several calls (`times`). A new user message in the input means that a new
+        turn began, which ends `until-turn-ends`.
+        """
+        if user_messages > self._user_messages:
+            if self._played and self._times() == "until-turn-ends":
+                self._advance()
+            self._user_messages = user_messages
+        if self._cursor >= len(self.script):
+            return -1
+        index = self._cursor
+        self._played += 1
+        times = self._times()
+        if isinstance(times, int) and self._played >= times:
+            self._advance()
+        return index
+
+    def step(self, index: int) -> ModelStep | None:
+        """The step of that index, None for -1."""
+        return self.script[index] if index >= 0 else None
+
+    def _times(self) -> Times:
+        return self.script[self._cursor].times if self._cursor < len(self.script) else 1
+
+    def _advance(self) -> None:
+        self._cursor += 1
+        self._played = 0
+
+
+class Tracks:
+    """All tracks of a scenario. `markers` maps an alias to the nonce in its first user text."""
+
+    def __init__(
+        self, scripts: Mapping[str, Script], markers: Mapping[str, str] | None = None
+    ) -> None:
+        self.all = [Track(alias, list(script)) for alias, script in scripts.items()]
+        self._markers = dict(markers or {})
+        self._by_text: dict[str, Track] = {}
+
+    @property
+    def unplayed(self) -> int:
+        """How many steps of all scripts no call has asked for."""
+        return sum(track.unplayed for track in self.all)
+
+    def owner(self, user_texts: Sequence[str]) -> Track | None:
+        """The track that a call belongs to, None for a call without owner."""
+        if len(self.all) == 1:
+            return self.all[0]
+        if self._markers:
+            for track in self.all:
+                marker = self._markers.get(track.alias, "")
+                if marker and any(marker in text for text in user_texts):
+                    return track
+            return None
+        first = user_texts[0] if user_texts else ""
+        if first not in self._by_text and len(self._by_text) < len(self.all):
+            self._by_text[first] = self.all[len(self._by_text)]
+        return self._by_text.get(first)
