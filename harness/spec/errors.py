@@ -81,7 +81,8 @@ def show_value(value: Any) -> str:
     """A value in at most 80 characters; objects and arrays by their size."""
     if isinstance(value, dict):
         members = cast(dict[Any, Any], value)
-        return f"an object with {len(members)} members" if members else "an empty object"
+        size = f"{len(members)} member" + ("s" if len(members) > 1 else "")
+        return f"an object with {size}" if members else "an empty object"
     if isinstance(value, list):
         elements = cast(list[Any], value)
         return f"an array of {len(elements)}" if elements else "an empty array"

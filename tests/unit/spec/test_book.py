@@ -3,7 +3,7 @@
 import pytest
 
 from harness.spec.book import load_book
-from harness.spec.errors import SchemaError
+from harness.spec.errors import SchemaError, show_path, show_value
 from harness.spec.schemas import MOST_ERRORS, SchemaBook, without_lone_surrogates
 from harness.spec.yamlfile import BookError
 from spec.examples import EVENTS, THREAD, TURN, WHERE, changed, item
@@ -75,7 +75,24 @@ def test_half_a_surrogate_pair_is_a_string_like_any_other():
     assert BOOK.validate_event("item/agentMessage/delta", delta) == []
     (error,) = BOOK.validate_event("item/agentMessage/delta", {**delta, "turnId": 1})
     assert error.path == ("turnId",)
+    status = {"threadId": "t", "status": {"type": "\ud83d"}}
+    assert not BOOK.is_valid_event("thread/status/changed", status)
+    (error,) = BOOK.validate_event("thread/status/changed", status)
+    assert error.path == ("status", "type")
     assert without_lone_surrogates({"\ud83d": ["a\udc00", 1]}) == {"\ufffd": ["a\ufffd", 1]}
+
+
+def test_values_are_shown_short_and_by_size():
+    assert show_value("x" * 1000) == '"' + "x" * 78 + "…"
+    assert show_value({}) == "an empty object"
+    assert show_value({"a": 1}) == "an object with 1 member"
+    assert show_value([1, 2]) == "an array of 2"
+    assert show_value(b"raw") == "a value of type bytes"
+
+
+def test_paths_are_shown_as_people_write_them():
+    assert show_path(("thread", "turns", 0, "status")) == "thread.turns[0].status"
+    assert show_path(()) == "(the value)"
 
 
 @pytest.mark.parametrize("value", [None, True, 1, "text", []])

@@ -76,3 +76,8 @@ def test_one_name_in_two_files_is_an_error():
     twice["turn.json"]["$defs"]["Thread"] = {}
     with pytest.raises(BookError, match="Thread is also in"):
         SchemaBook(twice)
+
+
+def test_a_file_under_a_wrong_id_is_an_error():
+    with pytest.raises(BookError, match=r"turn\.json: expected the \$id book:/turn\.json"):
+        SchemaBook({"turn.json": {"$id": "book:/tern.json", "$defs": {}}})

@@ -246,6 +246,27 @@ def test_a_wrong_requirement_row_is_one_line_that_names_the_row(
             {"name": "a", "file": "a.md", "lines": 1, "sha256": "12", "sections": {1: "A"}},
             "sha256: '12' does not look like",
         ),
+        (
+            make_document,
+            {"name": "a", "file": "a.md", "lines": 1, "sha256": "0" * 64, "sections": []},
+            "sections: expected a mapping",
+        ),
+        (
+            make_document,
+            {"name": "a", "file": "a.md", "lines": 1, "sha256": "0" * 64, "sections": {1: 2}},
+            "sections: 1: 2 is no line and heading",
+        ),
+        (
+            make_document,
+            {
+                "name": "a",
+                "file": "a",
+                "lines": 9,
+                "sha256": "0" * 64,
+                "sections": {5: "B", 1: "A"},
+            },
+            "sections: not in the order of their lines",
+        ),
     ],
 )
 def test_wrong_rows_of_the_other_tables_are_refused(
