@@ -5,7 +5,7 @@ breaks the connection.
 """
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +81,7 @@ class _Stream(httpx.AsyncByteStream):
 
 
 @asynccontextmanager
-async def over_a_socket(side: ModelSide) -> AsyncIterator[str]:
+async def over_a_socket(side: ModelSide) -> AsyncGenerator[str]:
     """Serve the replies on loopback; gives the base URL."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
@@ -110,7 +110,7 @@ async def _exchange(side: ModelSide, stream: SocketStream) -> None:
         data += await stream.receive()
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
-    headers = httpx.Headers([line.split(": ", 1) for line in lines])
+    headers = httpx.Headers(dict(line.split(": ", 1) for line in lines))
     while len(body) < int(headers["content-length"]):
         body += await stream.receive()
     reply = side.take(first.split()[1], headers, body)

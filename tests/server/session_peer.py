@@ -1,7 +1,7 @@
 """A client of a reference server in the same process, and the ways to start one."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,7 +107,11 @@ class Peer:
 
 
 def config(**provider: Any) -> Config:
-    fields = {"base_url": "http://model.invalid/v1", "request_max_retries": 0, **provider}
+    fields: dict[str, Any] = {
+        "base_url": "http://model.invalid/v1",
+        "request_max_retries": 0,
+        **provider,
+    }
     fields.setdefault("stream_max_retries", 0)
     return Config(
         model="test-model",
@@ -123,7 +127,7 @@ async def session(
     *,
     settings: Config | None = None,
     requires_initialize: bool = False,
-) -> AsyncIterator[Peer]:
+) -> AsyncGenerator[Peer]:
     """Start a server in this process, with one client."""
     side = ModelSide(list(replies))
     transport = MemoryTransport()

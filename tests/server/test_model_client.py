@@ -1,6 +1,6 @@
 """The model client: one contract, in process and over a real socket."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -65,7 +65,7 @@ def caller(request) -> Open:
     """Open a caller of a model's side with these replies."""
 
     @asynccontextmanager
-    async def in_process(side: ModelSide, **fields: Any) -> AsyncIterator[Caller]:
+    async def in_process(side: ModelSide, **fields: Any) -> AsyncGenerator[Caller]:
         provider = Provider("p", base_url="http://model.invalid/v1", **fields)
         async with anyio.create_task_group() as tasks:
             client = ModelClient(tasks, side.transport)
@@ -73,7 +73,7 @@ def caller(request) -> Open:
             await client.close()
 
     @asynccontextmanager
-    async def socket(side: ModelSide, **fields: Any) -> AsyncIterator[Caller]:
+    async def socket(side: ModelSide, **fields: Any) -> AsyncGenerator[Caller]:
         async with over_a_socket(side) as url, anyio.create_task_group() as tasks:
             client = ModelClient(tasks)
             yield Caller(client, Provider("p", base_url=url, **fields))
@@ -158,6 +158,7 @@ class TestEveryModel:
         async def slow(events: list[ModelEvent]) -> None:
             with anyio.move_on_after(0.1):
                 await gate.wait()
+            gate.set()
 
         side = ModelSide([says("a")])
         async with caller(side, stream_idle_timeout_ms=50) as model:
@@ -297,11 +298,11 @@ async def test_causes_before_the_answer_are_connection_failures(
         client = ModelClient(tasks)
         error = await Caller(client, Provider("p", base_url="http://model.invalid/v1")).failure()
         await client.close()
-    assert error.info == info
-    assert error.retryable is not isinstance(cause, httpx.UnsupportedProtocol)
+        assert error.info == info
+        assert error.retryable is not isinstance(cause, httpx.UnsupportedProtocol)
 
 
 async def test_no_address_is_said_without_a_call() -> None:
     async with anyio.create_task_group() as tasks:
         error = await Caller(ModelClient(tasks), Provider("mine")).failure()
-    assert "[model_providers.mine]" in error.details
+        assert "[model_providers.mine]" in error.details

@@ -1,0 +1,122 @@
+"""config.toml and the environment."""
+
+from pathlib import Path
+
+import pytest
+
+from reference_server.config.home import Home
+from reference_server.config.load import ConfigError, load_config
+from reference_server.config.model import Config, Provider
+
+WHOLE = """
+model = "m"
+model_provider = "near"
+approval_policy = "never"
+sandbox_mode = "workspace-write"
+unknown = [1, 2]
+
+[model_providers.near]
+name = "Near"
+base_url = "http://near.invalid/v1"
+env_key = "NEAR_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 1
+stream_idle_timeout_ms = 2000
+
+[model_providers.far]
+"""
+
+
+def load(tmp_path: Path, text: str, **environment: str) -> Config:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    return load_config(path, environment)
+
+
+def test_every_key_is_read(tmp_path) -> None:
+    config = load(tmp_path, WHOLE)
+    assert (config.model, config.model_provider) == ("m", "near")
+    assert (config.approval_policy, config.sandbox_mode) == ("never", "workspace-write")
+    assert config.providers["near"] == Provider(
+        "near", "Near", "http://near.invalid/v1", "NEAR_KEY", 0, 1, 2000
+    )
+    assert config.providers["far"] == Provider("far", "far")
+
+
+def test_a_missing_file_is_an_empty_one(tmp_path) -> None:
+    assert load_config(tmp_path / "none.toml", {}) == load(tmp_path, "") == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("model = \n", 1, "Invalid value"),
+        ('a = 1\n\nmodel = "x', 3, ""),
+        ("a = 1\na = 2\n", 2, "overwrite"),
+        ("\nmodel = 3\n", 2, "`model` must be a string, not 3"),
+        ('approval_policy = "maybe"\n', 1, "one of never, untrusted"),
+        ("sandbox_mode = true\n", 1, "read-only"),
+        ("\nmodel_providers = 1\n", 2, "a table"),
+        (
+            "[model_providers.a]\nrequest_max_retries = 1\n"
+            "[model_providers.b]\nrequest_max_retries = -1\n",
+            4,
+            "`request_max_retries` must be a number from 0, not -1",
+        ),
+        ("[model_providers.a]\nstream_max_retries = true\n", 2, "a number"),
+        ("[model_providers]\na.base_url = 4\n", 2, "a string"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(tmp_path, text: str, line: int, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'config.toml'}:{line}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+def test_a_file_that_is_not_text_is_a_mistake(tmp_path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"model = '\xff'")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "config.toml", {})
+
+
+def test_provider_base_url_beats_the_file_and_openai_base_url_fills_a_gap(tmp_path) -> None:
+    def address(provider: str, **environment: str) -> str | None:
+        found = load(tmp_path, WHOLE, **environment).provider(provider)
+        return None if found is None else found.base_url
+
+    assert address("near") == "http://near.invalid/v1"
+    assert address("near", PROVIDER_BASE_URL="http://p.invalid") == "http://p.invalid"
+    assert address("near", OPENAI_BASE_URL="http://o.invalid") == "http://near.invalid/v1"
+    assert address("far", OPENAI_BASE_URL="http://o.invalid") == "http://o.invalid"
+    assert address("far") is None
+    both = {"PROVIDER_BASE_URL": "http://p.invalid", "OPENAI_BASE_URL": "http://o.invalid"}
+    assert address("unheard-of", **both) == "http://p.invalid"
+    assert load(tmp_path, WHOLE).provider("unheard-of") is None
+
+
+def test_the_key_is_the_named_variable_or_provider_api_key(tmp_path) -> None:
+    def key(**environment: str) -> str | None:
+        found = load(tmp_path, WHOLE, **environment).provider("near")
+        assert found is not None
+        return found.api_key
+
+    assert key() is None
+    assert key(PROVIDER_API_KEY="p") == "p"
+    assert key(PROVIDER_API_KEY="p", NEAR_KEY="n") == "n"
+
+
+def test_a_key_is_never_shown(tmp_path) -> None:
+    provider = load(tmp_path, WHOLE, NEAR_KEY="hush").provider("near")
+    assert "hush" not in repr(provider)
+
+
+def test_the_home_is_agent_home_or_the_users(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert Home.from_environment({}).root == tmp_path / ".agent"
+    assert Home.from_environment({"AGENT_HOME": ""}).root == tmp_path / ".agent"
+    assert Home.from_environment({"AGENT_HOME": "here"}).root == tmp_path / "here"

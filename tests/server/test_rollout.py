@@ -1,0 +1,162 @@
+"""Rollouts: what is written, and what is read back from whole, torn and foreign files."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+from model_side import CREATED, Reply, delta, opened, says
+from session_peer import session
+
+from harness.wire.error import TurnError
+from harness.wire.input import TextInput
+from harness.wire.item import AgentMessageItem, UserMessageItem
+from reference_server.config.home import Home
+from reference_server.rollout.reader import UnreadableRollout, fold, mark_running, read_rollout
+from reference_server.rollout.records import (
+    HistoryRecord,
+    ItemRecord,
+    Record,
+    ThreadRecord,
+    TurnCompletedRecord,
+    TurnStartedRecord,
+)
+from reference_server.rollout.store import RolloutStore
+from reference_server.rollout.writer import FileRecorder
+from reference_server.session.settings import ThreadSettings, sandbox_policy
+
+SETTINGS = ThreadSettings(
+    model="m",
+    model_provider="p",
+    cwd="/w",
+    approval_policy="never",
+    sandbox=sandbox_policy("read-only"),
+)
+USER = UserMessageItem(id="item_1", content=[TextInput(text="hi")])
+AGENT = AgentMessageItem(id="item_2", text="there")
+FAILURE = TurnError(message="m", agent_error_info="Other", additional_details="d")
+
+
+def records() -> list[Record]:
+    later = SETTINGS.model_copy(update={"model": "n"})
+    return [
+        ThreadRecord(at=1.5, id="thr_1", settings=SETTINGS),
+        TurnStartedRecord(at=2, turn_id="turn_1", settings=SETTINGS),
+        ItemRecord(at=3, turn_id="turn_1", item=USER),
+        HistoryRecord(at=4, turn_id="turn_1", items=[{"role": "user"}]),
+        ItemRecord(at=5, turn_id="turn_1", item=AGENT),
+        TurnCompletedRecord(at=6, turn_id="turn_1", status="completed", error=None),
+        TurnStartedRecord(at=7, turn_id="turn_2", settings=later),
+        TurnCompletedRecord(at=8, turn_id="turn_2", status="failed", error=FAILURE),
+    ]
+
+
+def types_in(path: Path) -> list[str]:
+    return [json.loads(line)["type"] for line in path.read_text().splitlines()]
+
+
+def write(path: Path, lines: list[Record]) -> None:
+    recorder = FileRecorder(path)
+    for line in lines:
+        recorder.append(line)
+    recorder.close()
+
+
+def test_what_is_written_is_read_back(tmp_path) -> None:
+    path = tmp_path / "a" / "b.jsonl"
+    write(path, records())
+    thread = read_rollout(path)
+    assert thread == fold(records())
+    assert (thread.id, thread.preview, thread.settings.model) == ("thr_1", "hi", "n")
+    assert (thread.created_at, thread.updated_at) == (1.5, 8)
+    assert thread.history == [{"role": "user"}]
+    assert thread.turns[0].items == [USER, AGENT]
+    assert [(t.id, t.status, t.error) for t in thread.turns] == [
+        ("turn_1", "completed", None),
+        ("turn_2", "failed", FAILURE),
+    ]
+
+
+def test_a_file_cut_anywhere_reads_as_a_beginning_of_the_whole(tmp_path, caplog) -> None:
+    path = tmp_path / "r.jsonl"
+    write(path, records())
+    data = path.read_bytes()
+    first = data.index(b"\n")
+    for size in range(first, len(data)):
+        path.write_bytes(data[:size])
+        thread = read_rollout(path)
+        # A line that lacks only its newline is whole.
+        whole = data[:size].count(b"\n") + (data[size : size + 1] == b"\n")
+        assert thread == fold(records()[:whole]), size
+
+
+def test_a_turn_without_an_end_reads_as_interrupted() -> None:
+    [turn] = fold(records()[:3]).turns
+    assert (turn.status, turn.error) == ("interrupted", None)
+
+
+def test_who_runs_the_turn_shows_it_in_progress() -> None:
+    thread = fold(records()[:3])
+    mark_running(thread, "turn_1")
+    assert thread.turns[0].status == "inProgress"
+
+
+def test_lines_that_are_no_records_are_skipped(tmp_path, caplog) -> None:
+    path = tmp_path / "r.jsonl"
+    write(path, records())
+    lines = path.read_bytes().splitlines(keepends=True)
+    odd = [b"\n", b"nonsense\n", b'{"type":"from-the-future","at":9}\n', b"\xff\n", b"[]\n"]
+    path.write_bytes(b"".join([lines[0], *odd, *lines[1:]]))
+    assert read_rollout(path) == fold(records())
+    assert f"{path}:3" in caplog.text
+
+
+def test_a_file_that_holds_no_thread_is_unreadable(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    for content in (b"", b"nonsense\n", records()[1].encode() + b"\n"):
+        path.write_bytes(content)
+        with pytest.raises(UnreadableRollout):
+            read_rollout(path)
+
+
+def test_a_record_after_a_torn_line_begins_a_line_of_its_own(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    write(path, records()[:2])
+    with path.open("ab") as file:
+        file.write(b'{"type":"item","at":3,"tur')
+    write(path, records()[2:])
+    assert read_rollout(path) == fold(records())
+
+
+def test_threads_are_found_by_their_whole_id(tmp_path) -> None:
+    store = RolloutStore(Home(tmp_path))
+    for thread in ("thr_1", "thr_11", "thr_111"):
+        write(store.new_path(thread, 0.0), [ThreadRecord(at=0, id=thread, settings=SETTINGS)])
+    found = store.find("thr_11")
+    assert found is not None
+    assert found.relative_to(tmp_path).as_posix() == (
+        "sessions/1970/01/01/rollout-1970-01-01T00-00-00-thr_11.jsonl"
+    )
+    assert store.find("thr_1111") is None
+    assert store.find("thr_*") is None
+
+
+async def test_what_a_client_was_told_is_already_in_the_file(tmp_path) -> None:
+    """The server is not asked to end: the file is read as a crash would leave it."""
+    never = anyio.Event()
+    held = Reply([CREATED, opened(), delta("a"), never])
+    async with session(tmp_path, [says("b"), held]) as peer:
+        answer = await peer.request("thread/start")
+        path = Path(answer["result"]["thread"]["path"])
+        done = await peer.run_turn("thr_1", "one")
+        cut = await peer.start_turn("thr_1", "two")
+        await peer.event("item/agentMessage/delta", turnId=cut)
+        left = read_rollout(path)
+    assert [(t.id, t.status) for t in left.turns] == [
+        (done["id"], "completed"),
+        (cut, "interrupted"),
+    ]
+    told = [p["item"] for p in peer.params_of("item/completed") if p["turnId"] == done["id"]]
+    assert [item.plain() for item in left.turns[0].items] == told
+    assert [item.type for item in left.turns[1].items] == ["userMessage"]
+    assert types_in(path)[-1] == "turn-completed"
