@@ -46,9 +46,7 @@ def run(
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
-    import pytest
-
-    arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-ra"]
+    arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-rfE"]
     arguments += ["-p", "no:cacheprovider", "-v" if verbose else "-q", "--no-header"]
     arguments += ["--target", target, "--timeout-scale", str(timeout_scale)]
     for name, value in (

@@ -65,7 +65,7 @@ def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
 
 def _known(report: Report) -> Iterator[str]:
     for rule in report.rules:
-        if rule.verdict is Verdict.KNOWN:
+        if any(proof.row.verdict is Verdict.KNOWN for proof in rule.proofs):
             reasons = list(dict.fromkeys(proof.reason for proof in rule.proofs if proof.reason))
             yield _cut(f"KNOWN  {rule.id}: {'; '.join(reasons)}")
     for scenario in report.scenarios:

@@ -67,12 +67,13 @@ class Player:
         peer: Peer,
         model: ScriptedModel,
         *,
+        cast: Cast | None = None,
         cwd: Path,
         bounds: Bounds,
         thread_params: dict[str, Any],
         markers: Mapping[str, str] | None = None,
     ) -> None:
-        self.cast = Cast()
+        self.cast = cast or Cast()
         self._loaded = loaded
         self._peer = peer
         self._model = model

@@ -6,7 +6,7 @@ judging (judging), merging (merge), pytest (plugin).
 
 import time
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from harness.backend.model import ScriptedModel
+from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.inbox import TargetGone
@@ -49,7 +50,11 @@ class SetupFailed(Exception):
 
 @dataclass(slots=True)
 class Run:
-    """What playing one scenario gave, before any judgement."""
+    """What playing one scenario gave, before any judgement.
+
+    `status` is the exit status of a server that ended by itself, None while it ran; `overflow`
+    says which bound a flood went over.
+    """
 
     trace: Trace
     cast: Cast
@@ -60,13 +65,25 @@ class Run:
     stderr: str
     seconds: float
     overflow: str = ""
+    status: int | None = None
     findings: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a conversation is held with: the connection, the model's side, a private workspace."""
+
+    peer: Peer
+    model: ScriptedModel
+    cwd: Path
+    cast: Cast
 
 
 @dataclass(slots=True)
 class _Live:
     process: ServerProcess
     peer: Peer
+    home: Path
 
 
 class Bench:
@@ -104,65 +121,102 @@ class Bench:
 
     async def run(self, loaded: Loaded) -> Run:
         """Play one scenario. Raises `SetupFailed` where the server cannot be used at all."""
-        began = time.monotonic()
-        recorder = Recorder(self._header(loaded), renamer=self._renamer)
-        owed = Owed()
-        recorder.listeners.append(owed.feed)
-        recorder.mark_listeners.append(owed.feed_mark)
-        if loaded.scenario.server == "fresh":
+        scenario = loaded.scenario
+        if scenario.server == "fresh":
             await self.retire()
-        live = await self._ready(recorder)
-        cwd = self._workspace(loaded)
         markers = _markers(loaded)
-        model = self._model(loaded, recorder, markers)
+
+        async def talk(stage: Stage) -> Unmet | None:
+            player = Player(
+                loaded,
+                stage.peer,
+                stage.model,
+                cast=stage.cast,
+                cwd=stage.cwd,
+                bounds=self._bounds,
+                thread_params=self.profile.thread,
+                markers=markers,
+            )
+            return await player.play()
+
+        return await self.converse(
+            loaded.id,
+            scenario.scripts(),
+            talk,
+            files=scenario.workspace.files,
+            markers=markers,
+            strict_model=scenario.strict_model,
+        )
+
+    async def converse(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        talk: Callable[["Stage"], Awaitable[Unmet | None]],
+        *,
+        files: Mapping[str, str] | None = None,
+        markers: Mapping[str, str] | None = None,
+        strict_model: bool = False,
+    ) -> Run:
+        """Hold one conversation: `talk` speaks, then the trace is brought to its end.
+
+        Raises `SetupFailed` where the server cannot be used at all.
+        """
+        began = time.monotonic()
+        recorder, owed = self._recorder(name)
+        live = await self._ready(recorder)
+        model = ScriptedModel(
+            scripts, ResponsesEncoder(), mark=recorder.mark, markers=markers, strict=strict_model
+        )
+        stage = Stage(live.peer, model, self._workspace(files or {}), Cast())
+        recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
         self._models.serve(model)
         before = live.process.children()
-        player = Player(
-            loaded,
-            live.peer,
-            model,
-            cwd=cwd,
-            bounds=self._bounds,
-            thread_params=self.profile.thread,
-            markers=markers,
-        )
-        unmet: Unmet | None = None
-        with anyio.move_on_after(self._bounds.scenario) as scope:
-            unmet = await player.play()
-        if scope.cancelled_caught:
-            message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
-            unmet = Unmet("timeout", "scenario", 1, message)
+        unmet = await self._bounded(talk, stage)
         ended = await Ending(
             live.peer,
             model,
             owed,
             bounds=self._bounds,
-            barrier=(self.profile.barrier, _barrier_params(player.cast)),
+            barrier=(self.profile.barrier, _barrier_params(stage.cast)),
             children=live.process.children,
             before=before,
         ).run()
         self._models.serve(None)
-        trace = recorder.trace
-        trace.end = ended.end
-        if live.peer.transport.partial:
-            head = live.peer.transport.partial[:80].decode("utf-8", "backslashreplace")
-            recorder.mark("partial-line", {"head": head, "bytes": len(live.peer.transport.partial)})
+        _close_trace(recorder, live.peer, ended)
         run = Run(
-            trace=trace,
-            cast=player.cast,
+            trace=recorder.trace,
+            cast=stage.cast,
             unmet=unmet,
             ended=ended,
             model=model,
-            cwd=cwd,
+            cwd=stage.cwd,
             stderr=live.process.stderr_tail(),
             seconds=time.monotonic() - began,
             overflow=live.peer.overflow,
         )
+        if ended.end is End.EXITED:
+            run.status = await self._status(live)
         self._watch_model(run)
+        self._watch_lines(run)
         if unmet is not None or ended.end is not End.QUIESCENT:
             await self.retire()
             run.stderr = live.process.stderr_tail()
         return run
+
+    async def _bounded(
+        self, talk: Callable[["Stage"], Awaitable[Unmet | None]], stage: "Stage"
+    ) -> Unmet | None:
+        with anyio.move_on_after(self._bounds.scenario):
+            return await talk(stage)
+        message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
+        return Unmet("timeout", "scenario", 1, message)
+
+    def _recorder(self, name: str) -> tuple[Recorder, Owed]:
+        recorder, owed = Recorder(self._header(name), renamer=self._renamer), Owed()
+        recorder.listeners.append(owed.feed)
+        recorder.mark_listeners.append(owed.feed_mark)
+        return recorder, owed
 
     async def retire(self) -> None:
         """End the current process, so that the next scenario gets a fresh one."""
@@ -181,12 +235,12 @@ class Bench:
             )
             self.findings.append(Finding("hygiene.ignores-term", message, level=level))
 
-    def _header(self, loaded: Loaded) -> Header:
+    def _header(self, name: str) -> Header:
         declared = self.profile.capabilities
         return Header(
             target=" ".join(self.profile.command),
             profile=self.profile.name,
-            scenario=loaded.id,
+            scenario=name,
             spec_revision=self._book.revision,
             names=dict(self.profile.names),
             capabilities=[] if declared == "probe" else list(declared),
@@ -214,7 +268,7 @@ class Bench:
         except ProfileError as error:
             raise self._failed("setup.not-started", str(error), recorder) from error
         peer = Peer(process.transport, recorder)
-        live = _Live(process, peer)
+        live = _Live(process, peer, home)
         self._tasks.start_soon(peer.pump)
         await self._handshake(live, recorder)
         return live
@@ -229,15 +283,14 @@ class Bench:
                 await live.peer.request("initialize", params)
                 await live.peer.notify("initialized")
         except TargetGone:
-            with anyio.move_on_after(self._bounds.stop):
-                await live.process.wait()
-            status = live.process.returncode
-            problem = (
-                "closed its output before it answered initialize"
-                if status is None
-                else f"ended with exit status {status} before it answered initialize"
-            )
             kind = "setup.not-started"
+            if live.peer.overflow:
+                kind, problem = "setup.no-handshake", f"floods: {live.peer.overflow}, none of it"
+            elif (status := await self._status(live)) is None:
+                problem = "closed its output"
+            else:
+                problem = f"ended with exit status {status}"
+            problem += " before it answered initialize"
         except TimeoutError:
             problem = f"did not answer initialize within {self._bounds.start:g} s"
             kind = "setup.no-handshake"
@@ -249,26 +302,23 @@ class Bench:
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
             raise self._failed(kind, f"the server `{command}` {problem}{said}", recorder)
 
+    async def _status(self, live: _Live) -> int | None:
+        """The exit status of a server whose connection is gone; None if it runs on."""
+        with anyio.move_on_after(self._bounds.stop):
+            await live.process.wait()
+        return live.process.returncode
+
     def _failed(self, kind: str, message: str, recorder: Recorder) -> SetupFailed:
         self.blocked = Finding(kind, message)
         return SetupFailed(self.blocked, recorder.trace)
 
-    def _workspace(self, loaded: Loaded) -> Path:
+    def _workspace(self, files: Mapping[str, str]) -> Path:
         cwd = self._folder.fresh("work")
-        for name, content in loaded.scenario.workspace.files.items():
+        for name, content in files.items():
             file = cwd / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content, encoding="utf-8")
         return cwd
-
-    def _model(self, loaded: Loaded, recorder: Recorder, markers: dict[str, str]) -> ScriptedModel:
-        return ScriptedModel(
-            loaded.scenario.scripts(),
-            ResponsesEncoder(),
-            mark=recorder.mark,
-            markers=markers,
-            strict=loaded.scenario.strict_model,
-        )
 
     def _watch_model(self, run: Run) -> None:
         """One finding, and nothing more to try, when the server never reaches the model."""
@@ -304,6 +354,13 @@ async def open_bench(
                 tasks.cancel_scope.cancel()
     finally:
         folder.close()
+
+
+def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:
+    recorder.trace.end = ended.end
+    if peer.transport.partial:
+        head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
+        recorder.mark("partial-line", {"head": head, "bytes": len(peer.transport.partial)})
 
 
 def _starts_turns(loaded: Loaded) -> bool:

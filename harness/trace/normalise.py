@@ -1,0 +1,110 @@
+"""A trace as text for reading and for snapshots: what differs from run to run is named, not shown.
+
+Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
+below the run's folders `<cwd>` and `<home>`, times `<time>`. Everything else stays as it was on the
+wire, so that a snapshot shows every change of a server.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Trace, opposite
+from harness.trace.values import arr, dig, obj, text
+
+_TIMES = ("createdAt", "updatedAt", "durationMs", "emittedAtMs", "startedAt", "completedAt")
+
+
+class Normaliser:
+    """Names for one trace; its `place` marks say which paths are the run's own."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._names: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        places = {
+            text(path): f"<{name}>"
+            for mark in trace.marks_of("place")
+            for name, path in mark.data.items()
+            if path
+        }
+        self._paths = sorted(places.items(), key=lambda item: -len(item[0]))
+        self._requests: dict[tuple[Direction, str], str] = {}
+        for frame in trace.frames:
+            self._learn(frame)
+        found = sorted(self._names, key=len, reverse=True)
+        # Whole words only: `item_1` is not the beginning of `item_12`.
+        alternatives = "|".join(map(re.escape, found))
+        self._pattern = re.compile(rf"(?<!\w)({alternatives})(?!\w)") if found else None
+
+    def lines(self) -> Iterator[str]:
+        """One line per message: direction, then the message."""
+        for frame in self._trace.frames:
+            arrow = "->" if frame.direction is Direction.TO_TARGET else "<-"
+            if frame.kind is Kind.MALFORMED:
+                yield f"{arrow} (no message) {self._text(frame.text(200))}"
+            else:
+                shown = self._value(frame.json)
+                if "id" in shown:
+                    shown["id"] = self._request(frame)
+                yield f"{arrow} {json.dumps(shown, ensure_ascii=False)}"
+        yield f"end: {self._trace.end}"
+
+    def _request(self, frame: Frame) -> str:
+        """The ordinal of a request among those of its side, the same for its answer."""
+        asks = frame.kind is Kind.REQUEST
+        side = frame.direction if asks else opposite(frame.direction)
+        key = (side, repr(frame.id))
+        return self._requests.setdefault(key, f"<request {len(self._requests) + 1}>")
+
+    def _learn(self, frame: Frame) -> None:
+        """Ids are known by where they stand, never by how they look."""
+        for place in (frame.params, frame.result):
+            self._name("thread", dig(place, "threadId"))
+            self._name("thread", dig(place, "thread", "id"))
+            self._name("turn", dig(place, "turnId"))
+            self._turn(dig(place, "turn"))
+            self._item(dig(place, "item"))
+            self._name("item", dig(place, "itemId"))
+            for turn in arr(dig(place, "thread", "turns")):
+                self._turn(turn)
+
+    def _turn(self, turn: Any) -> None:
+        self._name("turn", dig(turn, "id"))
+        for item in arr(dig(turn, "items")):
+            self._item(item)
+
+    def _item(self, item: Any) -> None:
+        self._name("item", dig(item, "id"))
+
+    def _name(self, kind: str, identifier: Any) -> None:
+        value = text(identifier)
+        if value and value not in self._names:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._names[value] = f"<{kind} {self._counts[kind]}>"
+
+    def _value(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if key in _TIMES and isinstance(value, int | float):
+            return "<time>"
+        if isinstance(value, list):
+            return [self._value(item) for item in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, dict):
+            return {name: self._value(item, name) for name, item in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+        return value
+
+    def _text(self, value: str) -> str:
+        for prefix, name in self._paths:
+            value = value.replace(prefix, name)
+        value = re.sub(r"\d{4}/\d\d/\d\d/rollout-[0-9T:.Z-]+", "<date>/rollout-", value)
+        if self._pattern is None:
+            return value
+        return self._pattern.sub(lambda match: self._names[match[0]], value)
+
+
+def transcript(trace: Trace) -> str:
+    """The whole trace as normalised text."""
+    return "\n".join(Normaliser(trace).lines()) + "\n"
