@@ -31,6 +31,8 @@ MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
 # A server may make up method names without end; the lookup is remembered for this many.
 MAX_METHODS = 500
+# The subject of the row of a rule that crashed.
+BROKEN = "the rule itself"
 
 
 class Judge:
@@ -103,7 +105,7 @@ class _Ledger:
         self.broken.add(monitor.id)
         row = Row(
             rule=monitor.id,
-            subject="the rule itself",
+            subject=BROKEN,
             verdict=Verdict.ERROR,
             level=monitor.level,
             frames=() if frame is None else (frame.seq,),

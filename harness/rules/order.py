@@ -21,7 +21,8 @@ class StartedFirst(Monitor):
 
     A finding needs a turn/started that came too late, or the end of a turn that never had one on a
     thread that was started within the trace (a client that resumed a thread may have come in the
-    middle of a turn). Left open: the place of the turn/start reply and of other notifications.
+    middle of a turn). Left open: the place of the turn/start reply and of other notifications, and
+    turns of our own turn/start that are never announced (turn.started-announced).
     """
 
     def begin(self) -> None:
@@ -53,10 +54,9 @@ class StartedFirst(Monitor):
         if turn.started:
             early = turn.id in self._early or not began_here(self.conversation, turn)
             return None if early else [Witness(turn.subject, (turn.started[0], frame))]
-        if not thread_began_here(self.conversation, turn):
+        if turn.reply is not None or not thread_began_here(self.conversation, turn):
             self._early.setdefault(turn.id, frame)
             return None
-        self._early.pop(turn.id, None)
         actual = "turn/completed, and no turn/started before it"
         return [Violation(turn.subject, (frame,), "turn/started first", actual)]
 

@@ -1,0 +1,76 @@
+"""Whether the rules notice faults: every fault on a trace, judged anew.
+
+Here: `mutate`, and what can come of a fault. Not here: the faults, and the reviewed table of what
+fires on the stored traces (matrix).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from harness.faults.base import Fault, NotApplied
+from harness.rules.judge import BROKEN, judge
+from harness.rules.verdict import Row, Verdict
+from harness.trace.trace import Trace
+
+
+class Outcome(StrEnum):
+    """What came of a fault: only SURVIVED speaks against the rules."""
+
+    KILLED = "KILLED"
+    SURVIVED = "SURVIVED"
+    MASKED = "MASKED"
+    NOT_APPLIED = "NOT_APPLIED"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One fault on one trace. `fired` are the rules with more violations than without it."""
+
+    fault_id: str
+    rule: str
+    outcome: Outcome
+    fired: tuple[str, ...] = ()
+
+
+def mutate(
+    book: Any, trace: Trace, faults: Iterable[Fault], deviations: Collection[str] = ()
+) -> list[Mutation]:
+    """Judge the trace with each fault in it, against the trace without.
+
+    `deviations` are the rules that the target is known to break. MASKED: the primary rule is one of
+    them, or was broken before the fault and says nothing new.
+    """
+    before = _violations(judge(book, trace))
+    return [_mutation(book, trace, fault, before, deviations) for fault in faults]
+
+
+def _mutation(
+    book: Any, trace: Trace, fault: Fault, before: Counter[str], deviations: Collection[str]
+) -> Mutation:
+    try:
+        broken = fault.trips(trace)
+    except NotApplied:
+        return Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED)
+    after = _violations(judge(book, broken))
+    fired = tuple(sorted(after - before))
+    if fault.rule in deviations:
+        outcome = Outcome.MASKED
+    elif fault.rule in fired:
+        outcome = Outcome.KILLED
+    elif before[fault.rule]:
+        outcome = Outcome.MASKED
+    else:
+        outcome = Outcome.SURVIVED
+    return Mutation(fault.id, fault.rule, outcome, fired)
+
+
+def _violations(rows: Iterable[Row]) -> Counter[str]:
+    """How many violations each rule has: a fault may rename what an older one speaks of."""
+    return Counter(
+        row.rule
+        for row in rows
+        if row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != BROKEN
+    )

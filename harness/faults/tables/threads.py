@@ -1,0 +1,252 @@
+"""Faults of threads, their status, and thread/read."""
+
+from typing import Any
+
+from harness.faults import operators as op
+from harness.faults.base import fault
+from harness.faults.scene import NotApplied, Scene
+from harness.trace.frame import Frame
+from harness.trace.trace import Trace
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import items_of
+
+MILLISECONDS = 1000
+ACTIVE: dict[str, Any] = {"type": "active", "activeFlags": []}
+
+
+def _read(scene: Scene, *, turns: bool) -> Frame:
+    """A thread/read of a thread with an ended turn, with or without includeTurns."""
+    ended = scene.turn().completed[0].seq
+
+    def fits(answer: Frame) -> bool:
+        request = scene.request_of(answer)
+        asked = obj(request.params).get("includeTurns") is True
+        filled = bool(arr(dig(answer.result, "thread", "turns")))
+        return request.seq > ended and asked is turns and filled is turns
+
+    return scene.answers("thread/read", fits)[-1]
+
+
+def _stored_message(answer: Frame) -> tuple[int, int]:
+    """Where in a read thread an agentMessage stands: index of its turn, index of its item."""
+    for place, turn in enumerate(arr(dig(answer.result, "thread", "turns"))):
+        for index, item in enumerate(items_of(turn)):
+            if item.get("type") == "agentMessage":
+                return place, index
+    raise NotApplied("no stored agentMessage")
+
+
+@fault(
+    "thread-not-announced",
+    rule="thread.started-announced",
+    on="plain-turn",
+    reason="thread/start emits thread/started.",
+)
+def unannounced(scene: Scene) -> Trace:
+    """No thread/started."""
+    return op.drop(scene.trace, scene.announced_thread())
+
+
+@fault(
+    "thread-announced-twice",
+    rule="thread.started-announced",
+    on="plain-turn",
+    reason="A thread starts once, so it is announced once.",
+)
+def announced_twice(scene: Scene) -> Trace:
+    """thread/started again."""
+    return op.duplicate(scene.trace, scene.announced_thread())
+
+
+@fault(
+    "thread-announced-by-another-id",
+    rule="thread.started-announced",
+    on="plain-turn",
+    reason="The thread announced is the one that the reply names.",
+)
+def announced_other(scene: Scene) -> Trace:
+    """thread/started with an id of its own."""
+    path = ("params", "thread", "id")
+    return op.edit(scene.trace, scene.announced_thread(), path, "thr_987654321")
+
+
+@fault(
+    "thread-starts-active",
+    rule="thread.starts-idle",
+    on="plain-turn",
+    reason="A newly started thread is returned as idle.",
+)
+def starts_active(scene: Scene) -> Trace:
+    """A reply to thread/start with status active."""
+    answer = scene.answers("thread/start")[0]
+    return op.edit(scene.trace, answer, ("result", "thread", "status"), ACTIVE)
+
+
+@fault(
+    "thread-id-given-twice",
+    rule="thread.ids-unique",
+    on="two-threads",
+    reason="A thread's id is unique.",
+)
+def same_thread_id(scene: Scene) -> Trace:
+    """The second thread gets the first one's id in its reply."""
+    answers = scene.answers("thread/start")
+    if len(answers) < 2:
+        raise NotApplied("one thread only")
+    first = text(dig(answers[0].result, "thread", "id"))
+    return op.edit(scene.trace, answers[1], ("result", "thread", "id"), first)
+
+
+@fault(
+    "thread-times-in-milliseconds",
+    rule="thread.timestamps-seconds",
+    on="plain-turn",
+    reason="createdAt is in Unix seconds.",
+)
+def milliseconds(scene: Scene) -> Trace:
+    """A timestamp a thousand times too large."""
+    answer = scene.answers("thread/start")[0]
+    created = dig(answer.result, "thread", "createdAt")
+    if not isinstance(created, int | float) or created < 1_000_000_000:
+        raise NotApplied("no timestamp of our days")
+    path = ("result", "thread", "createdAt")
+    return op.edit(scene.trace, answer, path, created * MILLISECONDS)
+
+
+@fault(
+    "thread-id-of-another-shape",
+    rule="thread.id-shape",
+    on="plain-turn",
+    reason="Thread ids have the shape thr_<n>.",
+)
+def thread_shape(scene: Scene) -> Trace:
+    """A UUID everywhere in place of the id."""
+    thread_id = text(dig(scene.answers("thread/start")[0].result, "thread", "id"))
+    uuid = "0199aaaa-0000-7000-8000-000000000001"
+    return op.rename(scene.trace, scene.trace.frames, thread_id, uuid)
+
+
+@fault(
+    "status-never-active",
+    rule="status.active-while-turn",
+    on="plain-turn",
+    reason="A thread with an active turn is active, and each change of status is notified.",
+)
+def never_active(scene: Scene) -> Trace:
+    """No report of an active thread."""
+    scene.turn()
+    return op.drop(scene.trace, *scene.statuses("active"))
+
+
+@fault(
+    "status-stays-active",
+    rule="status.active-while-turn",
+    on="plain-turn",
+    reason="A thread whose turns have ended is not active any more, and that change is notified.",
+)
+def stays_active(scene: Scene) -> Trace:
+    """The last word on the thread's status is active."""
+    last = scene.statuses("active")[-1]
+    later = [frame for frame in scene.statuses() if frame.seq > last.seq]
+    if not later:
+        raise NotApplied("no status after active")
+    return op.drop(scene.trace, *later)
+
+
+@fault(
+    "status-change-without-change",
+    rule="status.changed-is-change",
+    on="plain-turn",
+    reason="thread/status/changed is emitted when the status changes.",
+)
+def no_change(scene: Scene) -> Trace:
+    """The same status again."""
+    return op.duplicate(scene.trace, scene.statuses("active")[0])
+
+
+@fault(
+    "read-of-another-thread",
+    rule="read.thread-id",
+    on="two-turns-read",
+    reason="thread/read returns the thread that was asked for.",
+)
+def other_thread(scene: Scene) -> Trace:
+    """A thread with another id."""
+    answer = scene.answers("thread/read")[-1]
+    return op.edit(scene.trace, answer, ("result", "thread", "id"), "thr_987654321")
+
+
+@fault(
+    "read-without-the-turns",
+    rule="read.includes-turns",
+    on="two-turns-read",
+    reason="includeTurns true includes the turns of the history.",
+)
+def turns_left_out(scene: Scene) -> Trace:
+    """No turns although they were asked for."""
+    path = ("result", "thread", "turns")
+    return op.edit(scene.trace, _read(scene, turns=True), path, [])
+
+
+@fault(
+    "read-with-turns-unasked",
+    rule="read.omits-turns",
+    on="two-turns-read",
+    reason="turns are populated only when explicitly requested.",
+)
+def turns_unasked(scene: Scene) -> Trace:
+    """A turn in an answer that should have none."""
+    turn: dict[str, Any] = {
+        "id": scene.turn().id,
+        "items": [],
+        "status": "completed",
+        "error": None,
+    }
+    path = ("result", "thread", "turns")
+    return op.edit(scene.trace, _read(scene, turns=False), path, [turn])
+
+
+@fault(
+    "read-with-a-turn-missing",
+    rule="read.stored-equals-live",
+    on="two-turns-read",
+    reason="The turns read are those of the history, all that ended before.",
+)
+def turn_missing(scene: Scene) -> Trace:
+    """The first of several turns is gone from the history."""
+    answer = _read(scene, turns=True)
+    turns = arr(dig(answer.result, "thread", "turns"))
+    if len(turns) < 2:
+        raise NotApplied("one turn only")
+    scene.turn(where=lambda turn: turn.id == obj(turns[0]).get("id"))
+    return op.remove(scene.trace, answer, ("result", "thread", "turns", 0))
+
+
+@fault(
+    "read-with-a-text-cut",
+    rule="read.stored-equals-live",
+    on="two-turns-read",
+    reason="The items read are those that were streamed.",
+)
+def text_cut(scene: Scene) -> Trace:
+    """A stored message that lost its end."""
+    answer = _read(scene, turns=True)
+    place, index = _stored_message(answer)
+    path = ("result", "thread", "turns", place, "items", index, "text")
+    return op.edit(scene.trace, answer, path, "…")
+
+
+@fault(
+    "read-with-another-status",
+    rule="read.stored-equals-live",
+    on="two-turns-read",
+    reason="A turn that ended completed is read as completed.",
+)
+def other_status(scene: Scene) -> Trace:
+    """A stored turn that says it was interrupted."""
+    answer = _read(scene, turns=True)
+    for place, turn in enumerate(arr(dig(answer.result, "thread", "turns"))):
+        if obj(turn).get("status") == "completed":
+            path = ("result", "thread", "turns", place, "status")
+            return op.edit(scene.trace, answer, path, "interrupted")
+    raise NotApplied("no completed turn stored")

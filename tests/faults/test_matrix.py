@@ -1,0 +1,48 @@
+"""Every rule is killed by a fault, and exactly the reviewed rules fire for each fault."""
+
+import pytest
+
+from harness.faults.base import NotApplied, all_faults
+from harness.faults.matrix import GOOD, mutations, stored, table
+from harness.faults.mutation import Mutation, Outcome
+from harness.rules.base import all_rules
+from harness.rules.judge import BROKEN, judge
+from harness.spec.book import load_book
+from harness.trace.store import load
+from tests.rules.good_traces import GOOD as BUILDERS
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Mutation]:
+    return mutations()
+
+
+def test_no_rule_lacks_a_killer(found: dict[str, Mutation]) -> None:
+    killed = {m.rule for m in found.values() if m.outcome is Outcome.KILLED}
+    assert killed == set(all_rules())
+
+
+def test_every_fault_is_killed_on_its_own_trace(found: dict[str, Mutation]) -> None:
+    assert {m.fault_id for m in found.values() if m.outcome is not Outcome.KILLED} == set()
+
+
+def test_the_rules_that_fire_are_those_that_were_reviewed(found: dict[str, Mutation]) -> None:
+    assert table(found) == stored(), "python -m harness.faults.matrix writes it anew; read the diff"
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
+    """No fault breaks on a trace that it was not written for, and none breaks a rule."""
+
+    trace = load(GOOD / f"{name}.jsonl")
+    applied = 0
+    for fault in all_faults().values():
+        try:
+            broken = fault.trips(trace)
+        except NotApplied:
+            continue
+        applied += 1
+        assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
+        rows = judge(load_book(), broken)
+        assert [row for row in rows if row.subject == BROKEN] == [], fault.id
+    assert applied > 20

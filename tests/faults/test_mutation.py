@@ -1,0 +1,65 @@
+"""What can come of a fault: killed, survived, masked, not applied."""
+
+import pytest
+
+from harness.faults import operators as op
+from harness.faults.base import Fault, NotApplied, all_faults, fault
+from harness.faults.mutation import Mutation, Outcome, mutate
+from harness.faults.scene import Scene
+from harness.spec.book import load_book
+from harness.trace.trace import Trace
+from tests.rules.good_traces import failed, plain_turn, two_threads
+from tests.rules.traces import Talk
+
+
+def outcome(trace: Trace, fault_id: str, deviations: tuple[str, ...] = ()) -> Mutation:
+    return mutate(load_book(), trace, [all_faults()[fault_id]], deviations)[0]
+
+
+def test_a_fault_that_its_rule_notices_is_killed() -> None:
+    expected = Mutation("turn-never-ends", "turn.completes", Outcome.KILLED, ("turn.completes",))
+    assert outcome(plain_turn(), "turn-never-ends") == expected
+
+
+def test_a_fault_without_its_pattern_is_not_applied() -> None:
+    assert outcome(plain_turn(), "failed-turn-without-error").outcome is Outcome.NOT_APPLIED
+    assert outcome(Talk().trace(), "turn-never-ends").outcome is Outcome.NOT_APPLIED
+
+
+def test_a_fault_is_masked_where_its_rule_is_a_known_deviation() -> None:
+    found = outcome(failed(), "failed-turn-without-error", ("turn.error-iff-failed",))
+    assert found.outcome is Outcome.MASKED
+
+
+def test_a_fault_is_masked_where_its_rule_was_broken_before() -> None:
+    trace = Talk().start_thread("uuid-1").start_thread("uuid-2").trace()
+    assert outcome(trace, "thread-id-of-another-shape").outcome is Outcome.MASKED
+
+
+def test_a_violation_that_was_there_before_does_not_kill_a_new_fault() -> None:
+    """Only what is new counts: the second turn that never ends is seen beside the first."""
+    trace = Talk().start_thread().start_turn().plain_turn("turn_2").trace()
+    found = outcome(trace, "turn-never-ends")
+    assert (found.outcome, found.fired) == (Outcome.KILLED, ("turn.completes",))
+
+
+def harmless(scene: Scene) -> Trace:
+    return op.duplicate(scene.trace, scene.sent("thread/start"))
+
+
+def test_a_fault_that_no_rule_notices_survives() -> None:
+    silent = Fault("silent", "nothing is wrong", "turn.completes", "plain-turn", harmless)
+    (found,) = mutate(load_book(), two_threads(), [silent])
+    assert found.outcome is Outcome.SURVIVED
+
+
+def test_a_fault_id_cannot_be_taken_twice() -> None:
+    all_faults()
+    register = fault("turn-never-ends", rule="turn.completes", on="plain-turn", reason="x")
+    with pytest.raises(ValueError, match="is taken"):
+        register(harmless)
+
+
+def test_a_fault_that_finds_no_place_says_what_it_looked_for() -> None:
+    with pytest.raises(NotApplied, match="no turn failed that fits"):
+        all_faults()["failed-turn-never-ends"].trips(plain_turn())
