@@ -28,13 +28,18 @@ _PERSONALITIES = {
     "pragmatic": " Be matter-of-fact.",
     "none": "",
 }
+IMAGE_LIMIT = 20 * 1024 * 1024
+"""Bytes of the largest local image that is sent."""
 _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
 """The protocol's word -> the Responses API's word."""
 
 
-def user_message(content: list[UserInput]) -> Fields:
-    """Give the user's input as a Responses API item; reads local images, so it may block."""
-    return {"type": "message", "role": "user", "content": [_part(one) for one in content]}
+def user_message(content: list[UserInput], cwd: str) -> Fields:
+    """Give the user's input as a Responses API item; reads local images, so it may block.
+
+    Relative paths of images are taken from `cwd`.
+    """
+    return {"type": "message", "role": "user", "content": [_part(one, cwd) for one in content]}
 
 
 def reads_files(content: list[UserInput]) -> bool:
@@ -79,14 +84,14 @@ def _reasoning(settings: ThreadSettings) -> Fields:
     return reasoning
 
 
-def _part(one: UserInput) -> Fields:
+def _part(one: UserInput, cwd: str) -> Fields:
     match one:
         case TextInput(text=text):
             return _text(text)
         case ImageInput(url=url):
             return {"type": "input_image", "image_url": url}
         case LocalImageInput(path=path):
-            return _local_image(Path(path))
+            return _local_image(Path(cwd, path))
         case SkillInput(name=name, path=path):
             return _text(f"Use the skill ${name}, described in {path}.")
         case MentionInput(name=name, path=path):
@@ -103,8 +108,17 @@ def _local_image(path: Path) -> Fields:
 
     kind = mimetypes.guess_type(path.name)[0] or "image/png"
     try:
-        data = base64.b64encode(path.read_bytes()).decode()
+        data = base64.b64encode(_file_content(path)).decode()
     except (OSError, ValueError) as error:
         # The model should know of it; a missing picture need not end the turn.
         return _text(f"The image {path} could not be read: {error}")
     return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
+
+
+def _file_content(path: Path) -> bytes:
+    # A device or a pipe might never end, or never begin.
+    if not path.is_file():
+        raise OSError("it is not a file")
+    if path.stat().st_size > IMAGE_LIMIT:
+        raise OSError(f"it is larger than {IMAGE_LIMIT} bytes")
+    return path.read_bytes()

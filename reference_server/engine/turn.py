@@ -143,15 +143,15 @@ class ActiveTurn:
         )
 
     async def _take_input(self) -> None:
-        content = self._given.content
+        content, cwd = self._given.content, self._thread.settings.cwd
         message = UserMessageItem(id=self._thread.new_item_id(), content=content)
         self._thread.note_user_message(message)
         self._log.started(message)
         self._log.completed(message)
         if reads_files(content):
-            self._remember([await to_thread.run_sync(user_message, content)])
+            self._remember([await to_thread.run_sync(user_message, content, cwd)])
         else:
-            self._remember([user_message(content)])
+            self._remember([user_message(content, cwd)])
 
     async def _sample(self) -> Sampled:
         """Call the model until it answers, or its failure is final. Raises ModelError."""

@@ -282,7 +282,11 @@ async def test_a_local_image_is_sent_as_data(tmp_path) -> None:
     picture.write_bytes(b"\x89PNG")
     async with session(tmp_path, [says("a")]) as peer:
         thread = await peer.start_thread()
-        given = {"threadId": thread, "input": [{"type": "localImage", "path": str(picture)}]}
+        given = {
+            "threadId": thread,
+            "cwd": str(tmp_path),
+            "input": [{"type": "localImage", "path": "p.png"}],
+        }
         await peer.turn_end((await peer.request("turn/start", given))["result"]["turn"]["id"])
     [part] = peer.side.bodies[0]["input"][0]["content"]
     assert part == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="}
@@ -301,6 +305,15 @@ async def test_the_model_is_sent_the_whole_history(tmp_path) -> None:
     ]
     assert (body["model"], body["stream"], body["tools"]) == ("test-model", True, [])
     assert body["instructions"]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", ".", "no\0name"])
+async def test_what_is_no_image_file_does_not_hold_up_the_turn(tmp_path, path: str) -> None:
+    async with session(tmp_path, [says("a")]) as peer:
+        thread = await peer.start_thread()
+        given = {"threadId": thread, "input": [{"type": "localImage", "path": path}]}
+        await peer.turn_end((await peer.request("turn/start", given))["result"]["turn"]["id"])
+    assert "could not be read" in peer.side.bodies[0]["input"][0]["content"][0]["text"]
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "number"}}}
