@@ -75,11 +75,12 @@ def check(
 ) -> None:
     """Judge stored traces again. Exit status 1 if a MUST rule is broken."""
     from harness.report.tracecheck import check_trace
+    from harness.target.profile import load_profile
 
     red = False
     for path in traces:
         with _errors():
-            checked = check_trace(path, target)
+            checked = check_trace(path, load_profile(target).names if target else None)
         for line in checked.lines():
             typer.echo(line)
         red = red or checked.red
@@ -106,7 +107,7 @@ def show(
 @app.command()
 def explain(rule: Annotated[str, typer.Argument(help="a rule id")]) -> None:
     """Explain a rule: what it demands, where the specification says so, what exercises it."""
-    from harness.report.explain import explain_rule
+    from harness.suite.explain import explain_rule
 
     with _errors():
         for line in explain_rule(rule):
@@ -119,7 +120,7 @@ def list_(
     markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
 ) -> None:
     """List the rules."""
-    from harness.report.explain import rule_table
+    from harness.suite.explain import rule_table
 
     for line in rule_table(markdown=markdown):
         typer.echo(line)

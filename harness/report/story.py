@@ -1,6 +1,7 @@
 """The story of one finding: everything that a reader needs, in the order in which it is needed.
 
-The requirement and where it stands; what was expected, with accepted alternatives; what came; the
+Here: the story of a rule, and the pieces that the story of a scenario (suite) is made of too. The
+requirement and where it stands; what was expected, with accepted alternatives; what came; the
 wire lines with relative milliseconds; the end of the server's stderr; the scenario's file and
 line; the one command that repeats it; the reproduction without us.
 """
@@ -11,7 +12,6 @@ from pathlib import Path
 from harness.report.model import Proof, Report, RuleResult
 from harness.rules.verdict import Verdict
 from harness.spec.book import Book
-from harness.suite.outcome import ScenarioOutcome
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import TraceFormatError, load
 from harness.trace.trace import Trace
@@ -35,34 +35,11 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
         "",
     ]
     lines += _wire(first)
-    lines += _stderr(first.stderr)
+    lines += stderr_lines(first.stderr)
     lines += _where(first, rule.id, report)
     if len(proofs) > 1:
         lines += ["", f"{len(proofs) - 1} more violation(s) of this rule:"]
         lines += [f"  {p.scenario}: {p.row.subject}: {p.row.actual}" for p in proofs[1:6]]
-    return "\n".join(lines)
-
-
-def scenario_story(outcome: ScenarioOutcome) -> str:
-    """The story of a scenario whose own verdict is not a pass."""
-    lines = [f"{outcome.id}: {outcome.title}", ""]
-    if outcome.verdict is Verdict.ERROR:
-        lines += [outcome.reason]
-    for finding in outcome.findings:
-        known = f"  (known: {finding.known})" if finding.known else ""
-        lines.append(
-            f"  {_near(outcome.path)}:{finding.line}: {finding.id}: {finding.message}{known}"
-        )
-    violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
-    if violations:
-        lines += ["", "rules that this run breaks (each counted at its rule):"]
-        lines += [f"  {row.rule} ({row.level}): {row.actual}" for row in violations[:6]]
-    if outcome.trace:
-        lines += ["", "the last messages (ms since the trace began):"]
-        lines += _last_lines(Path(outcome.trace))
-    lines += _stderr(outcome.stderr)
-    if outcome.trace:
-        lines += ["", *_reproduction(outcome.trace)]
     return "\n".join(lines)
 
 
@@ -76,7 +53,7 @@ def _requirements(rule_id: str, book: Book) -> Iterator[str]:
 
 
 def _wire(proof: Proof) -> list[str]:
-    trace = _load(proof.trace)
+    trace = stored(proof.trace)
     if trace is None or not trace.frames:
         return []
     wanted = {seq for seq in proof.row.frames if seq < len(trace.frames)}
@@ -105,19 +82,8 @@ def frame_line(frame: Frame, *, marked: bool = False, limit: int = 240) -> str:
     return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {frame.text(limit)}{note}"
 
 
-def _last_lines(path: Path) -> list[str]:
-    trace = _load(str(path))
-    if trace is None:
-        return []
-    lines = [frame_line(frame) for frame in trace.frames[-8:]]
-    lines += [
-        f"    a line was begun and not ended: {mark.data.get('head')!r}"
-        for mark in trace.marks_of("partial-line")
-    ]
-    return lines or ["  (none)"]
-
-
-def _stderr(tail: str) -> list[str]:
+def stderr_lines(tail: str) -> list[str]:
+    """The end of what the server wrote beside the protocol; nothing where it was silent."""
     lines = tail.strip().splitlines()[-8:]
     if not lines:
         return []
@@ -129,14 +95,15 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     command = f" --server-cmd {_quoted(report.command)}" if report.command else ""
     return [
         "",
-        f"scenario  {_near(proof.path)}:1",
-        f"repeat    harness run {option}{command} --rule {rule_id} {_near(proof.path)}",
-        *_reproduction(proof.trace),
+        f"scenario  {near_path(proof.path)}:1",
+        f"repeat    harness run {option}{command} --rule {rule_id} {near_path(proof.path)}",
+        *reproduction(proof.trace),
     ]
 
 
-def _reproduction(trace: str) -> list[str]:
-    trace = _near(trace)
+def reproduction(trace: str) -> list[str]:
+    """How to judge a trace again, and how to repeat it without the harness."""
+    trace = near_path(trace)
     return [
         f"judge     harness check {trace}",
         f"without us  harness show --stdin {trace} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
@@ -149,7 +116,8 @@ def _quoted(command: str) -> str:
     return "'" + command.replace("'", "'\\''") + "'"
 
 
-def _load(path: str) -> Trace | None:
+def stored(path: str) -> Trace | None:
+    """The trace in a file; None where there is none that can be read."""
     if not path:
         return None
     try:
@@ -158,7 +126,7 @@ def _load(path: str) -> Trace | None:
         return None
 
 
-def _near(path: str) -> str:
+def near_path(path: str) -> str:
     """A path as the user would type it: relative where it lies below the current folder."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path

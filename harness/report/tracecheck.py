@@ -3,7 +3,7 @@
 Here: `harness check` and `harness show` as functions. Rules are the same as in a live run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +56,11 @@ class Checked:
         )
 
 
-def check_trace(path: Path, target: str = "") -> Checked:
-    """Judge a stored trace; names are those of its header, or of a profile."""
+def check_trace(path: Path, names: Mapping[str, str] | None = None) -> Checked:
+    """Judge a stored trace with the renames of a profile, or else with those of its header."""
     book = load_book()
-    names = load(path).header.names
-    if target:
-        from harness.target.profile import load_profile
-
-        names = load_profile(target).names
-    trace = load(path, renamer=Renamer(names, book.paths_of))
+    own = load(path).header.names
+    trace = load(path, renamer=Renamer(own if names is None else names, book.paths_of))
     return Checked(path, trace, judge(book, trace))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness.report.jsonform import to_plain
 from harness.report.model import Issue, Report, RuleResult, is_red
-from harness.report.story import rule_story, scenario_story
+from harness.report.story import rule_story
 from harness.report.terminal import rule_line, summary
 from harness.rules.base import all_rules
 from harness.rules.verdict import Level, Verdict
@@ -30,6 +30,7 @@ from harness.suite.outcome import (
     finding_to_plain,
 )
 from harness.suite.session import Session, configure
+from harness.suite.story import scenario_story
 
 ATTACHED = "harness_outcome"
 
