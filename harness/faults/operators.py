@@ -13,6 +13,7 @@ from typing import Any, cast
 from harness.trace.frame import Direction, Frame, Origin
 from harness.trace.store import reframed
 from harness.trace.trace import Mark, Trace
+from harness.trace.values import MISSING
 
 # Object keys and array indices that lead to a value inside a message.
 Path = tuple[str | int, ...]
@@ -52,8 +53,8 @@ def remove(trace: Trace, frame: Frame, path: Path) -> Trace:
 
 
 def change(trace: Trace, frames: Iterable[Frame], how: Callable[[Any], Any]) -> Trace:
-    """With messages replaced by what `how` makes of a copy of each."""
-    wanted = {frame.seq for frame in frames}
+    """With messages replaced by what `how` makes of a copy of each; bytes that are no JSON stay."""
+    wanted = {frame.seq for frame in frames if frame.json is not MISSING}
     return _rebuilt(
         trace,
         [

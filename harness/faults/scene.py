@@ -61,6 +61,7 @@ class Scene:
             and frame.kind is Kind.RESPONSE
             and (asked := self.conversation.request_of(frame)) is not None
             and asked.method == method
+            and not asked.deliberate
             and where(frame)
         ]
         if not found:
@@ -155,7 +156,7 @@ class Scene:
 
     def _is_ours(self, thread_id: str) -> bool:
         thread = self.conversation.threads.get(thread_id)
-        return thread is not None and thread.reply is not None
+        return thread is not None and thread.request is not None and not thread.request.deliberate
 
 
 def _thread_id(frame: Frame) -> str:

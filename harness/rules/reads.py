@@ -30,8 +30,21 @@ class _Read(Monitor):
         return request, thread
 
     def rolled_back(self, thread: ThreadView) -> bool:
-        """Whether a request of ours may have dropped turns; its parameters are not shown."""
-        return any(r.method == "thread/rollback" for r in self.conversation.requests.values())
+        """Whether a rollback may have dropped turns of the thread.
+
+        Its parameters are not shown: any rollback counts unless it names another known thread.
+        """
+        return any(
+            not self._names_another(obj(request.params), thread)
+            for request in self.conversation.requests.values()
+            if request.method == "thread/rollback"
+        )
+
+    def _names_another(self, params: dict[str, Any], thread: ThreadView) -> bool:
+        named = {value for value in params.values() if isinstance(value, str)}
+        return thread.id not in named and any(
+            opened_here(self.conversation.threads.get(value)) for value in named
+        )
 
 
 def _with_turns(request: Frame) -> bool:

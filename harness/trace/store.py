@@ -155,6 +155,7 @@ def _dump(row: dict[str, Any]) -> str:
 def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
     """A frame with another place or content; faults use it. `value` is written as compact JSON."""
     if raw is None:
-        raw = frame.raw if value is MISSING else json.dumps(value, ensure_ascii=False).encode()
+        # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
+        raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
     return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=classify(parsed))

@@ -15,25 +15,36 @@ ACTIVE: dict[str, Any] = {"type": "active", "activeFlags": []}
 
 
 def _read(scene: Scene, *, turns: bool) -> Frame:
-    """A thread/read of a thread with an ended turn, with or without includeTurns."""
-    ended = scene.turn().completed[0].seq
+    """A thread/read of the thread of an ended turn, with or without includeTurns.
+
+    The turn is `scene.turn()`, and where turns are asked for it is among those stored. Reads after
+    a rollback are left out: what must be there then is not known.
+    """
+    ended = scene.turn()
+    rollbacks = [f.seq for f in scene.trace.frames if f.method == "thread/rollback"]
 
     def fits(answer: Frame) -> bool:
         request = scene.request_of(answer)
         asked = obj(request.params).get("includeTurns") is True
-        filled = bool(arr(dig(answer.result, "thread", "turns")))
-        return request.seq > ended and asked is turns and filled is turns
+        stored = [obj(turn).get("id") for turn in arr(dig(answer.result, "thread", "turns"))]
+        return (
+            request.seq > ended.completed[0].seq
+            and obj(request.params).get("threadId") == ended.thread_id
+            and asked is turns
+            and (ended.id in stored if turns else not stored)
+            and not any(seq < answer.seq for seq in rollbacks)
+        )
 
     return scene.answers("thread/read", fits)[-1]
 
 
-def _stored_message(answer: Frame) -> tuple[int, int]:
-    """Where in a read thread an agentMessage stands: index of its turn, index of its item."""
+def _stored_turn(scene: Scene, answer: Frame) -> tuple[int, dict[str, Any]]:
+    """The stored form of the ended turn that `_read` speaks of, and its index."""
+    wanted = scene.turn().id
     for place, turn in enumerate(arr(dig(answer.result, "thread", "turns"))):
-        for index, item in enumerate(items_of(turn)):
-            if item.get("type") == "agentMessage":
-                return place, index
-    raise NotApplied("no stored agentMessage")
+        if obj(turn).get("id") == wanted:
+            return place, obj(turn)
+    raise NotApplied(f"turn {wanted} is not stored")
 
 
 @fault(
@@ -150,6 +161,9 @@ def stays_active(scene: Scene) -> Trace:
     later = [frame for frame in scene.statuses() if frame.seq > last.seq]
     if not later:
         raise NotApplied("no status after active")
+    turns = scene.conversation.thread(text(obj(last.params).get("threadId"))).turns.values()
+    if not turns or not all(turn.completed for turn in turns):
+        raise NotApplied("a turn that goes on")
     return op.drop(scene.trace, *later)
 
 
@@ -213,13 +227,12 @@ def turns_unasked(scene: Scene) -> Trace:
     reason="The turns read are those of the history, all that ended before.",
 )
 def turn_missing(scene: Scene) -> Trace:
-    """The first of several turns is gone from the history."""
+    """One of several turns is gone from the history."""
     answer = _read(scene, turns=True)
-    turns = arr(dig(answer.result, "thread", "turns"))
-    if len(turns) < 2:
+    if len(arr(dig(answer.result, "thread", "turns"))) < 2:
         raise NotApplied("one turn only")
-    scene.turn(where=lambda turn: turn.id == obj(turns[0]).get("id"))
-    return op.remove(scene.trace, answer, ("result", "thread", "turns", 0))
+    place, _ = _stored_turn(scene, answer)
+    return op.remove(scene.trace, answer, ("result", "thread", "turns", place))
 
 
 @fault(
@@ -231,9 +244,12 @@ def turn_missing(scene: Scene) -> Trace:
 def text_cut(scene: Scene) -> Trace:
     """A stored message that lost its end."""
     answer = _read(scene, turns=True)
-    place, index = _stored_message(answer)
-    path = ("result", "thread", "turns", place, "items", index, "text")
-    return op.edit(scene.trace, answer, path, "…")
+    place, turn = _stored_turn(scene, answer)
+    for index, item in enumerate(items_of(turn)):
+        if item.get("type") == "agentMessage":
+            path = ("result", "thread", "turns", place, "items", index, "text")
+            return op.edit(scene.trace, answer, path, "…")
+    raise NotApplied("no stored agentMessage")
 
 
 @fault(
@@ -243,10 +259,8 @@ def text_cut(scene: Scene) -> Trace:
     reason="A turn that ended completed is read as completed.",
 )
 def other_status(scene: Scene) -> Trace:
-    """A stored turn that says it was interrupted."""
+    """A stored turn with another end than the live one."""
     answer = _read(scene, turns=True)
-    for place, turn in enumerate(arr(dig(answer.result, "thread", "turns"))):
-        if obj(turn).get("status") == "completed":
-            path = ("result", "thread", "turns", place, "status")
-            return op.edit(scene.trace, answer, path, "interrupted")
-    raise NotApplied("no completed turn stored")
+    place, turn = _stored_turn(scene, answer)
+    other = "completed" if turn.get("status") == "interrupted" else "interrupted"
+    return op.edit(scene.trace, answer, ("result", "thread", "turns", place, "status"), other)
