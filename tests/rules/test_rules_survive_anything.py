@@ -1,0 +1,87 @@
+"""Whatever a server writes, no rule breaks: it judges, or it holds its peace."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.rules.judge import BROKEN, judge
+from harness.spec.book import load_book
+from harness.trace.frame import Frame
+from harness.trace.trace import Trace
+from tests.rules.good_traces import GOOD
+from tests.rules.traces import Talk
+
+TRACES = [build() for build in GOOD.values()]
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+values = st.recursive(
+    scalars | st.sampled_from(["thr_1", "turn_1", "m-1", "completed", "failed"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    steps: list[Any] = []
+    if isinstance(value, dict):
+        steps = list(value)
+    elif isinstance(value, list):
+        steps = list(range(len(value)))
+    return [path, *(deeper for step in steps for deeper in paths(value[step], (*path, step)))]
+
+
+def spoilt(message: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    copy = dict(message) if isinstance(message, dict) else list(message)
+    copy[path[0]] = spoilt(copy[path[0]], path[1:], value)
+    return copy
+
+
+def written(frames: list[tuple[Frame, Any]]) -> Trace:
+    talk = Talk()
+    for frame, message in frames:
+        raw = json.dumps(message).encode()
+        (talk.says if frame.from_target else talk.sends)(raw)
+    return talk.trace()
+
+
+@st.composite
+def spoilt_traces(draw: st.DrawFn) -> Trace:
+    """A good trace whose messages are lost, repeated, out of order, and spoilt in places."""
+    trace = draw(st.sampled_from(TRACES))
+    frames = [(frame, frame.json) for frame in trace.frames]
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(frames) - 1))
+        frame, message = frames[place]
+        match draw(st.sampled_from(["value", "member", "drop", "repeat", "move"])):
+            case "value":
+                path = draw(st.sampled_from(paths(message)))
+                frames[place] = (frame, spoilt(message, path, draw(values)))
+            case "member" if isinstance(message, dict):
+                frames[place] = (frame, {**message, draw(st.text(max_size=8)): draw(values)})
+            case "drop" if len(frames) > 1:
+                del frames[place]
+            case "repeat":
+                frames.insert(draw(st.integers(0, len(frames))), (frame, message))
+            case _:
+                frames.insert(draw(st.integers(0, len(frames) - 1)), frames.pop(place))
+    return written(frames)
+
+
+@settings(max_examples=200, deadline=None)
+@given(trace=spoilt_traces())
+def test_no_rule_breaks_on_a_spoilt_trace(trace: Trace) -> None:
+    broken = [row for row in judge(load_book(), trace) if row.subject == BROKEN]
+    assert broken == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages=st.lists(values | st.binary(max_size=8), max_size=8))
+def test_no_rule_breaks_on_what_is_no_protocol_at_all(messages: list[Any]) -> None:
+    talk = Talk().start_thread()
+    for message in messages:
+        talk.says(message)
+    assert [row for row in judge(load_book(), talk.trace()) if row.subject == BROKEN] == []
