@@ -17,12 +17,12 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.engine.start import Engine
+from reference_server.ids import IdAllocator
 from reference_server.lanes import Lanes
 from reference_server.model.client import ModelClient
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
 from reference_server.router import Router
-from reference_server.session.ids import IdAllocator
 from reference_server.session.registry import Threads
 from reference_server.session.thread import Clock
 

@@ -15,7 +15,7 @@ from harness.wire.input import (
     TextInput,
     UserInput,
 )
-from reference_server.session.settings import ThreadSettings
+from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
 

@@ -9,11 +9,11 @@ from anyio.abc import TaskGroup
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
 from reference_server.engine.turn import ActiveTurn, Model, TurnInput
+from reference_server.ids import IdAllocator
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.sync import Syncer
-from reference_server.session.ids import IdAllocator
-from reference_server.session.settings import settings_of_turn
 from reference_server.session.thread import LoadedThread
+from reference_server.settings import settings_of_turn
 
 
 class Engine:

@@ -7,7 +7,6 @@ turn/completed ("Ordering"), and a client that sees the turn end should find the
 """
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,7 +65,7 @@ class TurnInput:
 
 
 class ActiveTurn:
-    """A turn in progress; `sleep` waits for a number of seconds."""
+    """A turn in progress."""
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class ActiveTurn:
         given: TurnInput,
         model: Model,
         provider: Provider,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.id = turn_id
         self.done = anyio.Event()
@@ -83,9 +81,8 @@ class ActiveTurn:
         self._given = given
         self._model = model
         self._provider = provider
-        self._sleep = sleep
         self._scope = anyio.CancelScope()
-        self._interrupted = False
+        self._interrupted = anyio.Event()
         self._status: TurnStatus = "inProgress"
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
@@ -96,7 +93,7 @@ class ActiveTurn:
 
     def interrupt(self) -> None:
         """End the turn as interrupted, cancelling whatever it waits for."""
-        self._interrupted = True
+        self._interrupted.set()
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -112,7 +109,7 @@ class ActiveTurn:
             _log.exception("turn %s failed", self.id)
             error = internal_error(failure)
         except anyio.get_cancelled_exc_class():
-            self._interrupted = True
+            self._interrupted.set()
             raise
         finally:
             self._end(error)
@@ -169,7 +166,8 @@ class ActiveTurn:
                 # is not shown the piece.
                 self._sampling.cut()
                 self._tell_error(retry_error(failure, retries.count(failure.phase)), retry=True)
-                await self._sleep(delay)
+                with anyio.move_on_after(delay):
+                    await self._interrupted.wait()
             else:
                 return self._sampling.result
 
@@ -204,7 +202,7 @@ class ActiveTurn:
     def _end(self, error: TurnError | None) -> None:
         """Tell and record the end. Does not wait, so that nothing can come in between."""
         event: TurnEvent = "failed" if error else "finished"
-        if self._interrupted:
+        if self._interrupted.is_set():
             # The client was promised this end when turn/interrupt was answered.
             event, error = "interrupted", None
         if error is not None:
@@ -225,7 +223,7 @@ class ActiveTurn:
     def _cut_off(self) -> None:
         """Complete open items; a reply the user cut short stays in the conversation."""
         texts = self._sampling.cut()
-        if self._interrupted:
+        if self._interrupted.is_set():
             self._remember([assistant_message(text) for text in texts if text])
 
     def _record_end(self, error: TurnError | None) -> None:

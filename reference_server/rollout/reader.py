@@ -22,7 +22,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
-from reference_server.session.settings import ThreadSettings
+from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from harness.wire.base import WireModel
 from harness.wire.error import TurnError
 from harness.wire.item import ThreadItem
 from harness.wire.turn import TurnStatus
-from reference_server.session.settings import ThreadSettings
+from reference_server.settings import ThreadSettings
 
 FORMAT_VERSION = 1
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reference_server.config.home import Home
-from reference_server.session.ids import Counters
+from reference_server.ids import Counters
 
 _THREAD_ID = re.compile(r"thr_\d+")
 _FILE = re.compile(r"rollout-.*-thr_(\d+)\.jsonl")

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from harness.wire.thread import Thread, ThreadStartParams
 from reference_server.config.model import Config
+from reference_server.ids import IdAllocator
 from reference_server.refusal import Refusal, invalid_params, invalid_request
 from reference_server.rollout.reader import (
     StoredThread,
@@ -21,9 +22,8 @@ from reference_server.rollout.reader import (
 from reference_server.rollout.records import ThreadRecord
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
-from reference_server.session.ids import IdAllocator
-from reference_server.session.settings import settings_of_new_thread
 from reference_server.session.thread import Clock, LoadedThread, stored_snapshot
+from reference_server.settings import settings_of_new_thread
 
 
 class Threads:

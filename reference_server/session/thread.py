@@ -26,8 +26,8 @@ from reference_server.rollout.reader import StoredThread, preview_of
 from reference_server.rollout.records import Record
 from reference_server.rollout.writer import Recorder
 from reference_server.session.audience import Audience
-from reference_server.session.settings import ThreadSettings
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
+from reference_server.settings import ThreadSettings
 
 Clock = Callable[[], float]
 

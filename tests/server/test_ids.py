@@ -6,7 +6,7 @@ from pathlib import Path
 from model_side import says
 from session_peer import session
 
-from reference_server.session.ids import Counters, IdAllocator
+from reference_server.ids import Counters, IdAllocator
 
 
 def allocator(home: Path) -> IdAllocator:

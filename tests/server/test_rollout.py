@@ -23,7 +23,7 @@ from reference_server.rollout.records import (
 )
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder
-from reference_server.session.settings import ThreadSettings, sandbox_policy
+from reference_server.settings import ThreadSettings, sandbox_policy
 
 SETTINGS = ThreadSettings(
     model="m",
