@@ -35,8 +35,11 @@ from harness.trace.names import Renamer
 from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
+from harness.transport.jsonl import over_limit
 
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
+# A conversation needs a few thousand messages at most; beyond this a server floods.
+MAX_FRAMES = 100_000
 
 
 class SetupFailed(Exception):
@@ -67,6 +70,16 @@ class Run:
     overflow: str = ""
     status: int | None = None
     findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def died(self) -> bool:
+        """Whether the server ended, or closed its output, unasked."""
+        return self.ended.end is End.EXITED
+
+    @property
+    def flooded(self) -> bool:
+        """Whether it was still writing when a bound was hit."""
+        return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +226,8 @@ class Bench:
         return Unmet("timeout", "scenario", 1, message)
 
     def _recorder(self, name: str) -> tuple[Recorder, Owed]:
-        recorder, owed = Recorder(self._header(name), renamer=self._renamer), Owed()
+        recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
+        owed = Owed()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
         return recorder, owed
@@ -324,6 +338,8 @@ class Bench:
         """One finding, and nothing more to try, when the server never reaches the model."""
         if run.model.calls:
             self._turns_without_model = -1
+        elif run.died or run.flooded:
+            return  # It had no time to: what ended it is the finding.
         elif run.cast.turns and self._turns_without_model >= 0:
             strays = (
                 f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
@@ -335,6 +351,18 @@ class Bench:
                 "config.toml, and {model_url} can stand in --server-cmd",
             )
             run.findings.append(self.blocked)
+
+    def _watch_lines(self, run: Run) -> None:
+        """A line over the bound breaks no rule, but its content was not kept: say so."""
+        for frame in run.trace.frames:
+            if frame.from_target and over_limit(frame.note):
+                message = (
+                    f"the server wrote {frame.note} and was not kept whole: "
+                    f"{frame.text(60)} ({run.trace.header.scenario})"
+                )
+                level = Level(self.profile.hygiene)
+                self.findings.append(Finding("hygiene.long-line", message, level=level))
+                return
 
 
 @asynccontextmanager

@@ -23,10 +23,10 @@ from harness.trace.views import Conversation, conversation_of
 
 _KINDS = {
     "timeout": "scenario.timeout",
-    "crash": "scenario.crash",
     "refused": "scenario.expectation",
     "other-end": "scenario.expectation",
 }
+_BUSY = "liveness.turn-does-not-end"
 
 
 def outcome_of(
@@ -42,7 +42,8 @@ def outcome_of(
         known_row(row, loaded.id, entries) for row in judge(book, run.trace, rules=rules.values())
     ]
     conversation = conversation_of(run.trace)
-    missing = absent(loaded, run, conversation, profile)
+    # What a server does not offer shows in what it did; one that broke off showed nothing.
+    missing = [] if _broke_off(run) else absent(loaded, run, conversation, profile)
     outcome = ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),
@@ -108,26 +109,23 @@ def _findings(
     rules: dict[str, type[Monitor]],
 ) -> list[Finding]:
     found: list[Finding] = []
-    if run.overflow:
-        found.append(Finding("scenario.crash", f"the server floods: {run.overflow}", 1))
-    elif run.ended.end is End.EXITED and (run.unmet is None or run.unmet.kind != "crash"):
-        found.append(Finding("scenario.crash", "the server ended while the trace was ended", 1))
-    if run.ended.liveness:
-        found.append(
-            Finding(
-                "liveness.turn-does-not-end",
-                f"the server was still busy at the scenario's bound: {run.ended.liveness}",
-                1,
-            )
-        )
+    unmet = run.unmet
+    if run.died:
+        step, line = (f"step {unmet.step}", unmet.line) if unmet else ("its last step", 1)
+        when = f"in {step}" if unmet and unmet.kind == "crash" else f"after {step}"
+        found.append(Finding("scenario.crash", f"{_end_of(run)} {when}", line))
+    elif run.overflow:
+        found.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
+    elif run.ended.liveness:
+        message = f"the server was still busy at the scenario's bound: {run.ended.liveness}"
+        found.append(Finding(_BUSY, message, 1))
     elif run.ended.end is End.TIMED_OUT:
         what = ", ".join(run.ended.outstanding)
         found.append(Finding("scenario.timeout", f"still outstanding at the bound: {what}", 1))
-    if run.unmet is not None:
-        if not run.overflow:
-            kind = _KINDS[run.unmet.kind]
-            message = f"step {run.unmet.step}: {run.unmet.message}"
-            found.append(Finding(kind, message, run.unmet.line))
+    if unmet is not None:
+        if unmet.kind != "crash":
+            message = f"step {unmet.step}: {unmet.message}"
+            found.append(Finding(_KINDS[unmet.kind], message, unmet.line))
     elif not found:
         line = loaded.line("expect")
         found += [
@@ -138,6 +136,23 @@ def _findings(
         ]
         found += _without_witness(loaded, rows, profile, rules)
     return found
+
+
+def _broke_off(run: Run) -> bool:
+    """Whether the server broke off before it could show what it offers.
+
+    A wait in vain is no such thing: what is waited for may be what is not offered.
+    """
+    unmet = run.unmet
+    stuck = unmet is not None and unmet.kind == "timeout" and unmet.step != "wait"
+    return stuck or run.ended.end is not End.QUIESCENT
+
+
+def _end_of(run: Run) -> str:
+    if run.status is None:
+        return "the server closed its output and went on running,"
+    how = f"by signal {-run.status}" if run.status < 0 else f"with exit status {run.status}"
+    return f"the server ended by itself {how}"
 
 
 def _without_witness(

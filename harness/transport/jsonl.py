@@ -11,6 +11,7 @@ from harness.trace.frame import MAX_FRAME_BYTES
 
 # Of a line over the bound this much is kept, for people to recognise it.
 KEPT_OF_LONG_LINE = 1024
+_OVER = "a line of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class Line:
 
     raw: bytes
     note: str = ""
+
+
+def over_limit(note: str) -> bool:
+    """Whether a line's note says that the line was longer than the limit."""
+    return note.startswith(_OVER)
 
 
 class LineSplitter:
@@ -71,6 +77,6 @@ class LineSplitter:
         self._buffer.clear()
         if self._dropped:
             length, self._dropped = len(raw) + self._dropped, 0
-            return Line(raw, f"a line of {length} bytes; the limit is {self._limit}")
+            return Line(raw, f"{_OVER}{length} bytes; the limit is {self._limit}")
         raw = raw.removesuffix(b"\r")
         return Line(raw) if raw.strip() else None
