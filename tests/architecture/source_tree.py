@@ -1,0 +1,137 @@
+"""The project's own source, parsed: what the tests of this folder ask about.
+
+Here: files, modules, and every import with its place. Not here: what is allowed (the tests).
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+OURS = ("harness", "reference_server")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported module as it is written; `lazy` inside a function or under TYPE_CHECKING."""
+
+    importer: str
+    imported: str
+    place: str
+    lazy: bool
+
+
+def python_files(*folders: str) -> list[Path]:
+    """Every Python file below the folders of the project, sorted."""
+    return sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    """A path as it is written in messages."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_name(path: Path) -> str:
+    """`harness/rules/base.py` -> `harness.rules.base`; a package's own file is the package."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+@cache
+def modules() -> frozenset[str]:
+    """The names of our own modules and packages."""
+    return frozenset(module_name(path) for path in python_files(*OURS))
+
+
+@cache
+def imports(*folders: str) -> tuple[Import, ...]:
+    """Every import in the folders, those inside functions too.
+
+    `from harness.rules import judge` imports the module `harness.rules.judge`.
+    """
+    return tuple(one for path in python_files(*folders) for one in _imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[Import]:
+    lazy = _lazy_lines(parsed(path))
+    for node in ast.walk(parsed(path)):
+        line: int = getattr(node, "lineno", 0)
+        for name in _imported(node, path):
+            yield Import(module_name(path), name, f"{relative(path)}:{line}", line in lazy)
+
+
+def _imported(node: ast.AST, path: Path) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = _absolute(node, path)
+        for alias in node.names:
+            whole = f"{base}.{alias.name}"
+            yield whole if whole in modules() else base
+    elif isinstance(node, ast.Call) and _callee(node) in ("import_module", "__import__"):
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield first.value
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str:
+    if not node.level:
+        return node.module or ""
+    package = module_name(path).split(".")
+    package = package if path.name == "__init__.py" else package[:-1]
+    package = package[: len(package) - node.level + 1]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _callee(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _lazy_lines(tree: ast.Module) -> set[int]:
+    """Lines that do not run when the module is imported."""
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if function or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+            lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
+
+
+def package_of(module: str) -> str:
+    """`harness.rules.base` -> `harness.rules`; a module of the top level stands for itself."""
+    return ".".join(module.split(".")[:2])
+
+
+def within(module: str, *packages: str) -> bool:
+    """Whether a module is one of the packages or lies inside one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def reached_from(start: str) -> set[str]:
+    """Every module of ours that importing `start` imports, and what those import, lazily too."""
+    reached, waiting = set[str](), [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting += _graph().get(module, ())
+    return reached
+
+
+@cache
+def _graph() -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for one in imports(*OURS):
+        if one.imported in modules():
+            graph.setdefault(one.importer, set()).add(one.imported)
+    return graph

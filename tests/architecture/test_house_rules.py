@@ -1,0 +1,105 @@
+"""House rules that a machine can check: sizes, docstrings, no sleeping, no paths of one machine."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from source_tree import OURS, ROOT, parsed, python_files, relative
+
+LONGEST = 500
+LONG = 300
+SUFFIXES = (".py", ".toml", ".yaml", ".json", ".jsonl", ".md", ".sh")
+
+SLEEPERS = ("anyio", "time", "asyncio", "trio")
+# The end of a trace is the one thing that silence decides.
+MAY_SLEEP = ("harness/scenario/ending.py",)
+
+
+def test_no_file_has_more_lines_than_a_reader_can_hold() -> None:
+    lines = {
+        relative(path): len(path.read_text("utf-8").splitlines())
+        for path in python_files(*OURS, "tests", "fixtures", "tools")
+    }
+    long = [f"{count} {name}" for name, count in lines.items() if count > LONG]
+    too_long = [f"{count} {name}" for name, count in lines.items() if count > LONGEST]
+    assert not too_long, f"over {LONGEST}: {too_long}; look at those over {LONG} too: {long}"
+
+
+def _sleeps(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr="sleep") if module in SLEEPERS:
+                yield f"{relative(path)}:{node.lineno}: {module}.sleep"
+            case ast.ImportFrom(module=module, names=names) if module in SLEEPERS:
+                if any(alias.name == "sleep" for alias in names):
+                    yield f"{relative(path)}:{node.lineno}: sleep of {module}"
+            case _:
+                pass
+
+
+def test_only_the_end_of_a_trace_waits_by_the_clock() -> None:
+    found = [
+        place
+        for path in python_files(*OURS, "tests", "fixtures", "tools")
+        if relative(path) not in MAY_SLEEP
+        for place in _sleeps(path)
+    ]
+    assert not found, "wait for an event or a predicate with a bound instead:\n" + "\n".join(found)
+
+
+def test_the_one_that_may_sleep_does() -> None:
+    assert [place for name in MAY_SLEEP for place in _sleeps(ROOT / name)]
+
+
+def _is_rule(node: ast.ClassDef) -> bool:
+    """A rule is described at its class; its handlers are its parts."""
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "rule"
+        for one in node.decorator_list
+    )
+
+
+def _public(body: list[ast.stmt]) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef]]:
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if node.name.startswith("_"):
+            continue
+        yield node.name, node  # type: ignore[misc]
+        if isinstance(node, ast.ClassDef) and not _is_rule(node):
+            yield from ((f"{node.name}.{name}", one) for name, one in _public(node.body))
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_everything_public_has_a_docstring(package: str) -> None:
+    missing = [
+        f"{relative(path)}:{node.lineno}: {name}"
+        for path in python_files(package)
+        for name, node in _public(parsed(path).body)
+        if not ast.get_docstring(node)
+    ]
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_every_module_says_what_lives_in_it(package: str) -> None:
+    missing = [
+        relative(path)
+        for path in python_files(package)
+        if parsed(path).body and not ast.get_docstring(parsed(path))
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_no_file_holds_a_path_of_one_machine() -> None:
+    homes = (f"{ROOT}/", "/work/", "/root/")
+    found = [
+        f"{relative(path)}: {home}"
+        for folder in (*OURS, "tools", "scenarios", "fixtures", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix in SUFFIXES
+        for home in homes
+        if home in path.read_text("utf-8")
+    ]
+    assert not found, "\n".join(found)

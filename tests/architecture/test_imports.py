@@ -1,0 +1,132 @@
+"""Imports point one way: the table of the design, proven over every module of ours.
+
+Imports inside functions count; so do those under TYPE_CHECKING and `import_module("…")`.
+"""
+
+import sys
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+from source_tree import OURS, ROOT, imports, modules, package_of, python_files, reached_from, within
+
+# What a package may import: of ours, and of others beside the standard library. A package without
+# a row may import any package of the harness. `harness.rules.verdict` and `harness.rules.judge`
+# are what `harness.rules.base` speaks of; no other rule may be named from outside.
+JUDGE = ("harness.rules.base", "harness.rules.judge", "harness.rules.verdict")
+VALUES = ("harness.spec", "harness.trace.values")
+TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "harness.wire": ((), ("pydantic",)),
+    "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
+    "harness.trace": (VALUES, ("yaml", "jsonschema_rs")),
+    "harness.rules": (("harness.spec", "harness.trace"), ()),
+    "harness.faults": (
+        ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
+        ("anyio", "yaml"),
+    ),
+    "harness.report": (("harness.spec", "harness.trace", *JUDGE), ("pydantic", "rich", "jinja2")),
+    "harness.transport": (("harness.trace",), ("anyio", "websockets")),
+    "harness.client": (("harness.trace", "harness.transport"), ("anyio",)),
+    "harness.backend": (("harness.trace",), ("anyio", "httpx", "pydantic", "uvicorn")),
+    "harness.target": (
+        ("harness.trace", "harness.transport"),
+        ("anyio", "psutil", "pydantic", "tomlkit"),
+    ),
+}
+
+
+@pytest.mark.parametrize("package", TABLE)
+def test_a_package_imports_only_what_the_table_gives_it(package: str) -> None:
+    ours, others = TABLE[package]
+    wrong = [
+        f"{one.place}: {one.importer} imports {one.imported}"
+        for one in imports("harness")
+        if within(one.importer, package)
+        and not within(one.imported, package, *ours, *others)
+        and one.imported.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", TABLE)
+def test_the_table_names_packages_that_exist(package: str) -> None:
+    assert package in modules()
+    assert set(TABLE[package][0]) <= modules()
+
+
+@pytest.mark.parametrize("package", ["harness.scenario", "harness.backend", "harness.client"])
+def test_what_plays_reaches_no_rule(package: str) -> None:
+    starts = [module for module in modules() if within(module, package)]
+    wrong = [
+        f"{start} reaches {reached}"
+        for start in starts
+        for reached in reached_from(start)
+        if within(reached, "harness.rules", "harness.suite", "harness.report", "harness.faults")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_in_the_harness_names_the_reference_server() -> None:
+    texts = [
+        path
+        for path in (ROOT / "harness").rglob("*")
+        if path.suffix in (".py", ".toml", ".yaml", ".json")
+    ]
+    assert len(texts) > 50
+    assert [path for path in texts if "reference_server" in path.read_text("utf-8")] == []
+
+
+def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
+    scenario_path = ("harness.backend", "harness.scenario")
+    wrong: list[str] = []
+    for one in imports("reference_server"):
+        if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
+            continue
+        allowed = one.importer == "reference_server.cli.app_server" and one.lazy
+        if not (allowed and within(one.imported, *scenario_path)):
+            wrong.append(f"{one.place}: {one.importer} imports {one.imported}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_reference_server_never_reaches_the_player() -> None:
+    reached = reached_from("reference_server.cli.app_server")
+    assert "harness.scenario.loader" in reached, "the way of --scenario is not seen at all"
+    players = (
+        "harness.scenario.player",
+        "harness.scenario.ending",
+        "harness.scenario.expect",
+        "harness.client",
+        "harness.target",
+        "harness.transport",
+        "harness.spec",
+        "harness.rules",
+        "harness.suite",
+        "harness.report",
+        "harness.faults",
+    )
+    assert [module for module in sorted(reached) if within(module, *players)] == []
+
+
+def test_packages_form_no_cycle() -> None:
+    graph: dict[str, set[str]] = {}
+    for one in imports(*OURS):
+        importer, imported = package_of(one.importer), package_of(one.imported)
+        # A package's own name stands for its constants, such as the version.
+        foreign = one.imported in modules() and imported not in (importer, *OURS)
+        if foreign and not one.lazy:
+            graph.setdefault(importer, set()).add(imported)
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_every_module_of_the_harness_belongs_to_a_package_that_is_known() -> None:
+    known = {*TABLE, "harness.scenario", "harness.suite", "harness.fuzz", "harness.snapshot"}
+    found = {package_of(module) for module in modules() if within(module, "harness")}
+    assert found - known <= {"harness", "harness.cli", "harness.plugin"}
+
+
+def test_the_walk_sees_imports_inside_functions() -> None:
+    lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.plugin"]
+    assert {one.imported for one in lazy} >= {"harness.suite.live", "harness.target.profile"}
+    assert len(python_files("harness")) > 60
