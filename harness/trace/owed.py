@@ -83,7 +83,7 @@ class Owed:
             self._notification(frame)
 
     def _request(self, frame: Frame) -> None:
-        key = (frame.connection, repr(frame.id))
+        key = _key(frame)
         if frame.direction is Direction.FROM_TARGET:
             self._questions[key] = frame
             return
@@ -93,7 +93,7 @@ class Owed:
         self._owe(Owes.ANSWER, f"request {frame.method} id {frame.id}", frame, *key)
 
     def _answer(self, frame: Frame) -> None:
-        key = (frame.connection, repr(frame.id))
+        key = _key(frame)
         if frame.direction is Direction.TO_TARGET:
             question = self._questions.pop(key, None)
             if question is not None and question.method.endswith("requestApproval"):
@@ -172,3 +172,11 @@ class Owed:
             if item.kind is kind:
                 del self._open[key]
                 return
+
+
+def _key(frame: Frame) -> tuple[str, str]:
+    """Requests and answers meet by connection and id; 1 and 1.0 are one number in JSON."""
+    identifier = frame.id
+    if isinstance(identifier, float) and identifier.is_integer():
+        identifier = int(identifier)
+    return (frame.connection, repr(identifier))

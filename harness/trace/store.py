@@ -53,8 +53,8 @@ def lines(trace: Trace) -> Iterator[str]:
 
 def load(path: Path, *, renamer: Renamer | None = None) -> Trace:
     """Read a trace file. Raises `TraceFormatError` with `path:line`."""
-    with path.open("r", encoding="utf-8", errors="strict") as source:
-        return read(source, name=str(path), renamer=renamer)
+    with path.open("rb") as source:
+        return read(_decoded(source), name=str(path), renamer=renamer)
 
 
 def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) -> Trace:
@@ -85,6 +85,12 @@ def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) ->
     trace = reader.recorder.trace
     trace.end = end or End.CLOSED
     return trace
+
+
+def _decoded(source: Iterable[bytes]) -> Iterator[str]:
+    """The lines as text; a last line without its end may have been cut inside a character."""
+    for line in source:
+        yield line.decode("utf-8", "strict" if line.endswith(b"\n") else "replace")
 
 
 class _Reader:

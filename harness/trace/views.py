@@ -241,7 +241,7 @@ def items_of(turn: Any) -> list[dict[str, Any]]:
 def _key(frame: Frame, *, answers: bool = False) -> tuple[str, Direction, str, Any] | None:
     """Requests and answers meet by connection, direction of the request, and id with its type."""
     identifier = frame.id
-    if not isinstance(identifier, str | int | float):
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int | float):
         return None
     direction = frame.direction
     if answers:

@@ -1,0 +1,55 @@
+"""What a rule may know of order: `Trace.before`."""
+
+from harness.trace.trace import Trace
+from tests.rules.traces import Talk
+
+
+def five() -> Trace:
+    """Request 1 sent, a notification, its answer, request 2 sent, a notification on c2."""
+    talk = Talk().asks("a").tells("n").answers({}).asks("b")
+    return talk.on("c2").tells("n").trace()
+
+
+def test_within_one_direction_order_is_known() -> None:
+    trace = five()
+    request, told, answer, second, _ = trace.frames
+    assert trace.before(told, answer) is True
+    assert trace.before(answer, told) is False
+    assert trace.before(request, second) is True
+
+
+def test_a_request_comes_before_its_answer() -> None:
+    trace = five()
+    request, _, answer, _, _ = trace.frames
+    assert trace.before(request, answer) is True
+    assert trace.before(answer, request) is False
+
+
+def test_what_was_seen_before_a_request_was_sent_was_written_before_it() -> None:
+    trace = five()
+    _, told, _, second, _ = trace.frames
+    assert trace.before(told, second) is True
+    assert trace.before(second, told) is False
+
+
+def test_what_is_seen_after_a_request_may_have_been_written_before_it() -> None:
+    trace = five()
+    request, told, _, _, _ = trace.frames
+    assert trace.before(request, told) is None
+    assert trace.before(told, request) is None
+
+
+def test_two_connections_have_no_common_order() -> None:
+    trace = five()
+    assert trace.before(trace.frames[1], trace.frames[4]) is None
+    assert trace.before(trace.frames[4], trace.frames[0]) is None
+
+
+def test_an_id_of_another_type_is_no_answer() -> None:
+    trace = Talk().asks("a").says({"id": "1", "result": {}}).trace()
+    assert trace.before(trace.frames[0], trace.frames[1]) is None
+
+
+def test_marks_are_found_by_kind() -> None:
+    trace = Talk().mark("gate", name="a").mark("step").mark("gate", name="b").trace()
+    assert [mark.data["name"] for mark in trace.marks_of("gate")] == ["a", "b"]

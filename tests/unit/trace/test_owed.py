@@ -1,0 +1,120 @@
+"""What is owed: opened by one message, met by another."""
+
+from harness.trace.owed import Owed, Owes
+from harness.trace.trace import Mark
+from tests.rules.case import opened, running
+from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object
+
+ASK = {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": THREAD}}
+
+
+def after(talk: Talk) -> Owed:
+    owed = Owed()
+    for frame in talk.trace().frames:
+        owed.feed(frame)
+    return owed
+
+
+def kinds(talk: Talk) -> list[str]:
+    return [str(item.kind) for item in after(talk).open()]
+
+
+def test_a_request_owes_an_answer_and_an_error_is_one() -> None:
+    owed = after(Talk().asks("thread/list").asks("thread/read"))
+    assert [str(item) for item in owed.open()] == [
+        "answer for request thread/list id 1",
+        "answer for request thread/read id 2",
+    ]
+    assert kinds(Talk().asks("thread/list").refuses()) == []
+    assert kinds(Talk().asks("thread/list").answers({}, to=9)) == ["answer"]
+    assert kinds(Talk().asks("thread/list").says({"id": True, "result": {}})) == ["answer"]
+    assert kinds(Talk().asks("thread/list").says({"id": 1.0, "result": {}})) == []
+
+
+def test_a_request_that_is_malformed_on_purpose_owes_nothing() -> None:
+    assert kinds(Talk().sends({"method": "x", "id": 1}, deliberate=True)) == []
+
+
+def test_answers_of_another_connection_do_not_count() -> None:
+    assert kinds(Talk().asks("thread/list").on("c2").answers({})) == ["answer"]
+
+
+def test_a_started_thread_owes_its_announcement_whichever_comes_first() -> None:
+    reply = {"thread": thread_object(), **settings()}
+    assert kinds(Talk().asks("thread/start").answers(reply)) == ["thread/started"]
+    early = Talk().asks("thread/start").tells("thread/started", thread=thread_object())
+    assert kinds(early.answers(reply)) == []
+
+
+def test_a_started_turn_owes_its_announcement_and_its_end() -> None:
+    assert kinds(opened().ask_turn().reply_turn()) == ["turn/started", "turn/completed"]
+    assert kinds(opened().ask_turn().reply_turn().turn_started()) == ["turn/completed"]
+    assert kinds(running().end_turn()) == []
+    assert kinds(opened().ask_turn().turn_started().turn_completed().reply_turn()) == []
+
+
+def test_a_turn_announced_on_a_thread_of_ours_owes_its_end() -> None:
+    assert kinds(opened().turn_started("turn_9")) == ["turn/completed"]
+
+
+def test_threads_of_other_clients_owe_us_nothing() -> None:
+    talk = opened().turn_started("turn_9", "thr_9").started(agent_message("m", ""), thread="thr_9")
+    assert kinds(talk.tells("thread/started", thread=thread_object("thr_9"))) == []
+
+
+def test_a_resumed_thread_owes_the_ends_of_what_begins_on_it() -> None:
+    talk = Talk().asks("thread/resume", threadId=THREAD).answers({"thread": thread_object()})
+    assert kinds(talk.turn_started()) == ["turn/completed"]
+
+
+def test_a_started_item_owes_its_completion_each_time_it_is_started() -> None:
+    talk = running().started(agent_message("m", ""))
+    assert kinds(talk) == ["turn/completed", "item/completed"]
+    assert kinds(talk.completed(agent_message("m", ""))) == ["turn/completed"]
+    assert kinds(talk.started(agent_message("m", ""))) == ["turn/completed", "item/completed"]
+
+
+def test_the_end_of_a_turn_waives_its_items_when_it_was_cut_off() -> None:
+    for status in ("interrupted", "failed"):
+        owed = after(running().started(agent_message("m", "")).turn_completed(status=status))
+        assert owed.open() == []
+        assert [item.subject for item in owed.waived] == ["item m of turn turn_1"]
+    whole = after(running().started(agent_message("m", "")).turn_completed())
+    assert [item.kind for item in whole.open()] == [Owes.ITEM_COMPLETED]
+    assert whole.waived == []
+
+
+def test_the_items_of_other_turns_are_not_waived() -> None:
+    talk = running().started(agent_message("m", ""))
+    owed = after(talk.turn_started("turn_2").turn_completed("turn_2", status="failed"))
+    assert [item.subject for item in owed.open(Owes.ITEM_COMPLETED)] == ["item m of turn turn_1"]
+
+
+def test_an_answered_approval_owes_its_resolution() -> None:
+    asked = Talk().says(ASK)
+    assert [frame.method for frame in after(asked).unanswered_questions] == [ASK["method"]]
+    assert kinds(asked) == []
+    answered = asked.sends({"id": 0, "result": {"decision": "accept"}})
+    assert after(answered).unanswered_questions == []
+    assert kinds(answered) == ["serverRequest/resolved"]
+    assert kinds(answered.tells("serverRequest/resolved")) == []
+
+
+def test_other_server_requests_owe_no_resolution() -> None:
+    talk = Talk().says({"method": "item/tool/call", "id": 0, "params": {}})
+    assert kinds(talk.sends({"id": 0, "result": {}})) == []
+
+
+def test_an_announced_retry_keeps_the_server_busy_until_it_calls_the_model() -> None:
+    owed = after(running().failing(will_retry=True))
+    assert owed.retrying
+    owed.feed_mark(Mark(0.0, 9, "step"))
+    assert owed.retrying
+    owed.feed_mark(Mark(0.0, 9, "model-call"))
+    assert not owed.retrying
+
+
+def test_an_announced_retry_ends_with_its_turn() -> None:
+    assert not after(running().failing(will_retry=True).end_turn()).retrying
+    assert not after(running().end_turn().failing(will_retry=True)).retrying
+    assert not after(running().failing(will_retry=False)).retrying

@@ -1,0 +1,125 @@
+"""Trace files: round trips, cut-off files, files that are none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.trace.frame import Kind
+from harness.trace.store import TraceFormatError, lines, load, read, reframed, save
+from harness.trace.trace import End, Trace
+from tests.rules.traces import Talk
+
+FULL = (
+    Talk("round-trip")
+    .mark("setup", active=True)
+    .start_thread()
+    .says(b"\xff\xfe no text")
+    .sends(b"{", deliberate=True)
+    .says(b'{"method": "cut o', note="cut")
+    .on("c2")
+    .tells("a", text="\u2028\u00e9\U0001f600\r\n")
+    .mark("gate", name="g")
+    .trace(End.TIMED_OUT)
+)
+
+
+def described(trace: Trace) -> list[object]:
+    return [
+        trace.header,
+        trace.end,
+        [(mark.kind, mark.after, mark.data, round(mark.at, 6)) for mark in trace.marks],
+        [
+            (f.seq, round(f.at, 6), f.connection, f.direction, f.origin, f.raw, f.json, f.kind)
+            for f in trace.frames
+        ],
+        [(f.deliberate, f.note) for f in trace.frames],
+    ]
+
+
+def test_a_stored_trace_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "t.jsonl"
+    save(FULL, path)
+    assert described(load(path)) == described(FULL)
+    assert [file.name for file in path.parent.iterdir()] == ["t.jsonl"]
+
+
+def test_bytes_that_are_no_text_are_kept_in_base64() -> None:
+    rows = [json.loads(line) for line in lines(FULL)]
+    assert [row["frame"] for row in rows if "raw64" in row] == [3]
+
+
+def test_marks_stand_between_the_frames_where_they_happened() -> None:
+    kinds = [next(iter(json.loads(line))) for line in lines(FULL)]
+    assert kinds == ["trace", "mark", *["frame"] * 7, "mark", "end"]
+
+
+def test_a_file_cut_at_any_byte_keeps_what_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    save(FULL, path)
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    for size in range(first, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        trace = load(path)
+        complete = sum(b'{"frame"' in line for line in whole[:size].splitlines(keepends=True)[:-1])
+        assert trace.end is End.CLOSED or size > whole.rindex(b'{"end"')
+        assert len(trace.frames) in (complete, complete + 1)
+        assert [f.raw for f in trace.frames] == [f.raw for f in FULL.frames[: len(trace.frames)]]
+
+
+def test_a_trace_without_its_end_is_closed() -> None:
+    rows = [*lines(FULL)][:-1]
+    assert read([row + "\n" for row in rows], name="t").end is End.CLOSED
+
+
+HEADER = next(iter(lines(FULL))) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([], "t:1: empty"),
+        (["\n"], "t:1: empty"),
+        (["Starting\n"], "t:1: not a trace line"),
+        (["[]\n"], "t:1: not a trace line"),
+        (['{"trace": {"version": 99}}\n'], "t:1: not a trace line: format version 99"),
+        ([HEADER, "{\n"], "t:2: not a trace line"),
+        ([HEADER, '{"frame": 0}\n'], "t:2: not a trace line: no 'at'"),
+        ([HEADER, '{"end": "sometime"}\n'], "t:2: not a trace line"),
+        ([HEADER, '{"end": "closed"}\n', '{"end": "closed"}\n'], "t:3: .*a line after the end"),
+        (
+            [HEADER, '{"frame":0,"at":0,"conn":"c","dir":"up","origin":"target","raw":""}\n'],
+            "t:2: not a trace line: 'up'",
+        ),
+        (
+            [HEADER, '{"frame":0,"at":0,"conn":"c","dir":"to-target","origin":"x","raw64":"@"}\n'],
+            "t:2: not a trace line",
+        ),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(rows: list[str], problem: str) -> None:
+    with pytest.raises(TraceFormatError, match=problem):
+        read(rows, name="t")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b"\xff\xfe\n")
+    with pytest.raises(TraceFormatError, match="not UTF-8"):
+        load(path)
+
+
+def test_header_fields_of_a_later_version_are_ignored() -> None:
+    row = json.loads(HEADER)
+    row["trace"]["added"] = 1
+    assert read([json.dumps(row) + "\n"], name="t").header == FULL.header
+
+
+def test_a_frame_can_be_made_anew_with_other_content() -> None:
+    old = FULL.frames[1]
+    new = reframed(old, seq=7, value={"method": "x", "text": "\ud800"})
+    assert (new.seq, new.kind, new.method) == (7, Kind.NOTIFICATION, "x")
+    assert new.json["text"] == "\ud800"
+    assert reframed(old, seq=8).json is old.json
+    assert reframed(old, seq=8, raw=b"{").kind is Kind.MALFORMED

@@ -1,0 +1,118 @@
+"""The conversation that frames show."""
+
+from harness.trace.views import Conversation, items_of, turns_of
+from tests.rules.case import opened, running
+from tests.rules.traces import Talk, agent_message, thread_object
+
+SUMMARY = "item/reasoning/summaryTextDelta"
+
+
+def view(talk: Talk) -> Conversation:
+    conversation = Conversation()
+    for frame in talk.trace().frames:
+        conversation.feed(frame)
+    return conversation
+
+
+def test_a_thread_knows_its_start_its_announcement_and_its_statuses() -> None:
+    talk = opened().status("active").status("idle")
+    thread = view(talk).threads["thr_1"]
+    frames = talk.trace().frames
+    assert (thread.request, thread.reply) == (frames[0], frames[1])
+    assert (thread.opened, thread.started) == ([frames[1]], [frames[2]])
+    assert thread.statuses == frames[3:]
+    assert thread.subject == "thread thr_1"
+
+
+def test_a_resumed_or_forked_thread_was_opened_but_not_started() -> None:
+    talk = Talk().asks("thread/resume", threadId="thr_1").answers({"thread": thread_object()})
+    talk.asks("thread/fork", threadId="thr_1").answers({"thread": thread_object("thr_2")})
+    threads = view(talk).threads
+    assert [len(threads[name].opened) for name in ("thr_1", "thr_2")] == [1, 1]
+    assert threads["thr_1"].reply is None
+
+
+def test_a_turn_gathers_what_names_it() -> None:
+    talk = running().failing(will_retry=True).interrupt().answers({}).end_turn(status="interrupted")
+    turn = view(talk).turns["turn_1"]
+    assert (turn.thread_id, turn.status, turn.subject) == ("thr_1", "interrupted", "turn turn_1")
+    assert [f.seq for f in (*turn.started, *turn.errors, *turn.interrupts, *turn.completed)] == [
+        6,
+        9,
+        10,
+        13,
+    ]
+    assert turn.request is not None
+    assert turn.reply is not None
+
+
+def test_a_turn_that_was_announced_before_its_reply_is_one_turn() -> None:
+    conversation = view(opened().ask_turn().turn_started().reply_turn())
+    assert list(conversation.turns) == ["turn_1"]
+    assert conversation.threads["thr_1"].turns["turn_1"] is conversation.turns["turn_1"]
+
+
+def test_an_item_gathers_its_deltas_by_method_and_index() -> None:
+    talk = running().started({"type": "reasoning", "id": "r"})
+    for index, delta in ((0, "a"), (1, "b"), (0, "c")):
+        talk.delta("r", delta, method=SUMMARY, summaryIndex=index)
+    talk.delta("r", "raw", method="item/reasoning/textDelta", contentIndex="0")
+    conversation = view(talk)
+    item = conversation.turns["turn_1"].items["r"]
+    assert item.joined(SUMMARY) == "ac"
+    assert item.joined(SUMMARY, 1) == "b"
+    assert item.joined(SUMMARY, 2) is None
+    assert item.joined("item/reasoning/textDelta") == "raw"
+    assert (item.first_delta, item.last_delta) == (
+        talk.trace().frames[10],
+        talk.trace().frames[13],
+    )
+    assert conversation.item_of(talk.last) is item
+    assert conversation.turn_of(talk.last) is item.turn
+
+
+def test_an_item_that_is_started_again_begins_anew() -> None:
+    talk = running().started(agent_message("m", "")).delta("m", "lost")
+    talk.started(agent_message("m", "")).delta("m", "kept")
+    item = view(talk).turns["turn_1"].items["m"]
+    assert item.joined("item/agentMessage/delta") == "kept"
+    assert len(item.started) == 2
+
+
+def test_the_same_item_id_in_two_turns_is_two_items() -> None:
+    talk = running().message("m", "a").start_turn("turn_2").message("m", "b", turn="turn_2")
+    turns = view(talk).turns
+    assert turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "a"
+    assert turns["turn_2"].items["m"].joined("item/agentMessage/delta") == "b"
+
+
+def test_the_type_of_an_item_is_that_of_its_start() -> None:
+    changed = running().started(agent_message("m", "")).completed({"type": "plan", "id": "m"})
+    assert view(changed).turns["turn_1"].items["m"].type == "agentMessage"
+    alone = running().completed({"type": "plan", "id": "m"})
+    assert view(alone).turns["turn_1"].items["m"].type == "plan"
+
+
+def test_answers_meet_requests_by_connection_direction_and_type_of_id() -> None:
+    talk = Talk().asks("a").says({"id": "1", "result": {}}).sends({"id": 1, "result": {}})
+    talk.on("c2").answers({}).on("c1").says({"id": True, "result": {}}).answers({})
+    talk.says({"method": "ask", "id": 1, "params": {}}).sends({"id": 1, "result": {}})
+    conversation = view(talk)
+    asked = [conversation.request_of(frame) for frame in talk.trace().frames]
+    frames = talk.trace().frames
+    assert asked == [None, None, None, None, None, frames[0], None, frames[6]]
+
+
+def test_messages_without_the_ids_they_need_are_passed_over() -> None:
+    talk = Talk().tells("turn/started").tells("item/started", turnId="t").tells("error", turnId=3)
+    talk.says(b"[]").says({"method": "item/started", "params": None}).tells("thread/started")
+    conversation = view(talk)
+    assert (conversation.turns, conversation.threads) == ({}, {})
+    assert [conversation.turn_of(frame) for frame in talk.trace().frames] == [None] * 6
+    assert conversation.item_of(talk.last) is None
+
+
+def test_turns_and_items_are_found_in_whatever_stands_there() -> None:
+    assert turns_of({"turns": [{"id": "a"}, 5]}) == [{"id": "a"}, {}]
+    assert items_of({"items": [{"id": "i"}]}) == [{"id": "i"}]
+    assert turns_of(None) == items_of({"items": "x"}) == []
