@@ -7,13 +7,16 @@ harness, so it imports nothing itself.
 
 import pytest
 
+_NEEDS_A_TARGET = ("rule", "baseline", "require", "harness_json", "harness_strict")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the harness."""
     group = parser.getgroup("harness", "conformance of an agent session protocol server")
     add = group.addoption
-    add("--server-cmd", default="", metavar="CMD", help="the server to judge, run without a shell")
-    add("--target", default="", metavar="PROFILE", help="a profile's name or path (default: spec)")
+    # None where it was not given: an empty command is a mistake, not a run without a target.
+    add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
+    add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
     add("--rule", default="", metavar="ID", help="judge one rule, on the scenarios that cover it")
     # pytest has a --strict of its own.
     add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
@@ -25,7 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
-    if not (config.option.server_cmd or config.option.target):
+    option = config.option
+    if option.server_cmd is None and option.target is None:
+        idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
+        if idle:
+            name = "--" + idle[0].replace("_", "-")
+            raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
     from harness.suite.live import Live
     from harness.target.profile import ProfileError

@@ -13,8 +13,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.rules.verdict import Row, Verdict
+from harness.scenario.explain import unknown
 from harness.suite.outcome import Finding
-from harness.target.profile import Deviation, ProfileError
+from harness.target.profile import Deviation, ProfileError, mistake
 
 
 class _File(BaseModel):
@@ -29,12 +30,14 @@ def load_baseline(path: Path) -> list[Deviation]:
         return _File.model_validate(tomllib.loads(path.read_text("utf-8"))).deviations
     except FileNotFoundError as error:
         raise ProfileError(f"--baseline {path}: no such file") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProfileError(f"--baseline {path}: {error}") from error
+    except OSError as error:
+        raise ProfileError(f"--baseline {path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"--baseline {path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"--baseline {path}: not TOML: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(step) for step in first["loc"])
-        raise ProfileError(f"--baseline {path}: {key}: {first['msg']}") from error
+        raise ProfileError(f"--baseline {path}: {mistake(error, _File)}") from error
 
 
 def check_ids(entries: Iterable[Deviation], known: Iterable[str], where: str) -> None:
@@ -43,7 +46,8 @@ def check_ids(entries: Iterable[Deviation], known: Iterable[str], where: str) ->
     for entry in entries:
         family = entry.rule.split(".", 1)[0]
         if entry.rule not in names and family not in FAMILIES:
-            raise ProfileError(f"{where}: a deviation names the unknown rule {entry.rule!r}")
+            what = unknown("rule", entry.rule, names)
+            raise ProfileError(f"{where}: a deviation names an {what}")
 
 
 # Findings outside the rules that a baseline may name too.

@@ -31,6 +31,7 @@ from harness.suite.outcome import (
 )
 from harness.suite.session import Session, configure
 from harness.suite.story import scenario_story
+from harness.target.profile import ProfileError, split_command
 
 ATTACHED = "harness_outcome"
 
@@ -40,15 +41,19 @@ class Live:
 
     def __init__(self, config: pytest.Config) -> None:
         option = config.option
+        if option.server_cmd is not None:
+            split_command(option.server_cmd)
         self.config = configure(
-            target=option.target or "spec",
-            server_cmd=option.server_cmd,
+            target="spec" if option.target is None else option.target,
+            server_cmd=option.server_cmd or "",
             baseline=option.baseline,
             rule=option.rule,
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
         )
+        if option.harness_json and not Path(option.harness_json).absolute().parent.is_dir():
+            raise ProfileError(f"--harness-json {option.harness_json}: its folder does not exist")
         self._pytest = config
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self._is_worker = worker is not None
@@ -131,7 +136,11 @@ class Live:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
-        """A worker ended: take what no scenario owns."""
+        """A worker ended: take what no scenario owns. One that died took its verdicts along."""
+        if error is not None:
+            worker = node.gateway.id
+            message = f"the worker {worker} died ({error}); what it had not reported is not judged"
+            self._loose.append(Finding("harness.worker-died", message))
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(one) for one in plain]
 

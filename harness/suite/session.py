@@ -5,6 +5,7 @@ hooks (plugin), playing (bench), judging (judging).
 """
 
 import contextlib
+import math
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.rules.base import Monitor, all_rules
 from harness.rules.verdict import Level, Verdict
+from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
 from harness.spec.book import Book, load_book
 from harness.suite.baseline import check_ids, load_baseline
 from harness.suite.bench import Bench, SetupFailed, open_bench
-from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome, trace_path
+from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome
 from harness.suite.outcome import Finding, ScenarioOutcome
 from harness.target.place import base_folder
 from harness.target.process import find_program
@@ -58,8 +60,8 @@ def configure(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
         )
     find_program(profile.command)
-    if scale <= 0:
-        raise ProfileError("--timeout-scale must be greater than 0")
+    if not 0 < scale < math.inf:
+        raise ProfileError("--timeout-scale must be a number greater than 0")
     book = load_book()
     profile = _required(profile, require, [one.id for one in book.capabilities])
     rules = all_rules()
@@ -70,7 +72,7 @@ def configure(
         check_ids(added, rules, f"--baseline {baseline}")
         entries += added
     if rule and rule not in rules:
-        raise ProfileError(f"--rule {rule}: no such rule; `harness list` shows them")
+        raise ProfileError(f"--rule: {unknown('rule id', rule, rules)}")
     if rule:
         rules = {rule: rules[rule]}
         entries = [entry for entry in entries if entry.rule == rule]
@@ -123,7 +125,7 @@ class Session:
         finding = bench.blocks(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)
-        path = trace_path(config.base, config.profile, loaded.id)
+        path = self.trace_path(loaded.id)
         try:
             run = portal.call(bench.run, loaded)
         except SetupFailed as failed:
@@ -137,6 +139,11 @@ class Session:
         if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) or _broken(outcome):
             portal.call(bench.retire)
         return outcome
+
+    def trace_path(self, scenario: str) -> Path:
+        """Where the trace of a scenario's last run on this target is kept."""
+        base = self.config.base / "traces" / self.config.profile.name
+        return base / f"{scenario}.jsonl"
 
     def close(self) -> list[Finding]:
         """End the server and the model; gives the findings that no scenario owns."""

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -88,6 +88,8 @@ def load_profile(name: str) -> Profile:
         source = resources.files("harness.target") / "profiles" / f"{name}.toml"
         return parse_profile(source.read_text("utf-8"), f"profile {name}")
     path = Path(name)
+    if name and path.is_dir():
+        raise ProfileError(f"--target {name} is a folder; expected a profile's name or TOML file")
     if not path.is_file():
         raise ProfileError(
             f"no profile {name!r}: not a file, and the built-in ones are "
@@ -96,7 +98,7 @@ def load_profile(name: str) -> Profile:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {error}") from error
+        raise ProfileError(f"{path}: cannot be read: {_cause(error)}") from error
     return parse_profile(text, str(path))
 
 
@@ -107,13 +109,39 @@ def parse_profile(text: str, where: str) -> Profile:
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"{where}: not TOML: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(step) for step in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ProfileError(
-                f"{where}: unknown key {key!r}; expected one of: {', '.join(Profile.model_fields)}"
-            ) from error
-        raise ProfileError(f"{where}: {key}: {first['msg']}") from error
+        raise ProfileError(f"{where}: {mistake(error, Profile)}") from error
+
+
+def mistake(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first mistake of a TOML file in one line: the key, what is wrong, what is expected."""
+    details = error.errors(include_url=False)
+    # A misspelt key is also a missing one: the misspelling is the mistake.
+    details.sort(key=lambda detail: detail["type"] != "extra_forbidden")
+    first = details[0]
+    key = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "extra_forbidden":
+        fields = _fields_at(model, first["loc"][:-1])
+        return f"unknown key {key!r}; expected one of: {', '.join(fields)}"
+    if first["type"] == "missing":
+        return f"the key {key!r} is missing"
+    message = first["msg"].replace("Input should", "it should")
+    return f"{key}: {message.replace('a valid dictionary', 'a table')}"
+
+
+def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    """The keys of the table at a place in a file: tables of tables, and lists of tables."""
+    for step in loc:
+        if isinstance(step, int) or step not in model.model_fields:
+            continue
+        annotation = model.model_fields[step].annotation
+        for inner in (annotation, *get_args(annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                model = inner
+    return list(model.model_fields)
+
+
+def _cause(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
 
 
 def split_command(command: str) -> list[str]:
@@ -121,7 +149,9 @@ def split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ProfileError(f"the command {command!r} cannot be split: {error}") from error
+        raise ProfileError(
+            f"the command {command!r} cannot be split as by a shell: {error}; mend its quotes"
+        ) from error
     if not words:
         raise ProfileError("the command is empty; give --server-cmd 'program arguments'")
     return words
