@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def spoilt_traces(draw: st.DrawFn) -> Trace:
     return written(frames)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(trace=spoilt_traces())
 def test_no_rule_breaks_on_a_spoilt_trace(trace: Trace) -> None:
@@ -78,6 +80,7 @@ def test_no_rule_breaks_on_a_spoilt_trace(trace: Trace) -> None:
     assert broken == []
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(messages=st.lists(values | st.binary(max_size=8), max_size=8))
 def test_no_rule_breaks_on_what_is_no_protocol_at_all(messages: list[Any]) -> None:
