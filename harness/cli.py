@@ -197,6 +197,9 @@ class _errors:
         from harness.target.profile import ProfileError
         from harness.trace.store import TraceFormatError
 
+        if isinstance(error, OSError) and error.filename is not None:
+            typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
+            raise typer.Exit(2) from error
         if isinstance(error, ProfileError | TraceFormatError | UsageProblem | OSError):
             typer.echo(f"harness: {error}", err=True)
             raise typer.Exit(2) from error

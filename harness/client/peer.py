@@ -59,17 +59,20 @@ class Peer:
             self.inbox.close()
             self.ended.set()
 
-    async def request(self, method: str, params: Any) -> Frame:
+    async def request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
         """Send a request and wait for its answer, a result or an error.
 
-        Unbounded: the caller sets the bound. Raises `TargetGone`.
+        `deliberate` marks params that are wrong on purpose: they still deserve an answer, and
+        nobody blames us for them. Unbounded: the caller sets the bound. Raises `TargetGone`.
         """
-        return await self.answer_to(await self.send_request(method, params))
+        request = await self.send_request(method, params, deliberate=deliberate)
+        return await self.answer_to(request)
 
-    async def send_request(self, method: str, params: Any) -> Frame:
+    async def send_request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
         """Send a request without waiting; gives the sent frame."""
         self._next_id += 1
-        return await self._send({"method": method, "id": self._next_id, "params": params})
+        message = {"method": method, "id": self._next_id, "params": params}
+        return await self._send(message, deliberate=deliberate)
 
     async def answer_to(self, request: Frame) -> Frame:
         """Wait for the answer to a request that was sent."""
@@ -106,10 +109,12 @@ class Peer:
         await self._write(raw, whole=False)
         return frame
 
-    async def _send(self, message: dict[str, Any]) -> Frame:
+    async def _send(self, message: dict[str, Any], *, deliberate: bool = False) -> Frame:
         raw = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
         # Recorded first: an answer can arrive before the write returns.
-        frame = self.recorder.record(raw, Direction.TO_TARGET, connection=self.name)
+        frame = self.recorder.record(
+            raw, Direction.TO_TARGET, connection=self.name, deliberate=deliberate
+        )
         await self._write(raw, whole=True)
         return frame
 

@@ -5,7 +5,6 @@ mean together (merge).
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from harness.rules.base import Monitor
 from harness.rules.judge import judge
@@ -177,8 +176,3 @@ def applies(rule: type[Monitor], profile: Profile) -> bool:
     """Whether a rule applies to a target: it declares, or is probed for, what the rule needs."""
     declared = profile.capabilities
     return declared == "probe" or all(need in declared for need in rule.needs)
-
-
-def trace_path(base: Path, profile: Profile, scenario: str) -> Path:
-    """Where the trace of a scenario's last run on a target is kept."""
-    return base / "traces" / profile.name / f"{scenario}.jsonl"

@@ -6,12 +6,13 @@ outcomes arrive makes no difference, so any number of workers gives the same rep
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
 from harness.rules.base import Monitor
 from harness.rules.verdict import GRAVITY, Level, Row, Verdict
 from harness.spec.book import Book
-from harness.suite.baseline import reason_of, staleness
+from harness.suite.baseline import known_finding, reason_of, staleness
 from harness.suite.judging import applies
 from harness.suite.outcome import Finding, ScenarioOutcome
 from harness.target.profile import Deviation, Profile
@@ -31,6 +32,8 @@ def merge(
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
+    # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
+    loose = sorted((known_finding(one, "", entries) for one in loose), key=attrgetter("message"))
     report = Report(profile.name, " ".join(profile.command), strict=strict)
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     report.rules = [_rule(rule, outcomes, profile, entries) for rule in rules.values()]

@@ -2,7 +2,7 @@
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
 below the run's folders `<cwd>` and `<home>`, times `<time>`. Everything else stays as it was on the
-wire, so that a snapshot shows every change of a server.
+wire, so that a snapshot shows every change of a server. A request stands just before its answer.
 """
 
 import json
@@ -41,7 +41,7 @@ class Normaliser:
 
     def lines(self) -> Iterator[str]:
         """One line per message: direction, then the message."""
-        for frame in self._trace.frames:
+        for frame in self._ordered():
             arrow = "->" if frame.direction is Direction.TO_TARGET else "<-"
             if frame.kind is Kind.MALFORMED:
                 yield f"{arrow} (no message) {self._text(frame.text(200))}"
@@ -51,6 +51,24 @@ class Normaliser:
                     shown["id"] = self._request(frame)
                 yield f"{arrow} {json.dumps(shown, ensure_ascii=False)}"
         yield f"end: {self._trace.end}"
+
+    def _ordered(self) -> Iterator[Frame]:
+        """The frames, each request just before its answer.
+
+        Between the two directions there is no order on the wire: a request that is sent while
+        notifications stream would stand at another place in each run.
+        """
+        waiting: dict[tuple[Direction, str], Frame] = {}
+        for frame in self._trace.frames:
+            if frame.kind is Kind.REQUEST:
+                waiting[frame.direction, repr(frame.id)] = frame
+                continue
+            if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+                request = waiting.pop((opposite(frame.direction), repr(frame.id)), None)
+                if request is not None:
+                    yield request
+            yield frame
+        yield from waiting.values()
 
     def _request(self, frame: Frame) -> str:
         """The ordinal of a request among those of its side, the same for its answer."""

@@ -1,0 +1,50 @@
+"""What each scenario's conversation with the reference server looks like, as reviewed text.
+
+A property that matters is a rule; these snapshots show every other change of the server to the
+person who reviews it. Update all of them at once:
+`pytest tests/conformance/test_transcripts.py --snapshot-update`, and read the difference.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from harness.rules.verdict import Verdict
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.loader import Loaded, find, load
+from harness.snapshot.extension import TranscriptExtension
+from harness.suite.session import Session, configure
+from harness.trace.normalise import transcript
+from harness.trace.store import load as load_trace
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+SCENARIOS = {
+    scenario.id: scenario
+    for root, file in find([bundled_folder()])
+    for scenario in [load(file, root=root)]
+}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    session = Session(configure(target="reference"), worker="transcripts")
+    yield session
+    assert session.close() == []
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_conversation_is_as_reviewed(
+    name: str, session: Session, snapshot: SnapshotAssertion
+) -> None:
+    outcome = session.play(alone(SCENARIOS[name]))
+    assert outcome.verdict is Verdict.PASS, outcome.reason
+    text = transcript(load_trace(session.trace_path(name)))
+    assert text == snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
+
+
+def alone(loaded: Loaded) -> Loaded:
+    """The same scenario on a process of its own, so that its transcript begins at the handshake."""
+    fresh = loaded.scenario.model_copy(update={"server": "fresh"})
+    return Loaded(loaded.id, loaded.path, fresh, loaded.document)
