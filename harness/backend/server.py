@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import uvicorn
 
 from harness.backend.model import ScriptedModel, StreamCut, catalogue
@@ -68,6 +69,8 @@ class ModelServer:
             try:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    # `send` does not wait: only here can it be seen that the caller went away.
+                    await anyio.lowlevel.checkpoint()
                 await send({"type": "http.response.body", "body": b""})
             except StreamCut:
                 cut = True

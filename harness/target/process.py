@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from harness.target.profile import ProfileError
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+# In a server's environment, and so in that of everything it starts: how to find them again.
+MARK = "HARNESS_SERVER_MARK"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -36,13 +39,14 @@ class Ending:
 class ServerProcess:
     """A running server. Make it with `start`, end it with `stop`."""
 
-    def __init__(self, process: Process, command: list[str], stderr: Path) -> None:
+    def __init__(self, process: Process, command: list[str], stderr: Path, mark: str) -> None:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("the process was started without pipes")
         self.command = command
         self.stderr_path = stderr
         self.transport = LineTransport(process.stdout, process.stdin)
         self._process = process
+        self._mark = mark
         self._known: dict[int, psutil.Process] = {}
 
     @property
@@ -84,11 +88,12 @@ class ServerProcess:
 
         Whatever of its descendants is still there afterwards is killed and named.
         """
-        self.children()
+        self.children()  # While it lives its children can be named as its own.
         scope = anyio.CancelScope(shield=True)
         with scope:
             push = await self._push_out(grace)
-            survivors = await _reap(self._known.values(), grace)
+            marked = await anyio.to_thread.run_sync(_marked, self._mark)
+            survivors = await _reap({**marked, **self._known}.values(), grace)
             await self._process.aclose()
             return Ending(self._process.returncode, push, survivors)
         raise RuntimeError("a shielded scope was cancelled")
@@ -140,14 +145,19 @@ async def start(
 ) -> ServerProcess:
     """Start a server in a session of its own. Raises `ProfileError` where it cannot be started."""
     program = command[0]
+    mark = uuid.uuid4().hex
     with stderr.open("ab") as sink:
         try:
             process = await anyio.open_process(
-                command, cwd=cwd, env=dict(env), stderr=sink.fileno(), start_new_session=True
+                command,
+                cwd=cwd,
+                env={**env, MARK: mark},
+                stderr=sink.fileno(),
+                start_new_session=True,
             )
         except OSError as error:
             raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
-    return ServerProcess(process, command, stderr)
+    return ServerProcess(process, command, stderr, mark)
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
@@ -177,6 +187,18 @@ async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...
         except psutil.Error:
             continue
     return tuple(names)
+
+
+def _marked(mark: str) -> dict[int, psutil.Process]:
+    """The processes with this mark: also those whose parent ended, or that made a new session."""
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found[process.pid] = process
+        except (psutil.Error, OSError):
+            continue
+    return found
 
 
 def _alive(process: psutil.Process) -> bool:
