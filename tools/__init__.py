@@ -1,0 +1,1 @@
+"""Programs around the project that are not shipped: what `make` calls."""

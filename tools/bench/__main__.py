@@ -1,0 +1,156 @@
+"""`make bench`: measure, print the table, leave nothing behind.
+
+Here live the order of things, the network namespace, the folders and their removal. Exit status 0
+whatever the figures are; 1 when a measurement could not be made.
+"""
+
+import contextlib
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import NoReturn
+
+import psutil
+
+from harness.target.place import base_folder
+from tools.bench import measures, suite, targets
+from tools.bench.budgets import BUDGETS
+from tools.bench.client import MeasurementFailed, monotonic
+from tools.bench.stats import Absent, Cell
+from tools.bench.table import lines_of
+
+CHECKOUT = Path(__file__).parents[2]
+OFFLINE = CHECKOUT / "tools" / "offline.py"
+INSIDE = "--inside"
+"""Given to the process that already is in a namespace with loopback only."""
+PR_SET_PDEATHSIG = 1
+
+NOTES = f"""\
+Figures are medians [least..greatest]; CPU and memory per thread are means. Every measurement has a
+server and a home of its own. Model side: our own HTTP/1.1 server in a process of its own, with
+canned bytes, connections kept alive, an event a chunk, an answer a write. Client: raw pipes; it
+counts bytes and lines and reads JSON only of answers and turn ends. Turn: one message of two
+deltas, at most {measures.TURNS_PER_THREAD} turns a thread. Idle: after one turn. Legacy doubles of
+notifications are opted out of. thread/list is measured among few threads, so it is not judged."""
+
+
+def main() -> int:
+    """Measure everything; gives the exit status."""
+    inside = INSIDE in sys.argv[1:]
+    if not inside and any(real.installed(CHECKOUT) for real in targets.REALS):
+        _enter_namespace()
+    _end_when_told()
+    began = monotonic()
+    _say(_machine())
+    cells = _measure(offline=inside)
+    columns = [targets.REFERENCE, *(real.column for real in targets.REALS)]
+    for line in lines_of(BUDGETS, columns, cells):
+        _say(line)
+    _say(f"\n{NOTES}\ntook {monotonic() - began:.0f} s")
+    broken = [cell for column in cells.values() for cell in column.values() if _failed(cell)]
+    return 1 if broken else 0
+
+
+def _measure(*, offline: bool) -> dict[str, dict[str, Cell]]:
+    cells: dict[str, dict[str, Cell]] = {}
+    with _folder() as folder, _model() as url:
+        ours = measures.all_of(targets.reference(folder), url, measures.FULL)
+        cells[targets.REFERENCE] = {**ours, **suite.rules(), **suite.suite(folder)}
+        for real in targets.REALS:
+            cells[real.column] = _real(real, folder, url, offline=offline)
+    return cells
+
+
+def _real(real: targets.Real, folder: Path, url: str, *, offline: bool) -> dict[str, Cell]:
+    if not real.installed(CHECKOUT):
+        return _everywhere("not installed")
+    if real.needs_namespace and not offline:
+        return _everywhere("no network namespace")
+    return measures.all_of(real.target(CHECKOUT, folder), url, measures.SLOW)
+
+
+def _everywhere(reason: str) -> dict[str, Cell]:
+    return {key: Absent(reason) for keys in measures.KEYS for key in keys}
+
+
+def _failed(cell: Cell) -> bool:
+    return isinstance(cell, Absent) and cell.reason.startswith("failed")
+
+
+def _enter_namespace() -> None:
+    """Become this program again, where only loopback exists; go on as it is where that fails."""
+    probe = subprocess.run([sys.executable, str(OFFLINE), "--probe"], check=False)
+    if probe.returncode == 0:
+        again = [sys.executable, str(OFFLINE), sys.executable, "-m", "tools.bench", INSIDE]
+        os.execv(sys.executable, again)
+
+
+def _end_when_told() -> None:
+    """TERM unwinds everything, as an interrupt does; so does the end of who started us."""
+    signal.signal(signal.SIGTERM, _terminated)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _terminated(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit(143)
+
+
+@contextlib.contextmanager
+def _folder() -> Generator[Path]:
+    """A folder for homes and workspaces, outside the system's temporary folder."""
+    root = base_folder(CHECKOUT) / "bench"
+    for left in root.glob("*") if root.is_dir() else ():
+        if left.name.isdigit() and not psutil.pid_exists(int(left.name)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = root / str(os.getpid())
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            root.rmdir()
+
+
+@contextlib.contextmanager
+def _model() -> Generator[str]:
+    """The model side; gives its address."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tools.bench.model"],
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            if process.stdout is None or not (port := process.stdout.readline().strip()):
+                raise MeasurementFailed("the model side did not start")
+            yield f"http://127.0.0.1:{int(port)}/v1"
+        finally:
+            process.terminate()
+
+
+def _machine() -> str:
+    load = ", ".join(f"{value:.1f}" for value in psutil.getloadavg())
+    return (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, load {load} (a busy machine spoils figures)\n"
+    )
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

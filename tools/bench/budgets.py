@@ -1,0 +1,47 @@
+"""The budgets, one row each, in the order of the design's table ("Budgets").
+
+Here live the limits and their units only. To add a row: a `Budget` here, a measurement that gives
+a cell of its `key`. A row without a cell prints "not yet built".
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tools.bench.stats import Cell, Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One row. `limit` is None where there is none and the figure is only shown."""
+
+    key: str
+    what: str
+    limit: float | None
+    unit: str
+    better: Literal["lower", "higher"] = "lower"
+
+    def verdict(self, cell: Cell) -> str:
+        """`within` or `over` (for a rate: below its budget), "" where nothing can be said."""
+        if self.limit is None or not isinstance(cell, Figure) or not cell.comparable:
+            return ""
+        good = cell.value <= self.limit if self.better == "lower" else cell.value >= self.limit
+        return "within" if good else "over"
+
+
+BUDGETS = (
+    Budget("first-answer", "spawn to first answer", 200, "ms"),
+    Budget("turn-p50", "trivial turn, p50", 2.5, "ms"),
+    Budget("turn-cpu", "trivial turn, CPU", 1.8, "ms"),
+    Budget("turns", "turns over 20 threads", 400, "turns/s", "higher"),
+    Budget("deltas", "5,000-delta stream", 40_000, "notifications/s", "higher"),
+    Budget("thread-list", "thread/list of 25 among 10,000", 5, "ms"),
+    Budget("idle", "idle memory", 60, "MiB"),
+    Budget("per-thread", "memory per loaded thread", 50, "KiB"),
+    Budget("suite", "the suite (120 scenarios)", 30, "s"),
+    Budget("scenario", "one trivial scenario", None, "ms"),
+    Budget("races", "races", 180, "s"),
+    Budget("live-mutation", "live mutation", 180, "s"),
+    Budget("rules", "all rules, delta-heavy trace", 50_000, "frames/s", "higher"),
+    Budget("rules-memory", "rules, memory kept", None, "bytes/frame"),
+    Budget("fuzzing", "fuzzing, all rules on", 150, "requests/s", "higher"),
+)

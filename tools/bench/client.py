@@ -1,0 +1,170 @@
+"""A lean client: a server on pipes, its lines as bytes, JSON only where it is needed.
+
+Here lives the start of a server in a session of its own, writing and reading with a bound on every
+wait, and its certain end. What is timed is `measures`' matter.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BOUND = 20.0
+"""Seconds that any one wait may take."""
+STOP_BOUND = 3.0
+"""Seconds a server has to end after the end of its input, and again after TERM."""
+
+TURN_COMPLETED = b'"method":"turn/completed"'
+DELTA = b'"method":"item/agentMessage/delta"'
+
+Json = dict[str, Any]
+
+
+class MeasurementFailed(Exception):
+    """A measurement could not be made; the text says why."""
+
+
+class Client:
+    """The only client of one server process. Make it with `running`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stderr: Path, spawned: float) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("the process was started without pipes")
+        self.pid = process.pid
+        self.spawned = spawned
+        """When the process was about to be made, on the clock of `monotonic`."""
+        self._input = process.stdin.fileno()
+        self._output = process.stdout.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN | select.POLLHUP)
+        self._stderr = stderr
+        self._whole: deque[bytes] = deque()
+        self._rest = b""
+        self._last_id = 0
+
+    def send(self, method: str, params: Json) -> int:
+        """Send a request; gives its id."""
+        self._last_id += 1
+        self._write({"method": method, "id": self._last_id, "params": params})
+        return self._last_id
+
+    def notify(self, method: str) -> None:
+        """Send a notification without params."""
+        self._write({"method": method})
+
+    def request(self, method: str, params: Json) -> Json:
+        """Send a request and give its result. Raises MeasurementFailed for an error."""
+        request_id = self.send(method, params)
+        answer = self.answer(request_id)
+        if "result" not in answer:
+            raise MeasurementFailed(f"{method} was refused: {answer.get('error')}")
+        return answer["result"]
+
+    def answer(self, request_id: int) -> Json:
+        """Read up to the answer of a request; everything before it is dropped."""
+        mark = b'"id":%d' % request_id
+        for line in self.lines():
+            if mark in line:
+                message = json.loads(line)
+                if message.get("id") == request_id and "method" not in message:
+                    return message
+        raise AssertionError("lines() ends only by raising")
+
+    def lines(self) -> Iterator[bytes]:
+        """Give line after line, for ever; raises MeasurementFailed at the bound or the end."""
+        while True:
+            while self._whole:
+                yield self._whole.popleft()
+            *whole, self._rest = (self._rest + self._read()).split(b"\n")
+            self._whole.extend(whole)
+
+    def until(self, mark: bytes) -> bytes:
+        """Read up to the line that holds the mark, as one piece, without looking at lines."""
+        tail = b"\n".join([*self._whole, self._rest])
+        pieces = [tail]
+        self._whole.clear()
+        self._rest = b""
+        found = mark in tail
+        while not (found and tail.endswith(b"\n")):
+            piece = self._read()
+            pieces.append(piece)
+            # The mark may have been cut in two.
+            tail = tail[-len(mark) :] + piece
+            found = found or mark in tail
+        return b"".join(pieces)
+
+    def _read(self) -> bytes:
+        if not self._poll.poll(BOUND * 1000):
+            raise MeasurementFailed(f"nothing was received for {BOUND:g} s{self._said()}")
+        data = os.read(self._output, 1 << 20)
+        if not data:
+            raise MeasurementFailed(f"the server ended{self._said()}")
+        return data
+
+    def _write(self, message: Json) -> None:
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._input, line) :]
+        except BrokenPipeError as error:
+            raise MeasurementFailed(f"the server reads no more{self._said()}") from error
+
+    def _said(self) -> str:
+        try:
+            text = self._stderr.read_text("utf-8", "replace").strip()
+        except OSError:
+            text = ""
+        return f"; stderr: {text[-300:]}" if text else ""
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
+) -> Generator[Client]:
+    """Run a server for the length of the block; it and its children are gone afterwards."""
+    with stderr.open("ab") as sink:
+        spawned = monotonic()
+        try:
+            process = subprocess.Popen(
+                list(command),
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MeasurementFailed(f"{command[0]}: {error.strerror}") from error
+    try:
+        yield Client(process, stderr, spawned)
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End of input, then TERM, then KILL; the whole session in the end."""
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_BOUND)
+    for push in (signal.SIGTERM, signal.SIGKILL):
+        # The session may hold children although its leader has ended.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, push)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_BOUND)
+
+
+def monotonic() -> float:
+    """Seconds; the one clock of the benchmark."""
+    return time.perf_counter()

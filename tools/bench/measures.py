@@ -1,0 +1,242 @@
+"""What is measured of a server, each measurement in a process and a home of its own.
+
+Here live the measurements; each gives a few cells of the table. Sizes are chosen by `Effort`, since
+the real servers are an order of magnitude slower and the whole table has three minutes.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psutil
+
+from tools.bench.client import (
+    DELTA,
+    TURN_COMPLETED,
+    Client,
+    MeasurementFailed,
+    monotonic,
+)
+from tools.bench.model import DELTAS, STREAM_WORD
+from tools.bench.stats import Absent, Cell, Figure, median
+from tools.bench.targets import Target
+
+Json = dict[str, Any]
+Cells = dict[str, Cell]
+
+THREADS_AT_ONCE = 20
+TURNS_PER_THREAD = 10
+"""Of a timed thread: its history grows, and a trivial turn is one with next to none."""
+METHOD_NOT_FOUND = -32601
+LIST_SIZE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often each thing is done."""
+
+    starts: int
+    turns: int
+    rounds: int
+    streams: int
+    loaded: int
+    lists: int
+
+
+FULL = Effort(starts=11, turns=300, rounds=15, streams=7, loaded=400, lists=50)
+SLOW = Effort(starts=7, turns=60, rounds=3, streams=5, loaded=50, lists=20)
+
+
+def all_of(target: Target, model_url: str, effort: Effort) -> Cells:
+    """Measure everything; a measurement that fails leaves its reason in its cells."""
+    cells: Cells = {}
+    _learn_what_to_opt_out_of(target, model_url)
+    for keys, measurement in _MEASUREMENTS:
+        try:
+            cells.update(measurement(target, model_url, effort))
+        except MeasurementFailed as error:
+            cells.update(dict.fromkeys(keys, Absent(f"failed: {error}")))
+    return cells
+
+
+@contextmanager
+def _greeted(target: Target, model_url: str) -> Generator[tuple[Client, Json]]:
+    """A server after the handshake, and the params that start a thread in its workspace."""
+    with target.start(model_url) as (client, work):
+        client.request("initialize", target.greeting())
+        client.notify("initialized")
+        yield client, {**target.profile.thread, "cwd": str(work)}
+
+
+def _learn_what_to_opt_out_of(target: Target, model_url: str) -> None:
+    """One turn, also to warm the disk cache; legacy doubles of the notifications are named."""
+    try:
+        with _greeted(target, model_url) as (client, params):
+            thread_id = _thread(client, params)
+            client.send("turn/start", _turn(thread_id))
+            seen = client.until(TURN_COMPLETED).splitlines()
+    except MeasurementFailed:
+        return
+    methods = {json.loads(line).get("method", "") for line in seen}
+    target.opted_out = sorted(method for method in methods if method.startswith("codex/event/"))
+
+
+def first_answer(target: Target, model_url: str, effort: Effort) -> Cells:
+    """From before the process is made to the answer to initialize, in a fresh home each time."""
+    seconds: list[float] = []
+    for _ in range(effort.starts):
+        with target.start(model_url) as (client, _work):
+            client.request("initialize", target.greeting())
+            seconds.append(monotonic() - client.spawned)
+    return {"first-answer": median(seconds, scale=1000)}
+
+
+def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
+    """Turns one after the other: from turn/start to turn/completed, and the CPU they took."""
+    with _greeted(target, model_url) as (client, params):
+        _run_turns(client, [_thread(client, params)], TURNS_PER_THREAD)
+        threads = [_thread(client, params) for _ in range(effort.turns // TURNS_PER_THREAD)]
+        server = psutil.Process(client.pid)
+        before = _cpu(server)
+        seconds = [
+            _timed_turn(client, thread) for thread in threads for _ in range(TURNS_PER_THREAD)
+        ]
+        cpu = (_cpu(server) - before) / len(seconds)
+    return {
+        "turn-p50": median(seconds, scale=1000),
+        "turn-cpu": Figure(cpu * 1000),
+    }
+
+
+def turn_rate(target: Target, model_url: str, effort: Effort) -> Cells:
+    """Turns of 20 threads side by side, one at a time in each."""
+    rates: list[float] = []
+    with _greeted(target, model_url) as (client, params):
+        for sample in range(4):
+            threads = [_thread(client, params) for _ in range(THREADS_AT_ONCE)]
+            rounds = effort.rounds if sample else 1
+            began = monotonic()
+            _run_turns(client, threads, rounds)
+            if sample:
+                rates.append(len(threads) * rounds / (monotonic() - began))
+    return {"turns": median(rates)}
+
+
+def delta_stream(target: Target, model_url: str, effort: Effort) -> Cells:
+    """One turn of 5,000 deltas: all notifications of it, over its whole time."""
+    rates: list[float] = []
+    with _greeted(target, model_url) as (client, params):
+        for sample in range(effort.streams + 1):
+            thread_id = _thread(client, params)
+            began = monotonic()
+            client.send("turn/start", _turn(thread_id, STREAM_WORD))
+            seen = client.until(TURN_COMPLETED)
+            took = monotonic() - began
+            if seen.count(DELTA) != DELTAS:
+                raise MeasurementFailed(f"{seen.count(DELTA)} deltas came instead of {DELTAS}")
+            if sample:
+                rates.append(seen.count(b"\n") / took)
+    return {"deltas": median(rates)}
+
+
+def memory(target: Target, model_url: str, effort: Effort) -> Cells:
+    """After one turn, and how much more with many idle threads loaded."""
+    with _greeted(target, model_url) as (client, params):
+        first = _thread(client, params)
+        _run_turns(client, [first], 1)
+        _barrier(client, first)
+        server = psutil.Process(client.pid)
+        idle, kind = _memory(server)
+        for _ in range(effort.loaded):
+            _thread(client, params)
+        _barrier(client, first)
+        loaded, _ = _memory(server)
+    return {
+        "idle": Figure(idle / 2**20, note=kind),
+        "per-thread": Figure((loaded - idle) / effort.loaded / 2**10),
+    }
+
+
+def thread_list(target: Target, model_url: str, effort: Effort) -> Cells:
+    """thread/list among the threads that this measurement itself leaves behind."""
+    with _greeted(target, model_url) as (client, params):
+        threads = [_thread(client, params) for _ in range(LIST_SIZE)]
+        answer = client.answer(client.send("thread/list", {"limit": LIST_SIZE}))
+        if "error" in answer:
+            if answer["error"].get("code") == METHOD_NOT_FOUND:
+                return {}
+            raise MeasurementFailed(f"thread/list was refused: {answer['error']}")
+        _run_turns(client, threads, 1)
+        seconds: list[float] = []
+        for _ in range(effort.lists):
+            began = monotonic()
+            client.request("thread/list", {"limit": LIST_SIZE})
+            seconds.append(monotonic() - began)
+    figure = median(seconds, scale=1000, note=f"among {LIST_SIZE}")
+    return {"thread-list": replace(figure, comparable=False)}
+
+
+_Measurement = Callable[[Target, str, Effort], Cells]
+_MEASUREMENTS: tuple[tuple[tuple[str, ...], _Measurement], ...] = (
+    (("first-answer",), first_answer),
+    (("turn-p50", "turn-cpu"), trivial_turns),
+    (("turns",), turn_rate),
+    (("deltas",), delta_stream),
+    (("thread-list",), thread_list),
+    (("idle", "per-thread"), memory),
+)
+KEYS = tuple(keys for keys, _ in _MEASUREMENTS)
+"""The cells that each measurement gives."""
+
+
+def _thread(client: Client, params: Json) -> str:
+    return client.request("thread/start", params)["thread"]["id"]
+
+
+def _turn(thread_id: str, words: str = "go") -> Json:
+    return {"threadId": thread_id, "input": [{"type": "text", "text": words}]}
+
+
+def _timed_turn(client: Client, thread_id: str) -> float:
+    began = monotonic()
+    client.send("turn/start", _turn(thread_id))
+    client.until(TURN_COMPLETED)
+    return monotonic() - began
+
+
+def _run_turns(client: Client, threads: Iterable[str], rounds: int) -> None:
+    """Run so many turns in each thread, side by side; each must end as completed."""
+    left = dict.fromkeys(threads, rounds)
+    for thread_id in left:
+        client.send("turn/start", _turn(thread_id))
+    for line in client.lines():
+        if TURN_COMPLETED not in line:
+            continue
+        params = json.loads(line)["params"]
+        if params["turn"]["status"] != "completed":
+            raise MeasurementFailed(f"a turn ended as {params['turn']}")
+        thread_id = params["threadId"]
+        left[thread_id] -= 1
+        if left[thread_id]:
+            client.send("turn/start", _turn(thread_id))
+        elif not any(left.values()):
+            return
+
+
+def _barrier(client: Client, thread_id: str) -> None:
+    """An answer to something later: what was asked before is done with."""
+    client.answer(client.send("thread/read", {"threadId": thread_id}))
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def _memory(process: psutil.Process) -> tuple[int, str]:
+    """Bytes, and which kind: PSS counts shared pages by their share; RSS where it is unknown."""
+    full = process.memory_full_info()
+    pss = getattr(full, "pss", 0)
+    return (pss, "PSS") if pss else (full.rss, "RSS")

@@ -1,0 +1,92 @@
+"""The model side of the benchmark: `python -m tools.bench.model`, a process of its own.
+
+Here lives an HTTP/1.1 server on loopback that answers every call with bytes made beforehand, over
+connections kept alive, so that what is measured is the server under test. It prints its port and
+ends when its input ends. The events come from the harness's own encoder, at start. Every event is
+a chunk of its own, as a provider sends them; all chunks of an answer are written at once.
+"""
+
+import asyncio
+import re
+import sys
+
+from harness.backend.script import UsageBody
+from harness.backend.wire.responses import ResponsesStream
+
+STREAM_WORD = "stream-of-deltas"
+"""In the user's text it asks for the long answer."""
+DELTAS = 5000
+
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(\d+)")
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+_NONE_LISTED = b'{"object":"list","data":[],"models":[]}'
+
+
+def answer(deltas: list[str]) -> bytes:
+    """A whole HTTP answer: one message in these pieces."""
+    stream = ResponsesStream(1)
+    events = [stream.opened(), stream.message_started()]
+    events += map(stream.message_delta, deltas)
+    events.append(stream.message_done("".join(deltas), None))
+    events.append(stream.completed(UsageBody()))
+    chunks = (b"%x\r\n%b\r\n" % (len(event), event) for event in events)
+    return _HEAD + b"".join(chunks) + b"0\r\n\r\n"
+
+
+class Calls(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, trivial: bytes, long: bytes) -> None:
+        self._trivial = trivial
+        self._long = long
+        self._received = b""
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the way back."""
+        if isinstance(transport, asyncio.WriteTransport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every whole request."""
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head = self._received[:end]
+            found = _LENGTH.search(head)
+            whole = end + 4 + (int(found[1]) if found else 0)
+            if len(self._received) < whole:
+                return
+            body, self._received = self._received[end + 4 : whole], self._received[whole:]
+            self._answer(head, body)
+
+    def _answer(self, head: bytes, body: bytes) -> None:
+        if self._transport is None:
+            return
+        if head.startswith(b"POST "):
+            wants_long = STREAM_WORD.encode() in body
+            self._transport.write(self._long if wants_long else self._trivial)
+        else:
+            self._transport.write(
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+                b"content-length: %d\r\n\r\n%b" % (len(_NONE_LISTED), _NONE_LISTED)
+            )
+
+
+async def _serve() -> None:
+    loop = asyncio.get_running_loop()
+    trivial = answer(["Done ", "so."])
+    long = answer([f"word {number} " for number in range(DELTAS)])
+    server = await loop.create_server(lambda: Calls(trivial, long), "127.0.0.1", 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    ended = loop.create_future()
+    loop.add_reader(sys.stdin.fileno(), lambda: ended.done() or ended.set_result(None))
+    await ended
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

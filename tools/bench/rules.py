@@ -1,0 +1,165 @@
+"""All rules over a delta-heavy trace: `python -m tools.bench.rules` prints one JSON object.
+
+Here lives the trace, made turn by turn and thrown away, so that what memory is left is the judge's
+own. A process of its own, so that its memory is nobody else's.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+
+from harness.rules.base import all_rules
+from harness.rules.judge import Judge
+from harness.rules.verdict import Verdict
+from harness.spec.book import load_book
+from harness.trace.frame import Direction, Frame, Origin, classify, parse
+from harness.trace.trace import End, Trace
+
+FRAMES = 100_000
+DELTAS_PER_TURN = 1_000
+THREAD = "thr_1"
+SETTLED = 0.25
+"""The share of the trace after which memory is compared: by then everything is loaded."""
+
+Json = dict[str, Any]
+
+
+class Talk:
+    """Makes frames of a conversation that obeys the specification."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._last_id = 0
+
+    def opening(self) -> list[Frame]:
+        """A thread is started."""
+        thread: Json = {
+            "id": THREAD,
+            "preview": "",
+            "ephemeral": False,
+            "modelProvider": "mock",
+            "createdAt": 1_700_000_000,
+            "updatedAt": 1_700_000_000,
+            "status": {"type": "idle"},
+            "path": "/home/sessions/rollout.jsonl",
+            "cwd": "/work",
+            "turns": [],
+        }
+        result: Json = {
+            "thread": thread,
+            "model": "mock-model",
+            "modelProvider": "mock",
+            "cwd": "/work",
+            "approvalPolicy": "never",
+            "sandbox": {"type": "dangerFullAccess"},
+        }
+        return [
+            self._asks("thread/start", {}),
+            self._answers(result),
+            self._tells("thread/started", {"thread": thread}),
+        ]
+
+    def turn(self, number: int) -> list[Frame]:
+        """One turn with one message of many deltas."""
+        turn_id, item_id = f"turn_{number}", f"item_{number}"
+        pieces = [f"word {piece} " for piece in range(DELTAS_PER_TURN)]
+        said = {"type": "text", "text": f"go {number}"}
+        here: Json = {"threadId": THREAD, "turnId": turn_id}
+        user: Json = {"type": "userMessage", "id": f"user_{number}", "content": [said]}
+        empty: Json = {"type": "agentMessage", "id": item_id, "text": ""}
+        running: Json = {"id": turn_id, "items": [], "status": "inProgress", "error": None}
+        ended: Json = {**running, "status": "completed"}
+        active: Json = {"type": "active", "activeFlags": []}
+        delta: Json = {**here, "itemId": item_id}
+        return [
+            self._asks("turn/start", {"threadId": THREAD, "input": [said]}),
+            self._answers({"turn": running}),
+            self._tells("turn/started", {"threadId": THREAD, "turn": running}),
+            self._tells("thread/status/changed", {"threadId": THREAD, "status": active}),
+            self._tells("item/started", {**here, "item": user}),
+            self._tells("item/completed", {**here, "item": user}),
+            self._tells("item/started", {**here, "item": empty}),
+            *(self._tells("item/agentMessage/delta", {**delta, "delta": one}) for one in pieces),
+            self._tells("item/completed", {**here, "item": {**empty, "text": "".join(pieces)}}),
+            self._tells("thread/status/changed", {"threadId": THREAD, "status": {"type": "idle"}}),
+            self._tells("turn/completed", {"threadId": THREAD, "turn": ended}),
+        ]
+
+    def _asks(self, method: str, params: Json) -> Frame:
+        self._last_id += 1
+        message = {"method": method, "id": self._last_id, "params": params}
+        return self._frame(message, Direction.TO_TARGET)
+
+    def _answers(self, result: Json) -> Frame:
+        return self._frame({"id": self._last_id, "result": result}, Direction.FROM_TARGET)
+
+    def _tells(self, method: str, params: Json) -> Frame:
+        return self._frame({"method": method, "params": params}, Direction.FROM_TARGET)
+
+    def _frame(self, message: Json, direction: Direction) -> Frame:
+        raw = json.dumps(message, separators=(",", ":")).encode()
+        value = parse(raw)
+        origin = Origin.HARNESS if direction is Direction.TO_TARGET else Origin.TARGET
+        self._seq += 1
+        return Frame(
+            seq=self._seq - 1,
+            at=self._seq / 10_000,
+            connection="c1",
+            direction=direction,
+            origin=origin,
+            raw=raw,
+            json=value,
+            kind=classify(value),
+        )
+
+
+def turns(talk: Talk, frames: int) -> Iterator[list[Frame]]:
+    """At least so many frames, turn by turn."""
+    made, number = 0, 0
+    while made < frames:
+        number += 1
+        turn = talk.turn(number)
+        made += len(turn)
+        yield turn
+
+
+def measure(frames: int = FRAMES) -> Json:
+    """Judge so many frames: frames/s, bytes kept per frame, how many rules, what they found."""
+    judge, talk = Judge(load_book(), Trace()), Talk()
+    for frame in talk.opening():
+        judge.feed(frame)
+    judged, seconds = 0, 0.0
+    settled: tuple[int, int] | None = None
+    for turn in turns(talk, frames):
+        began = time.perf_counter()
+        for frame in turn:
+            judge.feed(frame)
+        seconds += time.perf_counter() - began
+        judged += len(turn)
+        if settled is None and judged >= SETTLED * frames:
+            settled = judged, _memory()
+    at, before = settled or (0, 0)
+    kept = (_memory() - before) / max(1, judged - at)
+    rows = judge.finish(End.QUIESCENT)
+    bad = sorted({row.rule for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)})
+    return {
+        "frames_per_second": judged / seconds,
+        "bytes_per_frame": kept,
+        "frames": judged,
+        "rules": len(all_rules()),
+        "broken": bad,
+    }
+
+
+def _memory() -> int:
+    gc.collect()
+    return psutil.Process().memory_info().rss
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(measure()) + "\n")

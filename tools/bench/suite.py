@@ -1,0 +1,95 @@
+"""What the project's own commands take: the suite, and the rules in a process of their own.
+
+Here live starting them, their bound, and the reading of what they wrote.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.bench.client import MeasurementFailed, monotonic
+from tools.bench.stats import Absent, Cell, Figure
+
+WORKERS = 2
+SUITE_BOUND = 90.0
+RULES_BOUND = 40.0
+TRIVIAL = "turns/plain-turn"
+DESIGNED_FOR = 120
+"""Scenarios that the suite's budget is meant for."""
+
+Cells = dict[str, Cell]
+
+
+def suite(folder: Path) -> Cells:
+    """`harness run --target reference` in an empty folder, with the bundled scenarios."""
+    here = folder / "suite"
+    here.mkdir()
+    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    try:
+        began = monotonic()
+        _run([*command, "-n", str(WORKERS), "--json", "report.json"], here, SUITE_BOUND)
+        took = monotonic() - began
+        report = json.loads((here / "report.json").read_text("utf-8"))
+        return suite_cells(report, took)
+    except (MeasurementFailed, OSError, ValueError, KeyError) as error:
+        return {"suite": Absent(f"failed: {error}")}
+
+
+def suite_cells(report: Any, took: float) -> Cells:
+    """The figures of one report: wall seconds of the run, and of its plainest scenario."""
+    scenarios = report["scenarios"]
+    passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in scenarios)
+    note = f"{len(scenarios)} of {DESIGNED_FOR} scenarios, {WORKERS} workers"
+    if passed < len(scenarios):
+        note += f", only {passed} passed"
+    cells: Cells = {"suite": Figure(took, note=note)}
+    for one in scenarios:
+        if one["id"] == TRIVIAL:
+            cells["scenario"] = Figure(one["seconds"] * 1000, note="50 ms of it silence")
+    return cells
+
+
+def rules() -> Cells:
+    """All rules together, fed by `tools.bench.rules`."""
+    try:
+        written = _run([sys.executable, "-m", "tools.bench.rules"], Path.cwd(), RULES_BOUND)
+        found = json.loads(written)
+    except (MeasurementFailed, OSError, ValueError) as error:
+        return {"rules": Absent(f"failed: {error}")}
+    note = f"{found['rules']} rules"
+    if found["broken"]:
+        note += f", found {', '.join(found['broken'])}"
+    return {
+        "rules": Figure(found["frames_per_second"], note=note),
+        "rules-memory": Figure(found["bytes_per_frame"], note=f"{found['frames']:,} frames"),
+    }
+
+
+def _run(command: list[str], cwd: Path, bound: float) -> str:
+    """Run to the end and give stdout; any exit status will do, since a red run has a time too."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            return process.communicate(timeout=bound)[0]
+        except subprocess.TimeoutExpired as error:
+            raise MeasurementFailed(f"it took more than {bound:g} s") from error
+        finally:
+            if process.poll() is None:
+                # An interrupt lets the test run end its servers.
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()

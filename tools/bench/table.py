@@ -1,0 +1,55 @@
+"""The table: budgets down, servers across.
+
+Here lives its text. A missing cell reads "not yet built" in the column that the budgets are for,
+and "-" in the others, since a budget that is about this project has no figure of theirs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tools.bench.budgets import Budget
+from tools.bench.stats import Absent, Cell, number, written
+
+Cells = Mapping[str, Mapping[str, Cell]]
+"""column -> budget key -> cell"""
+
+NOT_BUILT = Absent("not yet built")
+NOT_OURS = Absent("-")
+
+
+def lines_of(budgets: Iterable[Budget], columns: Sequence[str], cells: Cells) -> list[str]:
+    """The lines of the table; the first of `columns` is the one that the budgets are for."""
+    rows = [["budget", "", columns[0], "", *columns[1:]]]
+    for budget in budgets:
+        row = [_cell(cells, column, budget.key, column == columns[0]) for column in columns]
+        rows.append(
+            [
+                budget.what,
+                _limit(budget),
+                written(row[0]),
+                budget.verdict(row[0]),
+                *map(written, row[1:]),
+            ]
+        )
+    return _aligned(rows)
+
+
+def _cell(cells: Cells, column: str, key: str, ours: bool) -> Cell:
+    return cells.get(column, {}).get(key, NOT_BUILT if ours else NOT_OURS)
+
+
+def _limit(budget: Budget) -> str:
+    if budget.limit is None:
+        return budget.unit
+    sign = "<=" if budget.better == "lower" else ">="
+    limit = f"{budget.limit:g}" if budget.limit < 1000 else number(budget.limit)
+    return f"{sign} {limit} {budget.unit}"
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    rule = "  ".join("-" * width for width in widths)
+    return [lines[0], rule, *lines[1:]]

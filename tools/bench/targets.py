@@ -1,0 +1,101 @@
+"""The servers that are measured, and how each is started in a fresh home.
+
+Here lives the way from a profile of the harness to a command line and a home. The profiles are
+those that `make demo` and `make real` judge with, so both see the same server.
+"""
+
+import itertools
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.target.place import furnish
+from harness.target.process import environment, find_program
+from harness.target.profile import Profile, fill, load_profile
+from tools.bench.client import Client, running
+
+INITIALIZE: dict[str, Any] = {"clientInfo": {"name": "bench", "title": "bench", "version": "1"}}
+REFERENCE = "reference"
+
+
+@dataclass(slots=True)
+class Target:
+    """One server: its column, its profile (with its command), where its homes are made."""
+
+    column: str
+    profile: Profile
+    folder: Path
+    opted_out: list[str] = field(default_factory=list[str])
+    _homes: Any = field(default_factory=lambda: itertools.count(1))
+
+    @contextmanager
+    def start(self, model_url: str) -> Generator[tuple[Client, Path]]:
+        """Start it in a fresh home; gives the client, before any message, and its workspace."""
+        name = f"{self.profile.name}-{next(self._homes)}"
+        home, work = self.folder / f"{name}-home", self.folder / f"{name}-work"
+        home.mkdir()
+        work.mkdir()
+        values = {"model_url": model_url, "home": str(home), "cwd": str(work)}
+        furnish(home, self.profile, values)
+        env = environment(fill(self.profile.env, values), home, self.profile.home_env)
+        command = find_program(fill(self.profile.command, values))
+        with running(command, cwd=work, env=env, stderr=self.folder / f"{name}.stderr") as client:
+            yield client, work
+
+    def greeting(self) -> dict[str, Any]:
+        """The params of initialize; what the specification does not know is opted out of."""
+        params = {**INITIALIZE, **self.profile.initialize}
+        if self.opted_out:
+            known = params.get("capabilities", {})
+            params["capabilities"] = {**known, "optOutNotificationMethods": self.opted_out}
+        return params
+
+
+def reference(folder: Path) -> Target:
+    """The reference server, started as a user starts it."""
+    profile = load_profile("reference")
+    beside = Path(sys.executable).parent / profile.command[0]
+    if beside.exists():
+        command = [str(beside), *profile.command[1:]]
+        profile = profile.model_copy(update={"command": command})
+    return Target(REFERENCE, profile, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A release of the real server, as `make real` installs it."""
+
+    release: str
+    profile: str
+    program: str
+    needs_namespace: bool
+
+    @property
+    def column(self) -> str:
+        """Its column of the table."""
+        return f"real {self.release}"
+
+    def path(self, checkout: Path) -> Path:
+        """Where its program is, if it is installed."""
+        inside = f"node_modules/real/vendor/x86_64-unknown-linux-musl/{self.program}"
+        return checkout / ".real" / self.release / inside
+
+    def installed(self, checkout: Path) -> bool:
+        """Whether it can be started."""
+        return os.access(self.path(checkout), os.X_OK)
+
+    def target(self, checkout: Path, folder: Path) -> Target:
+        """Its target."""
+        command = [str(self.path(checkout)), "app-server"]
+        profile = load_profile(self.profile).model_copy(update={"command": command})
+        return Target(self.column, profile, folder)
+
+
+REALS = (
+    Real("0.107.0", "codex-0.107", "codex/codex", needs_namespace=False),
+    Real("0.169.0", "codex-0.169", "bin/codex", needs_namespace=True),
+)
