@@ -150,7 +150,7 @@ def status(
     output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
 ) -> None:
     """The table requirement x rule x scenario x fault x target, from the last runs' records."""
-    from harness.report.status import status_lines
+    from harness.suite.status import status_lines
 
     with _errors():
         lines = list(status_lines(full=full))

@@ -1,0 +1,92 @@
+"""What the commands do with files: judging stored traces, listing, validating."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, call
+
+from harness.rules.base import all_rules
+
+pytestmark = pytest.mark.slow
+
+GOOD = sorted((ROOT / "fixtures/traces/good").glob("*.jsonl"))
+
+
+def test_good_traces_are_judged_good() -> None:
+    said = call("harness", "check", *(str(path.relative_to(ROOT)) for path in GOOD))
+    assert said.status == 0
+    assert len(GOOD) >= 10
+    lines = said.out.splitlines()
+    assert len(lines) == len(GOOD)
+    for path, line in zip(GOOD, lines, strict=True):
+        name = re.escape(str(path.relative_to(ROOT)))
+        found = re.fullmatch(
+            rf"{name}: \d+ messages, end quiescent; (\d+) rules passed, 0 broken", line
+        )
+        assert found, line
+        assert int(found[1]) > 30
+
+
+def _completed_twice(folder: Path) -> Path:
+    """A good trace with its last frame, the turn's end, twice."""
+    lines = (ROOT / "fixtures/traces/good/plain-turn.jsonl").read_text("utf-8").splitlines()
+    position, last = max((i, line) for i, line in enumerate(lines) if '{"frame"' in line)
+    frame = json.loads(last)
+    assert "turn/completed" in frame["raw"]
+    again = json.dumps({**frame, "frame": frame["frame"] + 1})
+    path = folder / "twice.jsonl"
+    path.write_text("\n".join([*lines[: position + 1], again, *lines[position + 1 :]]) + "\n")
+    return path
+
+
+def test_a_broken_trace_is_judged_broken_with_its_messages(tmp_path: Path) -> None:
+    said = call("harness", "check", str(_completed_twice(tmp_path)))
+    assert said.status == 1
+    assert re.search(r"^MUST\s+turn\.completed-once: turn turn_1$", said.out, re.M)
+    assert re.search(r"^  \* +\d+\.\d ← .*turn/completed", said.out, re.M)
+    assert said.out.splitlines()[-1].endswith("broken")
+
+
+def test_a_trace_can_be_judged_with_the_names_of_a_profile(tmp_path: Path) -> None:
+    text = (ROOT / "fixtures/traces/good/failed.jsonl").read_text("utf-8")
+    renamed = tmp_path / "renamed.jsonl"
+    renamed.write_text(
+        text.replace(
+            r"\"agentErrorInfo\": \"ResponseStreamDisconnected\"",
+            r"\"codexErrorInfo\": \"responseStreamDisconnected\"",
+        )
+    )
+    assert call("harness", "check", str(renamed)).status == 0, "a member that no rule knows"
+    said = call("harness", "check", str(renamed), "--target", "codex-0.107")
+    assert said.status == 1
+    assert re.search(r"^MUST\s+turn-error\.info-spelling: ", said.out, re.M)
+
+
+def test_the_list_names_every_rule_once() -> None:
+    said = call("harness", "list")
+    assert said.status == 0
+    assert [line.split()[0] for line in said.out.splitlines()] == list(all_rules())
+
+
+def test_the_bundled_scenarios_are_valid() -> None:
+    said = call("harness", "scenario", "validate", "scenarios")
+    assert said.status == 0
+    count = len(list((ROOT / "scenarios").rglob("*.scenario.yaml")))
+    assert said.out == f"{count} scenario file(s), 0 bad"
+
+
+def test_the_bad_scenarios_have_one_line_each() -> None:
+    files = sorted((ROOT / "fixtures/bad_scenarios").glob("*.scenario.yaml"))
+    said = call("harness", "scenario", "validate", "fixtures/bad_scenarios")
+    assert said.status == 1
+    assert said.out == f"{len(files)} scenario file(s), {len(files)} bad"
+    lines = said.err.splitlines()
+    assert len(lines) == len(files)
+    for path, line in zip(files, lines, strict=True):
+        assert re.match(rf"{re.escape(str(path.relative_to(ROOT)))}:\d+:\d+: \S", line)
+
+
+def test_agent_gives_its_version() -> None:
+    assert re.fullmatch(r"agent \d+\.\d+\.\d+", call("agent", "--version").out)

@@ -1,0 +1,105 @@
+"""What a user gets wrong: one line that says what to do, exit status 2, no traceback."""
+
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, Said, call
+
+pytestmark = pytest.mark.slow
+
+
+def _one_line(said: Said, *, status: int = 2) -> str:
+    assert said.status == status
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    (line,) = said.err.splitlines()
+    return line
+
+
+def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
+    line = _one_line(call("harness", "explain", "turn.complets"))
+    assert line == "harness: unknown rule 'turn.complets'; did you mean 'turn.completes'?"
+
+
+def test_a_rule_like_no_other_is_answered_with_all() -> None:
+    line = _one_line(call("harness", "explain", "zzzzzzzz"))
+    assert line.startswith("harness: unknown rule 'zzzzzzzz'; expected one of: delta.")
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_missing_trace_is_named(command: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.jsonl"
+    line = _one_line(call("harness", command, str(missing)))
+    assert line == f"harness: {missing}: No such file or directory"
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_folder_is_no_trace(command: str, tmp_path: Path) -> None:
+    line = _one_line(call("harness", command, str(tmp_path)))
+    assert line == f"harness: {tmp_path}: Is a directory"
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+@pytest.mark.parametrize("text", ["# a title\n", "", "{}\n", "\x00\n", "[1, 2]\n"])
+def test_a_file_that_is_no_trace_is_refused(command: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "no-trace.jsonl"
+    path.write_text(text, encoding="utf-8")
+    line = _one_line(call("harness", command, str(path)))
+    assert line.startswith(f"harness: {path}:1: ")
+
+
+def test_a_profile_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    line = _one_line(call("harness", "doctor", "--target", "nope"))
+    assert "no profile 'nope'" in line
+    assert "codex-0.107, codex-0.169, reference, spec" in line
+
+
+def test_a_program_that_does_not_exist_is_named() -> None:
+    line = _one_line(call("harness", "doctor", "--server-cmd", "no-such-program --stdio"))
+    assert "'no-such-program' was not found" in line
+
+
+def test_a_command_that_cannot_be_split_is_shown() -> None:
+    line = _one_line(call("harness", "doctor", "--server-cmd", "python 'server.py"))
+    assert "cannot be split" in line
+
+
+def test_no_server_at_all_is_answered_with_what_to_give() -> None:
+    line = _one_line(call("harness", "doctor"))
+    assert "--server-cmd" in line
+
+
+@pytest.mark.parametrize(
+    ("option", "answer"),
+    [
+        (["--target", "nope"], "no profile 'nope'"),
+        (["--server-cmd", "no-such-program"], "'no-such-program' was not found"),
+        (["--target", "reference", "--rule", "turn.complets"], "'turn.completes'"),
+        (["--target", "reference", "--baseline", "nope.toml"], "nope.toml: no such file"),
+        (["--target", "reference", "--require", "nope"], "--require nope"),
+        (["--target", "reference", "--timeout-scale", "0"], "greater than 0"),
+        (["--target", "reference", "no-such-folder"], "not found: no-such-folder"),
+    ],
+)
+def test_a_run_that_cannot_begin_says_why(option: list[str], answer: str) -> None:
+    said = call("harness", "run", *option)
+    assert said.status == 4, "pytest's status for wrong usage"
+    assert "Traceback" not in said.err
+    (line,) = (line for line in said.err.splitlines() if line)
+    assert answer in line
+
+
+def test_agent_names_a_command_that_it_does_not_have() -> None:
+    line = _one_line(call("agent", "sing"))
+    assert line == "agent: there is no command `sing`; see agent --help"
+
+
+def test_agent_names_a_scenario_that_is_not_there() -> None:
+    line = _one_line(call("agent", "app-server", "--scenario", "missing.scenario.yaml"))
+    assert line == "missing.scenario.yaml:1:1: cannot be read: No such file or directory"
+
+
+def test_agent_shows_the_place_of_a_mistake_in_a_scenario() -> None:
+    path = "fixtures/bad_scenarios/alias.scenario.yaml"
+    assert (ROOT / path).is_file()
+    assert _one_line(call("agent", "app-server", "--scenario", path)).startswith(f"{path}:9:5: ")
