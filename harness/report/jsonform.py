@@ -3,6 +3,8 @@
 Format version 1; a change of meaning raises it. Verdicts, levels and ids are texts.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -26,3 +28,8 @@ def from_plain(plain: dict[str, Any]) -> Report:
         raise ValueError(f"report version {plain.get('version')!r}; this reads {VERSION}")
     fields = {key: value for key, value in plain.items() if key not in ("version", "red")}
     return _REPORT.validate_python(fields)
+
+
+def read_report(path: Path) -> Report:
+    """A report from a file. Raises `OSError`, or `ValueError` for what is no report."""
+    return from_plain(json.loads(path.read_text("utf-8")))

@@ -213,10 +213,19 @@ def _issue_report(issue: Issue) -> pytest.TestReport:
     return report
 
 
+class _Synthetic(pytest.TestReport):
+    """A report that no item stands behind: a rule, or a finding of the run."""
+
+    @property
+    def head_line(self) -> str:
+        return self.nodeid.split("::", 1)[1]
+
+
 def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
-    return pytest.TestReport(
+    return _Synthetic(
         nodeid=nodeid,
-        location=(nodeid.split("::", 1)[0], 0, nodeid.split("::", 1)[1]),
+        # No domain: pytest would show the dots of an id as colons.
+        location=(nodeid.split("::", 1)[0], 0, ""),
         keywords={},
         outcome=outcome,
         longrepr=longrepr,

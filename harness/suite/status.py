@@ -1,0 +1,179 @@
+"""The table requirement x rule x scenario x fault x target, made from the records of real runs.
+
+Here: reading the last report and traces of each target (`.harness/reports`, `.harness/traces`),
+trying every fault on those traces, and the lines of the table. Nothing in it is written by hand:
+a target without a run has no column.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.faults.base import Fault, all_faults
+from harness.faults.mutation import Mutation, Outcome, mutate
+from harness.report.jsonform import read_report
+from harness.report.model import Report, RuleResult
+from harness.report.tracecheck import UsageProblem
+from harness.spec.book import Book, load_book
+from harness.spec.rows import Requirement
+from harness.target.place import base_folder
+from harness.trace.names import Renamer
+from harness.trace.store import load
+
+# A fault that dies on one trace of a target need not be tried on the others.
+_BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target's last run, and what came of each fault on its traces."""
+
+    report: Report
+    rules: dict[str, RuleResult]
+    faults: dict[str, Outcome]
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.report.target
+
+
+def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
+    """The lines of the table as Markdown. Raises `UsageProblem` where nothing has run yet."""
+    folder = base or base_folder()
+    book, faults = load_book(), all_faults()
+    targets = [_target(path, folder, book, faults) for path in _reports(folder)]
+    if not targets:
+        raise UsageProblem(f"no run is recorded in {folder}; `make demo` and `make real` make one")
+    yield from _rule_table(book, faults, targets)
+    yield ""
+    yield from _summary(book, faults, targets)
+    if full:
+        yield ""
+        yield from _requirement_table(book, faults, targets)
+
+
+def _reports(folder: Path) -> list[Path]:
+    found = sorted((folder / "reports").glob("*.json"))
+    # The reference first: it is what the others are read against.
+    return sorted(found, key=lambda path: path.stem != "reference")
+
+
+def _target(path: Path, folder: Path, book: Book, faults: dict[str, Fault]) -> Target:
+    try:
+        report = read_report(path)
+    except (OSError, ValueError) as error:
+        raise UsageProblem(f"{path}: no report that can be read ({error}); run it again") from error
+    known = {
+        rule.id for rule in report.rules if any(str(p.row.verdict) == "KNOWN" for p in rule.proofs)
+    }
+    outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
+    for trace_path in sorted((folder / "traces" / report.target).rglob("*.jsonl")):
+        names = load(trace_path).header.names
+        trace = load(trace_path, renamer=Renamer(names, book.paths_of))
+        left = [one for one in faults.values() if outcomes[one.id] is not Outcome.KILLED]
+        for mutation in mutate(book, trace, left, known):
+            outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
+    return Target(report, {rule.id: rule for rule in report.rules}, outcomes)
+
+
+def _better(before: Outcome, mutation: Mutation) -> Outcome:
+    """Killed on one trace is killed; survived on one and killed on none is survived."""
+    pair = (before, mutation.outcome)
+    if Outcome.KILLED in pair:
+        return Outcome.KILLED
+    if Outcome.SURVIVED in pair:
+        return Outcome.SURVIVED
+    return min(pair, key=_BEST.index)
+
+
+def _rule_table(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    names = [target.name for target in targets]
+    yield f"| rule | level | requirements | scenarios | faults | {' | '.join(names)} |"
+    yield "|---|---|---|---|---|" + "---|" * len(names)
+    for rule_id in targets[0].rules:
+        mine = [fault.id for fault in faults.values() if fault.rule == rule_id]
+        scenarios = {name for target in targets for name in _scenarios(target, rule_id)}
+        cells = [_cell(target, rule_id, mine) for target in targets]
+        level = targets[0].rules[rule_id].level
+        yield (
+            f"| {rule_id} | {level} | {len(book.requirements_of(rule_id))} | {len(scenarios)} "
+            f"| {len(mine)} | {' | '.join(cells)} |"
+        )
+
+
+def _scenarios(target: Target, rule_id: str) -> list[str]:
+    return target.rules[rule_id].scenarios if rule_id in target.rules else []
+
+
+def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
+    """ "PASS 12; 2/2 killed": the verdict with its witnesses, and the faults on its traces."""
+    rule = target.rules.get(rule_id)
+    if rule is None:
+        return "not run"
+    counts = Counter(target.faults[fault] for fault in faults)
+    shown = [f"{counts[Outcome.KILLED]}/{len(faults)} killed"]
+    shown += [
+        f"{counts[outcome]} {outcome.lower().replace('_', ' ')}"
+        for outcome in (Outcome.SURVIVED, Outcome.MASKED, Outcome.NOT_APPLIED)
+        if counts[outcome]
+    ]
+    verdict = str(rule.verdict)
+    if verdict == "FAIL" and str(rule.level) != "MUST":
+        verdict = f"{rule.level} finding"
+    return f"{verdict} {rule.witnesses}; {', '.join(shown)}"
+
+
+def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    rules = set(targets[0].rules)
+    killed_by = {fault.rule for fault in faults.values()}
+    yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
+    judged = [one for one in book.requirements if one.rules]
+    owed = Counter(one.owed for one in book.requirements if one.owed)
+    excluded = sum(1 for one in book.requirements if one.excluded)
+    parts = ", ".join(f"{count} to {part}" for part, count in sorted(owed.items()))
+    yield (
+        f"requirements in the book: {len(book.requirements)}; judged by a rule {len(judged)}, "
+        f"owed {sum(owed.values())} ({parts}), no rule can judge {excluded}"
+    )
+    for target in targets:
+        verdicts = Counter(target.report.requirements.values())
+        outcomes = Counter(str(outcome) for outcome in target.faults.values())
+        yield (
+            f"{target.name}: requirements {_counts(verdicts)}; "
+            f"scenarios {_counts(Counter(str(one.verdict) for one in target.report.scenarios))}; "
+            f"faults on its traces {_counts(outcomes)}; "
+            f"verdict {'RED' if target.report.red else 'GREEN'}"
+        )
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counter.items())) or "none"
+
+
+def _requirement_table(
+    book: Book, faults: dict[str, Fault], targets: Sequence[Target]
+) -> Iterator[str]:
+    names = " | ".join(target.name for target in targets)
+    yield f"| requirement | basis | rules | scenarios | faults | {names} |"
+    yield "|---|---|---|---|---|" + "---|" * len(targets)
+    for requirement in book.requirements:
+        scenarios = {
+            name
+            for target in targets
+            for rule in requirement.rules
+            for name in _scenarios(target, rule)
+        }
+        killers = [fault.id for fault in faults.values() if fault.rule in requirement.rules]
+        cells = [target.report.requirements.get(requirement.id, "-") for target in targets]
+        yield (
+            f"| {requirement.id} | {requirement.clause.basis} | {_judged(requirement)} "
+            f"| {len(scenarios)} | {len(killers)} | {' | '.join(cells)} |"
+        )
+
+
+def _judged(requirement: Requirement) -> str:
+    if requirement.rules:
+        return ", ".join(requirement.rules)
+    return f"owed: {requirement.owed}" if requirement.owed else f"none: {requirement.excluded}"
