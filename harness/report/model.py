@@ -61,10 +61,11 @@ class Issue:
 
 @dataclass(slots=True)
 class Report:
-    """The whole run."""
+    """The whole run. `profile` is the option that names the target, `command` is quoted."""
 
     target: str
     command: str
+    profile: str = ""
     rules: list[RuleResult] = field(default_factory=list[RuleResult])
     scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
     issues: list[Issue] = field(default_factory=list[Issue])

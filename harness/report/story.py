@@ -6,6 +6,7 @@ wire lines with relative milliseconds; the end of the server's stderr; the scena
 line; the one command that repeats it; the reproduction without us.
 """
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
         return ""
     first = proofs[0]
     lines = [f"{rule.id} ({first.row.level}): {rule.title}", ""]
-    lines += _requirements(rule.id, book)
+    lines += _requirements(rule.id, first.row.clauses, book)
     lines += [
         f"  subject   {first.row.subject}",
         f"  expected  {first.row.expected}",
@@ -43,8 +44,10 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
     return "\n".join(lines)
 
 
-def _requirements(rule_id: str, book: Book) -> Iterator[str]:
-    for requirement in book.requirements_of(rule_id)[:3]:
+def _requirements(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:
+    of_rule = book.requirements_of(rule_id)
+    concerned = [one for one in of_rule if one.id in clauses] or of_rule
+    for requirement in concerned[:3]:
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"
         where = f"{clause.document}, {clause.heading!r}, line {clause.line}"
@@ -91,14 +94,26 @@ def stderr_lines(tail: str) -> list[str]:
 
 
 def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
-    option = f"--target {report.target}"
-    command = f" --server-cmd {_quoted(report.command)}" if report.command else ""
+    path = near_path(proof.path)
+    command = ["harness", "run", "--target", report.profile or report.target]
+    command += ["--server-cmd", report.command] if report.command else []
     return [
         "",
-        f"scenario  {near_path(proof.path)}:1",
-        f"repeat    harness run {option}{command} --rule {rule_id} {near_path(proof.path)}",
+        f"scenario  {path}:{_line(proof)}",
+        f"repeat    {shlex.join([*command, '--rule', rule_id, path])}",
         *reproduction(proof.trace),
     ]
+
+
+def _line(proof: Proof) -> int:
+    """The line of the step that was being played when the proof was seen."""
+    trace, line = stored(proof.trace), 1
+    if trace is None or not proof.row.frames:
+        return line
+    for mark in trace.marks_of("step"):
+        if mark.after < proof.row.frames[-1]:
+            line = int(mark.data.get("line", line))
+    return line
 
 
 def reproduction(trace: str) -> list[str]:
@@ -110,10 +125,6 @@ def reproduction(trace: str) -> list[str]:
         "            (keep stdin open; ids that the server makes anew and the model's side "
         "are not in it)",
     ]
-
-
-def _quoted(command: str) -> str:
-    return "'" + command.replace("'", "'\\''") + "'"
 
 
 def stored(path: str) -> Trace | None:

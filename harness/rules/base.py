@@ -33,7 +33,8 @@ class Violation:
     """The rule is broken for `subject`; `level` overrides the rule's for this one finding.
 
     `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
-    becomes an ERROR, never the target's failure.
+    becomes an ERROR, never the target's failure. `clauses` names the requirements it speaks of,
+    where the rule serves many; empty for all of them.
     """
 
     subject: str
@@ -42,6 +43,7 @@ class Violation:
     actual: str
     level: Level | None = None
     blame_harness: bool = False
+    clauses: tuple[str, ...] = ()
 
 
 Outcome = Witness | Violation

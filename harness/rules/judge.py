@@ -234,6 +234,7 @@ def _violation_row(monitor: Monitor, outcome: Violation) -> Row:
         frames=tuple(frame.seq for frame in outcome.frames),
         expected=outcome.expected,
         actual=outcome.actual,
+        clauses=outcome.clauses,
     )
 
 

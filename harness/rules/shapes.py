@@ -15,6 +15,11 @@ from harness.trace.frame import Frame, Kind
 SHOWN_ERRORS = 3
 
 
+def cited(errors: list[SchemaError]) -> tuple[str, ...]:
+    """The requirements that the errors speak of: for each the nearest, without repetition."""
+    return tuple(dict.fromkeys(error.clauses[0] for error in errors if error.clauses))
+
+
 def explained(errors: list[SchemaError]) -> tuple[str, str]:
     """Expected and actual of a finding from the book's schema errors, the first few of each."""
     expected = "; ".join(f"{show_path(e.path)}: {e.expected}" for e in errors[:SHOWN_ERRORS])
@@ -43,7 +48,8 @@ class ResponseShape(Monitor):
         if not errors:
             return [Witness(f"result of {request.method}", (frame,))]
         expected, actual = explained(errors)
-        return [Violation(request_subject(request), (request, frame), expected, actual)]
+        subject, frames = request_subject(request), (request, frame)
+        return [Violation(subject, frames, expected, actual, clauses=cited(errors))]
 
 
 @rule("shape.notification", title="Notifications have the shape of their method", level=Level.MUST)
@@ -78,7 +84,8 @@ class NotificationShape(Monitor):
         errors = self.book.validate_event(method, params)
         if errors:
             expected, actual = explained(errors)
-            return [Violation(f"notification {method}", (frame,), expected, actual)]
+            subject = f"notification {method}"
+            return [Violation(subject, (frame,), expected, actual, clauses=cited(errors))]
         self._witnessed.add(method)
         return [Witness(f"notification {method}", (frame,))]
 

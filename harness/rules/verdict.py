@@ -44,7 +44,10 @@ GRAVITY: dict[Verdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One verdict about one subject. `frames` are seqs in the trace, the proof."""
+    """One verdict about one subject. `frames` are seqs in the trace, the proof.
+
+    `clauses` are the requirements that a violation speaks of; empty for all of its rule.
+    """
 
     rule: str
     subject: str
@@ -53,3 +56,4 @@ class Row:
     frames: tuple[int, ...] = ()
     expected: str = ""
     actual: str = ""
+    clauses: tuple[str, ...] = ()

@@ -212,6 +212,7 @@ class Bench:
             run.status = await self._status(live)
         self._watch_model(run)
         self._watch_lines(run)
+        await self._watch_children(run, live, before)
         if unmet is not None or ended.end is not End.QUIESCENT:
             await self.retire()
             run.stderr = live.process.stderr_tail()
@@ -351,6 +352,19 @@ class Bench:
                 "config.toml, and {model_url} can stand in --server-cmd",
             )
             run.findings.append(self.blocked)
+
+    async def _watch_children(self, run: Run, live: _Live, before: set[int]) -> None:
+        """Processes of a conversation that are still there when it is over."""
+        if run.ended.end is not End.QUIESCENT:
+            return
+        names = await live.process.lingering(before, self._bounds.settle)
+        if names:
+            message = (
+                f"processes that {run.trace.header.scenario} started were still running after it: "
+                f"{', '.join(names)}"
+            )
+            level = Level(self.profile.hygiene)
+            self.findings.append(Finding("hygiene.process-after-turn", message, level=level))
 
     def _watch_lines(self, run: Run) -> None:
         """A line over the bound breaks no rule, but its content was not kept: say so."""

@@ -154,6 +154,7 @@ class Live:
             rules=config.rules,
             book=config.book,
             strict=config.strict,
+            option=config.option,
         )
         hook = session.config.hook
         # These reports count like items, in the progress column too.

@@ -4,6 +4,7 @@ Here: merging rows by rule, set-up findings by cause, staleness, requirements. T
 outcomes arrive makes no difference, so any number of workers gives the same report.
 """
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -29,12 +30,13 @@ def merge(
     rules: dict[str, type[Monitor]],
     book: Book,
     strict: bool = False,
+    option: str = "",
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
     loose = sorted((known_finding(one, "", entries) for one in loose), key=attrgetter("message"))
-    report = Report(profile.name, " ".join(profile.command), strict=strict)
+    report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     report.rules = [_rule(rule, outcomes, profile, entries) for rule in rules.values()]
     report.issues = _issues(outcomes, loose)
@@ -149,10 +151,12 @@ def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
 
     PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised.
     """
-    verdicts = {rule.id: _weighed(rule) for rule in rules}
+    by_id = {rule.id: rule for rule in rules}
     found: dict[str, str] = {}
     for requirement in book.requirements:
-        judged = [verdicts[rule] for rule in requirement.rules if rule in verdicts]
+        judged = [
+            _verdict_on(requirement.id, by_id[rule]) for rule in requirement.rules if rule in by_id
+        ]
         if not judged:
             continue
         gravest = max(judged, key=GRAVITY.__getitem__)
@@ -164,8 +168,18 @@ def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
     return found
 
 
-def _weighed(rule: RuleResult) -> Verdict:
-    """An INFO finding does not fail a requirement that the rule otherwise saw kept."""
-    if rule.verdict is Verdict.FAIL and rule.level is Level.INFO and rule.witnesses:
-        return Verdict.PASS
-    return rule.verdict
+def _verdict_on(requirement: str, rule: RuleResult) -> Verdict:
+    """What a rule says about one of its requirements.
+
+    A violation that names its requirements leaves the others alone, and an INFO finding does not
+    fail a requirement that the rule otherwise saw kept.
+    """
+    against = [
+        proof.row.verdict
+        for proof in rule.proofs
+        if not proof.row.clauses or requirement in proof.row.clauses
+        if proof.row.level is not Level.INFO or not rule.witnesses
+    ]
+    if against:
+        return max(against, key=GRAVITY.__getitem__)
+    return Verdict.PASS if rule.witnesses else rule.verdict

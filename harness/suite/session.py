@@ -39,6 +39,7 @@ class Config:
     scale: float = 1.0
     strict: bool = False
     only_rule: str = ""
+    option: str = ""
 
 
 def configure(
@@ -76,9 +77,7 @@ def configure(
     if rule:
         rules = {rule: rules[rule]}
         entries = [entry for entry in entries if entry.rule == rule]
-    return Config(
-        profile, tuple(entries), rules, book, base_folder(), scale, strict, only_rule=rule
-    )
+    return Config(profile, tuple(entries), rules, book, base_folder(), scale, strict, rule, target)
 
 
 def _required(profile: Profile, require: str, known: list[str]) -> Profile:

@@ -73,6 +73,13 @@ class ServerProcess:
         self._known.update(living)
         return set(living)
 
+    async def lingering(self, before: set[int], grace: float) -> tuple[str, ...]:
+        """The descendants beyond those of `before` that do not end within the grace, named."""
+        new = [self._known[pid] for pid in sorted(self.children() - before)]
+        if new:
+            await anyio.to_thread.run_sync(psutil.wait_procs, new, grace)
+        return tuple(_named(process) for process in new if _alive(process))
+
     def stderr_tail(self, limit: int = 4000) -> str:
         """The end of its standard error."""
         try:
@@ -180,13 +187,20 @@ async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...
     # A child whose parent has just gone may be about to end by itself: give it the grace.
     _, left = await anyio.to_thread.run_sync(psutil.wait_procs, left, min(grace, 0.5))
     names: list[str] = []
-    for process in left:
+    for process in filter(_alive, left):
         try:
-            names.append(f"{process.name()} (pid {process.pid})")
+            names.append(_named(process))
             process.kill()
         except psutil.Error:
             continue
     return tuple(names)
+
+
+def _named(process: psutil.Process) -> str:
+    try:
+        return f"{process.name()} (pid {process.pid})"
+    except psutil.Error:
+        return f"pid {process.pid}"
 
 
 def _marked(mark: str) -> dict[int, psutil.Process]:

@@ -1,0 +1,55 @@
+"""Draws the judge's state machines as Mermaid text.
+
+Here: text from the tables of `harness.spec.machines`. Not here: any state or transition of its
+own; a diagram can show nothing that the tables do not say.
+"""
+
+import re
+from collections.abc import Iterator
+
+from harness.spec.machines import COUPLINGS, INVARIANTS, MACHINES, Machine
+
+
+def state_diagram(machine: Machine) -> Iterator[str]:
+    """The lines of one Mermaid state diagram; several events between two states share an arrow."""
+    yield "stateDiagram-v2"
+    for state in sorted(machine.states):
+        if _id(state) != state:
+            yield f'    state "{state}" as {_id(state)}'
+    yield f"    [*] --> {_id(machine.initial)}"
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (state, event), after in machine.transitions.items():
+        arrows.setdefault((state, after), []).append(event)
+    for (state, after), events in arrows.items():
+        yield f"    {_id(state)} --> {_id(after)}: {', '.join(events)}"
+    for state in sorted(machine.terminal):
+        yield f"    {_id(state)} --> [*]"
+
+
+def machine_pages() -> Iterator[str]:
+    """Every machine with its diagram, then what ties them together, as lines of Markdown."""
+    for name, machine in MACHINES.items():
+        yield f"## {name}"
+        yield ""
+        yield "```mermaid"
+        yield from state_diagram(machine)
+        yield "```"
+        yield ""
+    yield "## Couplings"
+    yield ""
+    yield "| when this machine | comes to | then this one | sees |"
+    yield "|---|---|---|---|"
+    for (name, state), (other, event) in COUPLINGS.items():
+        yield f"| {name} | {state} | {other} | {event} |"
+    yield ""
+    yield "## Invariants"
+    yield ""
+    yield "| while this machine | is | this one | is one of |"
+    yield "|---|---|---|---|"
+    for (name, state), (other, states) in INVARIANTS.items():
+        yield f"| {name} | {state} | {other} | {', '.join(sorted(states))} |"
+
+
+def _id(state: str) -> str:
+    """A state's name as Mermaid takes it."""
+    return re.sub(r"\W", "_", state)
