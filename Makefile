@@ -38,5 +38,8 @@ bench: $(STAMP) ## the budgets of the design beside the real server's figures
 status: demo ## requirement x rule x scenario x fault x target, from real runs
 	@$(BIN)/harness status --output .harness/status.md
 
+docs: $(STAMP) ## write the generated pages of docs/
+	@$(BIN)/python -m tools.docs
+
 clean: ## remove what make made
 	@rm -rf .venv .harness .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,26 @@
+"""How hypothesis searches: `dev` by default, `ci` where CI is set, `soak` for a long search.
+
+The plugin of the harness is registered by its entry point alone, never here. A failure that
+hypothesis found is kept as a stored trace or a scenario; its database is no archive.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", max_examples=50)
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    derandomize=True,
+    print_blob=True,
+    deadline=None,
+    database=None,
+)
+settings.register_profile(
+    "soak",
+    max_examples=5_000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
