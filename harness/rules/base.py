@@ -70,6 +70,8 @@ class Monitor:
     level: ClassVar[Level]
     needs: ClassVar[tuple[str, ...]]
     once: ClassVar[bool] = False
+    # Within a set-up step: a witness of then does not count, so it must be given again later.
+    setup: bool = False
 
     def __init__(self, book: Any, conversation: Conversation, owed: Owed, trace: Trace) -> None:
         self.book = book

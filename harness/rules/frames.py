@@ -56,7 +56,7 @@ class WellFormed(Monitor):
         return self._good(frame)
 
     def _good(self, frame: Frame) -> Outcomes:
-        if self._witnessed:
+        if self._witnessed or self.setup:
             return None
         self._witnessed = True
         return [Witness(f"connection {frame.connection}", (frame,))]

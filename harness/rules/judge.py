@@ -57,12 +57,15 @@ class Judge:
         if seat is None:
             monitors_of = partial(_monitors, self._rules, self._book, self._trace)
             seat = self._seats[frame.connection] = _Seat(self._ledger, monitors_of)
+            seat.mark_setup(active=self._setup)
         seat.feed(frame, setup=self._setup)
 
     def feed_mark(self, mark: Mark) -> None:
         """Take a mark; frames within a set-up step give no witness."""
         if mark.kind == "setup":
             self._setup = bool(mark.data.get("active"))
+            for seat in self._seats.values():
+                seat.mark_setup(active=self._setup)
         for seat in self._seats.values():
             seat.owed.feed_mark(mark)
 
@@ -148,6 +151,10 @@ class _Seat:
                 handler = getattr(type(monitor), name, None)
                 for topic in getattr(handler, "topics", ()):
                     self._topics[topic].append((monitor, cast("Handler", handler)))
+
+    def mark_setup(self, *, active: bool) -> None:
+        for monitor in self._monitors:
+            monitor.setup = active
 
     def feed(self, frame: Frame, *, setup: bool) -> None:
         self.conversation.feed(frame)

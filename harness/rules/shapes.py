@@ -86,7 +86,8 @@ class NotificationShape(Monitor):
             expected, actual = explained(errors)
             subject = f"notification {method}"
             return [Violation(subject, (frame,), expected, actual, clauses=cited(errors))]
-        self._witnessed.add(method)
+        if not self.setup:
+            self._witnessed.add(method)
         return [Witness(f"notification {method}", (frame,))]
 
 

@@ -1,0 +1,34 @@
+"""A witness that a rule saw within a set-up step is given again after it."""
+
+from harness.rules.base import all_rules
+from harness.rules.judge import judge
+from harness.rules.verdict import Verdict
+from harness.spec.book import load_book
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End
+
+
+def test_rules_that_speak_once_speak_after_the_setup() -> None:
+    recorder = Recorder()
+    changed = b'{"method":"thread/archived","params":{"threadId":"thr_1"}}'
+
+    def exchange(number: int) -> None:
+        request = b'{"method":"thread/read","id":%d,"params":{"threadId":"thr_1"}}' % number
+        recorder.record(request, Direction.TO_TARGET)
+        recorder.record(b'{"id":%d,"error":{}}' % number, Direction.FROM_TARGET)
+        recorder.record(changed, Direction.FROM_TARGET)
+
+    recorder.mark("setup", {"active": True})
+    exchange(1)
+    recorder.mark("setup", {"active": False})
+    recorder.trace.end = End.QUIESCENT
+    assert witnesses(recorder) == set()
+    exchange(2)
+    assert witnesses(recorder) == {"frame.well-formed", "shape.notification"}
+
+
+def witnesses(recorder: Recorder) -> set[str]:
+    chosen = [all_rules()[name] for name in ("frame.well-formed", "shape.notification")]
+    rows = judge(load_book(), recorder.trace, rules=chosen)
+    return {row.rule for row in rows if row.verdict is Verdict.PASS}
