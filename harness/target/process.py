@@ -193,6 +193,7 @@ async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...
             process.kill()
         except psutil.Error:
             continue
+    await anyio.to_thread.run_sync(psutil.wait_procs, left, grace)
     return tuple(names)
 
 

@@ -1,0 +1,158 @@
+"""Judging a server as the suite does, in this process or by pytest as a user runs it.
+
+Here: running, and what a run left behind. Not here: what any server must be told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.report.model import Report, RuleResult, ScenarioResult
+from harness.report.story import rule_story
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.loader import Loaded, find, load
+from harness.suite.merge import merge
+from harness.suite.outcome import ScenarioOutcome
+from harness.suite.session import Config, Session, configure
+from harness.suite.story import scenario_story
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVERS = ROOT / "fixtures" / "servers"
+# Everything that a test starts carries this variable, so that what stays behind can be found.
+MARK = "HARNESS_TEST_MARK"
+
+
+def command(script: str | Path) -> str:
+    """The command line of a fixture server, by file or by name (`broken/floods`)."""
+    path = script if isinstance(script, Path) else SERVERS / f"{script}.py"
+    return f"'{sys.executable}' '{path}'"
+
+
+@dataclass
+class Judged:
+    """A run in this process: its report, the outcomes, and every story that it told."""
+
+    report: Report
+    config: Config
+    outcomes: dict[str, ScenarioOutcome] = field(default_factory=dict[str, ScenarioOutcome])
+
+    def rule(self, rule_id: str) -> RuleResult:
+        return next(rule for rule in self.report.rules if rule.id == rule_id)
+
+    def scenario(self, scenario_id: str) -> ScenarioResult:
+        return next(one for one in self.report.scenarios if one.id == scenario_id)
+
+    def verdicts(self) -> dict[str, str]:
+        return {one.id: one.verdict.value for one in self.report.scenarios}
+
+    def failed_rules(self) -> list[str]:
+        return sorted(rule.id for rule in self.report.red_rules())
+
+    def issues(self) -> dict[str, str]:
+        return {issue.id: issue.message for issue in self.report.issues}
+
+    def story(self, name: str) -> str:
+        """The story of a scenario or of a rule."""
+        if name in self.outcomes:
+            return scenario_story(self.outcomes[name])
+        return rule_story(self.rule(name), self.config.book, self.report)
+
+
+def bundled(*names: str) -> list[Loaded]:
+    """Bundled scenarios by id; all of them without names."""
+    root = bundled_folder()
+    every = [load(file, root=root) for _, file in find([root])]
+    return [one for one in every if not names or one.id in names]
+
+
+def judged(
+    server_cmd: str,
+    scenarios: Iterable[Loaded],
+    *,
+    target: str = "spec",
+    scale: float = 0.2,
+    baseline: str = "",
+) -> Judged:
+    """Play scenarios on a server in this process, judge and merge."""
+    config = configure(target=target, server_cmd=server_cmd, scale=scale, baseline=baseline)
+    session = Session(config)
+    outcomes: list[ScenarioOutcome] = []
+    try:
+        outcomes += [session.play(loaded) for loaded in scenarios]
+    finally:
+        loose = session.close()
+    report = merge(
+        outcomes,
+        loose,
+        profile=config.profile,
+        entries=config.entries,
+        rules=config.rules,
+        book=config.book,
+    )
+    return Judged(report, config, {outcome.id: outcome for outcome in outcomes})
+
+
+def leftovers(mark: str) -> list[str]:
+    """The processes that carry the mark, other than this one."""
+    found: list[str] = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(f"{process.pid} {process.status()} {' '.join(process.cmdline())}")
+        except psutil.Error:
+            continue
+    return found
+
+
+@dataclass
+class Ran:
+    """A run of pytest in a process of its own; `memory` is its peak in MiB."""
+
+    status: int
+    text: str
+    report: dict[str, Any]
+    memory: float
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Every verdict of the report, without anything that may differ between runs."""
+        found = {rule["id"]: rule["verdict"] for rule in self.report["rules"]}
+        found |= {one["id"]: one["verdict"] for one in self.report["scenarios"]}
+        return found | self.report["requirements"]
+
+
+def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:
+    """Run pytest as a user does, in a folder; it is killed at the bound."""
+    ini, out, report = folder / "pytest.ini", folder / "out.txt", folder / "report.json"
+    ini.write_text("[pytest]\n", encoding="utf-8")
+    report.unlink(missing_ok=True)
+    line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(ini), "-q"]
+    line += [*args, *([] if "--harness-json" in args else ["--harness-json", str(report)])]
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    env = {**os.environ, MARK: mark, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
+        env.pop(name, None)
+    with out.open("wb") as sink:
+        process = subprocess.Popen(line, cwd=folder, env=env, stdout=sink, stderr=sink)
+    killer = threading.Timer(bound, process.kill)
+    killer.start()
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    finally:
+        killer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    plain = json.loads(report.read_text("utf-8")) if report.exists() else {}
+    text = out.read_text("utf-8", "replace")
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024
+    return Ran(process.returncode, text, plain, usage.ru_maxrss / unit)
