@@ -6,7 +6,6 @@ imported on first use, because it takes longer to import than the first answer m
 """
 
 import contextlib
-import importlib
 import json
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,7 +24,7 @@ from reference_server.model.errors import (
     stream_broken,
 )
 from reference_server.model.events import Completed, ModelEvent, read_event
-from reference_server.model.pool import ConnectionPool
+from reference_server.model.pool import ConnectionPool, import_httpx
 from reference_server.model.sse import SseParser
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class ModelClient:
 
     def warm(self) -> None:
         """Import what the first call needs; takes about 0.1 s, may run in a worker thread."""
-        importlib.import_module("httpx")
+        import_httpx()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -5,6 +5,7 @@ pool of httpx looks at every connection for every call, which with 20 turns at o
 the turns. The one used last is used first, so that idle ones expire.
 """
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class ConnectionPool:
                 await clients.pop().aclose()
 
     def _new(self, **options: Any) -> "httpx.AsyncClient":
-        _spare_the_search()
+        import_httpx()
         import httpx
 
         return httpx.AsyncClient(
@@ -89,11 +90,16 @@ class ConnectionPool:
         return self._tls
 
 
-def _spare_the_search() -> None:
-    """Settle that there is no `sniffio`, where there is none.
+def import_httpx() -> None:
+    """Import httpx as a library only; takes a few hundredths of a second the first time.
 
-    httpcore tries to import it for every lock, and a module that is not there is searched for on
-    the whole path each time: a fifth of a short turn.
+    Where the packages for its command line are installed, it would import that too: half of the
+    time, and 5 MiB. httpcore tries to import `sniffio` for every lock, and a module that is not
+    there is searched for on the whole path each time: a fifth of a short turn.
     """
-    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
-        cast("dict[str, Any]", sys.modules)["sniffio"] = None
+    absent = cast("dict[str, Any]", sys.modules)
+    if "httpx" not in absent:
+        absent["httpx._main"] = None
+    if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
+        absent["sniffio"] = None
+    importlib.import_module("httpx")
