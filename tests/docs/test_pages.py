@@ -1,0 +1,158 @@
+"""The documents are whole: links lead somewhere, targets exist, examples load, nothing is stale."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import PAGES, ROOT, anchors, blocks, links
+
+from harness.backend.script import ModelStep, Part
+from harness.rules.base import all_rules
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.loader import find, load, scenario_id
+from harness.scenario.model import ClientStep, Scenario, Settings, Wait
+from harness.spec.book import load_book
+from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
+from tools.docs import pages as generated
+
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.M))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    dead: list[str] = []
+    for link in links(page):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            dead.append(link)
+    assert not dead
+
+
+def test_the_pages_link_to_each_other() -> None:
+    assert sum(len(links(page)) for page in PAGES) > 15
+    linked = {(page.parent / link).resolve() for page in PAGES for link in links(page)}
+    pages = {page for page in PAGES if page.parent == ROOT / "docs"}
+    assert pages <= linked, "a page of docs/ that no other page names is not found"
+
+
+@pytest.mark.parametrize("name", generated())
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    assert (ROOT / name).read_text("utf-8") == generated()[name], "`make docs` writes it anew"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_make_targets_of_a_page_exist(page: Path) -> None:
+    shell = "\n".join(block.body for block in blocks(page) if block.language == "sh")
+    named = set(re.findall(r"^make ([a-z]+)", shell, re.M))
+    named |= set(re.findall(r"`make ([a-z]+)`", page.read_text("utf-8")))
+    assert named <= TARGETS
+
+
+def test_the_ci_calls_what_the_readme_calls() -> None:
+    first = next(block for block in blocks(ROOT / "README.md") if "make demo" in block.body)
+    promised = set(re.findall(r"^make ([a-z]+)", first.body, re.M))
+    called = set(re.findall(r"^make ([a-z]+)", (ROOT / ".ci/run").read_text("utf-8"), re.M))
+    assert promised == {"demo", "test", "real"}
+    assert promised <= called
+
+
+def test_every_target_of_the_makefile_says_what_it_does() -> None:
+    described = set(re.findall(r"^([a-z]+):.*## \S", MAKEFILE, re.M))
+    assert described == TARGETS
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.M)
+    assert phony is not None
+    assert set(phony[1].split()) == TARGETS
+
+
+_YAML = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
+
+
+@pytest.mark.parametrize("block", _YAML, ids=lambda block: block.place)
+def test_yaml_examples_load(block, tmp_path: Path) -> None:
+    book = load_book()
+    path = tmp_path / "example.scenario.yaml"
+    path.write_text(block.body, "utf-8")
+    loaded = load(path, rules=all_rules(), capabilities=[one.id for one in book.capabilities])
+    assert loaded.scenario.client
+
+
+_TOML = [block for page in PAGES for block in blocks(page) if block.language == "toml"]
+
+
+@pytest.mark.parametrize("block", _TOML, ids=lambda block: block.place)
+def test_toml_examples_load(block) -> None:
+    text = block.body if "name =" in block.body else f'name = "example"\n{block.body}'
+    profile = parse_profile(text, block.place)
+    for deviation in profile.deviations:
+        assert deviation.rule in all_rules() or deviation.rule.startswith("scenario.")
+
+
+def _keys(model: type) -> set[str]:
+    fields = model.model_fields  # type: ignore[attr-defined]
+    return {field.alias or name for name, field in fields.items()}
+
+
+def _members(union: object) -> set[str]:
+    """The key of each step or part of a tagged union."""
+    choices = union.__origin__.__args__  # type: ignore[attr-defined]
+    return {key for choice in choices for key in _keys(choice.__origin__)}
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("scenarios", _keys(Scenario)),
+        ("scenarios", _keys(ModelStep)),
+        ("scenarios", _keys(Settings)),
+        ("scenarios", _keys(Wait)),
+        ("scenarios", _members(ClientStep)),
+        ("scenarios", _members(Part)),
+        ("profiles", _keys(Profile)),
+        ("profiles", _keys(Bounds)),
+        ("profiles", _keys(Deviation)),
+        ("profiles", set(builtin_names())),
+    ],
+)
+def test_a_format_is_described_whole(page: str, names: set[str]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
+    described = set(re.findall(r"`([A-Za-z_.0-9-]+):?`", text))
+    assert names
+    assert names - described == set()
+
+
+def test_every_rule_that_a_document_names_exists() -> None:
+    families = {rule.split(".")[0] for rule in all_rules()}
+    named = {
+        f"{family}.{slug}"
+        for page in PAGES
+        for family, slug in re.findall(r"`([a-z-]+)\.([a-z-]+)`", page.read_text("utf-8"))
+        if family in families and (family, slug) != ("harness", "wire")
+    }
+    assert len(named) > 20
+    assert named <= set(all_rules())
+
+
+def test_the_changelog_names_every_rule_and_scenario() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    folder = bundled_folder()
+    names = {*all_rules(), *(scenario_id(path, root) for root, path in find([folder]))}
+    assert {name for name in names if f"`{name}`" not in text} == set()
+
+
+def test_contributing_stays_short() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines()) <= 150
+
+
+def test_decisions_are_numbered_without_gaps_and_say_what_would_change_them() -> None:
+    decisions = sorted((ROOT / "docs/adr").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in decisions]
+    assert numbers == list(range(1, len(decisions) + 1))
+    for path in decisions:
+        text = path.read_text("utf-8")
+        assert text.startswith(f"# {path.name[:4]}. ")
+        for heading in ("## Context", "## Options", "## Choice", "## What would change our mind"):
+            assert heading in text, f"{path.name}: {heading}"
