@@ -279,7 +279,9 @@ class Bench:
         stderr = self._folder.path / f"{home.name}.stderr"
         command = find_program(fill(self.profile.command, values))
         try:
-            process = await start(command, cwd=Path.cwd(), env=env, stderr=stderr)
+            process = await start(
+                command, cwd=Path.cwd(), env=env, stderr=stderr, owner=self._folder.path.name
+            )
         except ProfileError as error:
             raise self._failed("setup.not-started", str(error), recorder) from error
         peer = Peer(process.transport, recorder)

@@ -63,6 +63,8 @@ def outcome_of(
         outcome.verdict = Verdict.ERROR
         outcome.reason = "a rule, or the harness itself, broke while judging"
     elif any(f.id.startswith("setup.") for f in findings):
+        # Which scenario met it first is chance; none of those that depend on it is judged.
+        outcome.rows = []
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:

@@ -31,6 +31,7 @@ from harness.suite.outcome import (
 )
 from harness.suite.session import Session, configure
 from harness.suite.story import scenario_story
+from harness.target.place import sweep
 from harness.target.profile import ProfileError, split_command
 
 ATTACHED = "harness_outcome"
@@ -141,6 +142,7 @@ class Live:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
             self._loose.append(Finding("harness.worker-died", message))
+            sweep(self.config.base)
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(one) for one in plain]
 

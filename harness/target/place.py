@@ -14,6 +14,7 @@ from typing import Any, cast
 import psutil
 import tomlkit
 
+from harness.target.process import end_all_of
 from harness.target.profile import Profile, ProfileError, fill
 
 
@@ -38,7 +39,7 @@ class RunFolder:
     """The folder of one worker's run. `close` removes it."""
 
     def __init__(self, base: Path, worker: str) -> None:
-        _sweep(base / "run")
+        sweep(base)
         self.path = base / "run" / f"{os.getpid()}-{worker}"
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
@@ -63,9 +64,20 @@ def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
         (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
 
 
-def _sweep(runs: Path) -> None:
-    """Remove what runs that died left behind."""
+def sweep(base: Path) -> None:
+    """Remove what runs that died left behind: their folders, and the processes they started."""
+    runs = base / "run"
     for folder in runs.glob("*-*") if runs.is_dir() else ():
         pid = folder.name.split("-", 1)[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+        if pid.isdigit() and not _runs(int(pid)):
+            end_all_of(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True

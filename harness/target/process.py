@@ -4,6 +4,7 @@ Here: start, the standard streams, the end (end of input, TERM, KILL, each verif
 children are. Not here: what is spoken over the streams.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -148,11 +149,14 @@ def find_program(command: list[str]) -> list[str]:
 
 
 async def start(
-    command: list[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
+    command: list[str], *, cwd: Path, env: Mapping[str, str], stderr: Path, owner: str
 ) -> ServerProcess:
-    """Start a server in a session of its own. Raises `ProfileError` where it cannot be started."""
+    """Start a server in a session of its own. Raises `ProfileError` where it cannot be started.
+
+    `owner` names the run; `end_all_of` ends what a run that died left behind.
+    """
     program = command[0]
-    mark = uuid.uuid4().hex
+    mark = f"{owner}:{uuid.uuid4().hex}"
     with stderr.open("ab") as sink:
         try:
             process = await anyio.open_process(
@@ -165,6 +169,13 @@ async def start(
         except OSError as error:
             raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
     return ServerProcess(process, command, stderr, mark)
+
+
+def end_all_of(owner: str) -> None:
+    """Kill every process of a run that is no more."""
+    for process in _marked(f"{owner}:").values():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
@@ -205,11 +216,11 @@ def _named(process: psutil.Process) -> str:
 
 
 def _marked(mark: str) -> dict[int, psutil.Process]:
-    """The processes with this mark: also those whose parent ended, or that made a new session."""
+    """Processes whose mark begins so, also those whose parent ended or that left its session."""
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == mark:
+            if process.environ().get(MARK, "").startswith(mark):
                 found[process.pid] = process
         except (psutil.Error, OSError):
             continue

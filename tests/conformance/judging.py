@@ -131,9 +131,33 @@ class Ran:
         return found | self.report["requirements"]
 
 
-def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:
-    """Run pytest as a user does, in a folder; it is killed at the bound."""
-    ini, out, report = folder / "pytest.ini", folder / "out.txt", folder / "report.json"
+class Running:
+    """A pytest in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path, bound: float) -> None:
+        self.pid = process.pid
+        self._process = process
+        self._folder = folder
+        self._killer = threading.Timer(bound, process.kill)
+        self._killer.start()
+
+    def end(self) -> Ran:
+        """Wait for its end; it is killed at the bound."""
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        finally:
+            self._killer.cancel()
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        report = self._folder / "report.json"
+        plain = json.loads(report.read_text("utf-8")) if report.exists() else {}
+        text = (self._folder / "out.txt").read_text("utf-8", "replace")
+        unit = 1024 if sys.platform == "linux" else 1024 * 1024
+        return Ran(self._process.returncode, text, plain, usage.ru_maxrss / unit)
+
+
+def start_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Running:
+    """Start pytest as a user does, in a folder, with settings of nobody."""
+    ini, report = folder / "pytest.ini", folder / "report.json"
     ini.write_text("[pytest]\n", encoding="utf-8")
     report.unlink(missing_ok=True)
     line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(ini), "-q"]
@@ -143,16 +167,11 @@ def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:
     env = {**os.environ, MARK: mark, "HOME": str(home), "PYTHONPATH": str(ROOT)}
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
         env.pop(name, None)
-    with out.open("wb") as sink:
+    with (folder / "out.txt").open("wb") as sink:
         process = subprocess.Popen(line, cwd=folder, env=env, stdout=sink, stderr=sink)
-    killer = threading.Timer(bound, process.kill)
-    killer.start()
-    try:
-        _, status, usage = os.wait4(process.pid, 0)
-    finally:
-        killer.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    plain = json.loads(report.read_text("utf-8")) if report.exists() else {}
-    text = out.read_text("utf-8", "replace")
-    unit = 1024 if sys.platform == "linux" else 1024 * 1024
-    return Ran(process.returncode, text, plain, usage.ru_maxrss / unit)
+    return Running(process, folder, bound)
+
+
+def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:
+    """Run pytest to its end."""
+    return start_pytest(*args, folder=folder, mark=mark, bound=bound).end()

@@ -1,0 +1,126 @@
+"""The number of workers makes no difference, and a run that is broken off is never green."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from .judging import SERVERS, Ran, bundled, command, run_pytest, start_pytest
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow]
+
+FEW = ("failures/bad-request", "turns/plain-turn", "turns/reasoning", "turns/two-turns")
+# Ends the process that plays it, once; then hangs on, whatever happens to its input.
+KILLER = f"""
+import os, pathlib, signal, sys
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+class Killer(Server):
+    def turn_start(self, params, reply):
+        if "kill the worker" in str(params) and not pathlib.Path("killed").exists():
+            pathlib.Path("killed").touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True:
+                signal.pause()
+        super().turn_start(params, reply)
+Killer().serve()
+"""
+# Says in the FIFO that a turn was started, and then nothing more, to nobody.
+HANGER = f"""
+import signal, sys
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+class Hanger(Server):
+    def turn_start(self, params, reply):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        open("fifo", "w").close()
+        while True:
+            signal.pause()
+Hanger().serve()
+"""
+SCENARIO = """
+title: {title}
+model: [{{reply: [{{message: "hello"}}]}}]
+client:
+  - start_thread: {{as: t}}
+  - start_turn: {{thread: t, text: "{title}", as: u}}
+  - wait: {{turn: u, status: completed}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "workers"), [("broken/double_completed", (0, 2, 4)), ("broken/no_model_call", (0, 2))]
+)
+def test_any_number_of_workers_gives_the_same_verdicts(
+    server: str, workers: tuple[int, ...], place: Path, mark: str
+) -> None:
+    paths = [str(one.path) for one in bundled(*FEW)]
+    options = ["--server-cmd", command(server), *paths]
+    runs = [run_pytest(*options, f"-n{n}", folder=place, mark=mark) for n in workers]
+    assert {run.status for run in runs} == {1}
+    assert len(runs[0].verdicts) > 100
+    for run in runs[1:]:
+        assert run.verdicts == runs[0].verdicts
+        assert _issues(run) == _issues(runs[0])
+        assert _tally(run) == _tally(runs[0])
+
+
+def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, mark: str) -> None:
+    folder = place / "mine"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        title = "kill the worker" if name == "b" else f"say {name}"
+        (folder / f"{name}.scenario.yaml").write_text(SCENARIO.format(title=title))
+    script = place / "killer.py"
+    script.write_text(KILLER)
+    ran = run_pytest("--server-cmd", command(script), "-n2", "mine", folder=place, mark=mark)
+    assert ran.status == 1
+    assert ran.report["red"] is True
+    assert "harness.worker-died" in [issue["id"] for issue in ran.report["issues"]]
+    assert "verdict: RED" in ran.text
+    verdicts = {one["id"]: one["verdict"] for one in ran.report["scenarios"]}
+    assert {verdicts["a"], verdicts["c"]} == {"PASS"}
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: str) -> None:
+    (place / "one.scenario.yaml").write_text(SCENARIO.format(title="wait for it"))
+    script, fifo = place / "hanger.py", place / "fifo"
+    script.write_text(HANGER)
+    os.mkfifo(fifo)
+    options = ["--server-cmd", command(script), "one.scenario.yaml", workers]
+    running = start_pytest(*options, folder=place, mark=mark)
+    fifo.open().close()  # Until the server has been asked for a turn.
+    os.kill(running.pid, signal.SIGINT)
+    ran = running.end()
+    assert ran.status == 2
+    assert "KeyboardInterrupt" in ran.text or "Interrupted" in ran.text
+    assert "GREEN" not in ran.text
+
+
+def test_scenario_has_its_name_from_the_folder_that_was_given(place: Path, mark: str) -> None:
+    folder = place / "somewhere" / "deeper"
+    folder.mkdir(parents=True)
+    (folder / "one.scenario.yaml").write_text(SCENARIO.format(title="hello"))
+    ran = run_pytest("--server-cmd", command("minimal"), "somewhere", folder=place, mark=mark)
+    assert ran.status == 0
+    assert [one["id"] for one in ran.report["scenarios"]] == ["deeper/one"]
+
+
+def _issues(ran: Ran) -> list[tuple[str, str]]:
+    """Every issue, without the port of the model."""
+    return [
+        (one["id"], re.sub(r":\d+/v1", ":PORT/v1", one["message"])) for one in ran.report["issues"]
+    ]
+
+
+def _tally(ran: Ran) -> dict[str, int]:
+    """The counts of pytest's own last line: `2 failed, 50 passed`."""
+    last = [line for line in ran.text.splitlines() if re.search(r" in [\d.]+s", line)][-1]
+    counts = re.findall(r"(\d+) ([a-z]+)", last.split(" in ")[0])
+    return {what: int(count) for count, what in counts}
