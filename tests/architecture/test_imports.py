@@ -3,7 +3,9 @@
 Imports inside functions count; so do those under TYPE_CHECKING and `import_module("…")`.
 """
 
+import re
 import sys
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -130,3 +132,38 @@ def test_the_walk_sees_imports_inside_functions() -> None:
     lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.plugin"]
     assert {one.imported for one in lazy} >= {"harness.suite.live", "harness.target.profile"}
     assert len(python_files("harness")) > 60
+
+
+# Distribution names that differ from the module's.
+MODULE_OF = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs"}
+# Serves reviewed transcripts to tests; nothing that ships may need it.
+FOR_TESTS = "harness.snapshot"
+
+
+def _modules_of(requirements: list[str]) -> set[str]:
+    names = [re.split(r"[<>=!~\[; ]", one, maxsplit=1)[0].lower() for one in requirements]
+    return {MODULE_OF.get(name, name.replace("-", "_")) for name in names}
+
+
+def test_what_ships_imports_only_what_the_package_requires() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    declared = _modules_of(project["project"]["dependencies"])
+    # pydantic's own core comes with it.
+    known = {*declared, *OURS, *sys.stdlib_module_names, "pydantic_core"}
+    wrong = [
+        f"{one.place}: {one.imported}"
+        for one in imports(*OURS)
+        if one.imported.split(".")[0] not in known and not within(one.importer, FOR_TESTS)
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert not [one.place for one in imports(*OURS) if _enters(one.importer, one.imported)]
+
+
+def _enters(importer: str, imported: str) -> bool:
+    return within(imported, FOR_TESTS) and not within(importer, FOR_TESTS)
+
+
+def test_every_requirement_of_the_package_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    used = {one.imported.split(".")[0] for one in imports(*OURS)}
+    assert _modules_of(project["project"]["dependencies"]) - used == set()
