@@ -46,13 +46,15 @@ def main() -> int:
     if not inside and any(real.installed(CHECKOUT) for real in targets.REALS):
         _enter_namespace()
     _end_when_told()
-    began = monotonic()
+    began, busy = monotonic(), _others()
     _say(_machine())
     cells = _measure(offline=inside)
+    took = monotonic() - began
+    share = (_others() - busy) / took / (os.cpu_count() or 1)
     columns = [targets.REFERENCE, *(real.column for real in targets.REALS)]
     for line in lines_of(BUDGETS, columns, cells):
         _say(line)
-    _say(f"\n{NOTES}\ntook {monotonic() - began:.0f} s")
+    _say(f"\n{NOTES}\ntook {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
     broken = [cell for column in cells.values() for cell in column.values() if _failed(cell)]
     return 1 if broken else 0
 
@@ -61,7 +63,8 @@ def _measure(*, offline: bool) -> dict[str, dict[str, Cell]]:
     cells: dict[str, dict[str, Cell]] = {}
     with _folder() as folder, _model() as url:
         ours = measures.all_of(targets.reference(folder), url, measures.FULL)
-        cells[targets.REFERENCE] = {**ours, **suite.rules(), **suite.suite(folder)}
+        parts = {**suite.rules(), **suite.suite(folder), **suite.fuzzing(folder)}
+        cells[targets.REFERENCE] = {**ours, **parts}
         for real in targets.REALS:
             cells[real.column] = _real(real, folder, url, offline=offline)
     return cells
@@ -137,11 +140,19 @@ def _model() -> Generator[str]:
 
 
 def _machine() -> str:
-    load = ", ".join(f"{value:.1f}" for value in psutil.getloadavg())
     return (
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, load {load} (a busy machine spoils figures)\n"
+        f"Python {platform.python_version()}, load {psutil.getloadavg()[0]:.1f}\n"
     )
+
+
+def _others() -> float:
+    """CPU seconds of the machine so far that are not ours: they spoil figures."""
+    everything, ours = psutil.cpu_times(), os.times()
+    busy = sum(everything) - everything.idle - getattr(everything, "iowait", 0.0)
+    # Time of guests is counted as user time too.
+    busy -= getattr(everything, "guest", 0.0) + getattr(everything, "guest_nice", 0.0)
+    return busy - ours.user - ours.system - ours.children_user - ours.children_system
 
 
 def _say(line: str) -> None:

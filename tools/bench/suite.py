@@ -1,4 +1,4 @@
-"""What the project's own commands take: the suite, and the rules in a process of their own.
+"""What the project's own work takes: the suite, the rules, fuzzing; each a process of its own.
 
 Here live starting them, their bound, and the reading of what they wrote.
 """
@@ -14,9 +14,10 @@ from typing import Any
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.stats import Absent, Cell, Figure
 
+CHECKOUT = Path(__file__).parents[2]
 WORKERS = 2
 SUITE_BOUND = 90.0
-RULES_BOUND = 40.0
+PART_BOUND = 40.0
 TRIVIAL = "turns/plain-turn"
 DESIGNED_FOR = 120
 """Scenarios that the suite's budget is meant for."""
@@ -56,8 +57,7 @@ def suite_cells(report: Any, took: float) -> Cells:
 def rules() -> Cells:
     """All rules together, fed by `tools.bench.rules`."""
     try:
-        written = _run([sys.executable, "-m", "tools.bench.rules"], Path.cwd(), RULES_BOUND)
-        found = json.loads(written)
+        found = _printed("tools.bench.rules")
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"rules": Absent(f"failed: {error}")}
     note = f"{found['rules']} rules"
@@ -67,6 +67,23 @@ def rules() -> Cells:
         "rules": Figure(found["frames_per_second"], note=note),
         "rules-memory": Figure(found["bytes_per_frame"], note=f"{found['frames']:,} frames"),
     }
+
+
+def fuzzing(folder: Path) -> Cells:
+    """Generated requests to a shared reference server, by `tools.bench.fuzz`."""
+    try:
+        found = _printed("tools.bench.fuzz", str(folder))
+    except (MeasurementFailed, OSError, ValueError) as error:
+        return {"fuzzing": Absent(f"failed: {error}")}
+    note = f"turn/start, {found['conversations']} conversations"
+    if found["broken"]:
+        note += f", {found['broken']} broke a MUST"
+    return {"fuzzing": Figure(found["requests_per_second"], note=note)}
+
+
+def _printed(module: str, *arguments: str) -> Any:
+    """Run a module of the benchmark and read the JSON it prints."""
+    return json.loads(_run([sys.executable, "-m", module, *arguments], CHECKOUT, PART_BOUND))
 
 
 def _run(command: list[str], cwd: Path, bound: float) -> str:

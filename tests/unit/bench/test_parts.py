@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.rules.base import all_rules
-from tools.bench import measures, rules, suite, targets
+from tools.bench import fuzz, measures, rules, suite, targets
 from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, running
 from tools.bench.model import DELTAS, STREAM_WORD, Calls, answer
@@ -193,3 +193,12 @@ def test_every_measured_cell_is_a_row_of_the_table() -> None:
 def test_long_answer_has_the_deltas_that_are_counted() -> None:
     chunks = unchunked(answer([f"{number}" for number in range(DELTAS)]))
     assert sum(b'"response.output_text.delta"' in chunk for chunk in chunks) == DELTAS
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_fuzzing_counts_the_requests_of_its_conversations(tmp_path: Path) -> None:
+    found = fuzz.measure(tmp_path, examples=2)
+    assert found["conversations"] >= 2
+    assert found["broken"] == 0
+    assert found["requests_per_second"] > 0
