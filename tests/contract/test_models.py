@@ -1,0 +1,294 @@
+"""One suite over both ways to reach the scripted model: HTTP on loopback, and in process.
+
+A caller sees the same answers, chunk by chunk as they are released, and the model sees the same
+calls. What a fake hides by buffering would show here: a chunk is read before the next gate opens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from harness.backend.inprocess import ScriptedTransport
+from harness.backend.model import ScriptedModel
+from harness.backend.script import ModelStep
+from harness.backend.server import model_server
+from harness.backend.wire.responses import ResponsesEncoder
+
+pytestmark = [pytest.mark.socket]
+
+BOUND = 20.0
+Json = dict[str, Any]
+SCRIPT = TypeAdapter(list[ModelStep])
+
+
+@dataclass(frozen=True)
+class Side:
+    """A caller and the model that it reaches."""
+
+    caller: httpx.AsyncClient
+    model: ScriptedModel
+
+
+MakeSide = Callable[[list[ModelStep]], AbstractAsyncContextManager[Side]]
+
+
+@asynccontextmanager
+async def in_process(script: list[ModelStep]) -> AsyncGenerator[Side]:
+    transport = ScriptedTransport(script)
+    url = "http://model.invalid/v1"
+    async with httpx.AsyncClient(transport=transport, base_url=url) as caller:
+        yield Side(caller, transport.model)
+
+
+@asynccontextmanager
+async def over_http(script: list[ModelStep]) -> AsyncGenerator[Side]:
+    model = ScriptedModel(script, ResponsesEncoder())
+    async with model_server() as server, httpx.AsyncClient(base_url=server.url) as caller:
+        server.serve(model)
+        yield Side(caller, model)
+
+
+SIDES: dict[str, MakeSide] = {"in-process": in_process, "http": over_http}
+
+
+@pytest.fixture(params=SIDES)
+def side(request: pytest.FixtureRequest) -> Callable[[str], AbstractAsyncContextManager[Side]]:
+    """Makes a side from the YAML of a script."""
+
+    @asynccontextmanager
+    async def make(text: str) -> AsyncGenerator[Side]:
+        script = SCRIPT.validate_python(yaml.safe_load(text))
+        with anyio.fail_after(BOUND):
+            async with SIDES[request.param](script) as made:
+                yield made
+
+    return make
+
+
+def body(*texts: str, **more: Any) -> Json:
+    return {"input": [{"role": "user", "content": text} for text in texts], **more}
+
+
+async def ask_into(events: list[Json], side: Side, *texts: str) -> None:
+    """Put each event of the answer to one call into a list as soon as it is there."""
+    async with side.caller.stream("POST", "responses", json=body(*texts)) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                events.append(json.loads(line[6:]))  # noqa: PERF401 - others read it meanwhile
+
+
+async def ask(side: Side, *texts: str) -> list[Json]:
+    """Every event of the answer to one call."""
+    events: list[Json] = []
+    await ask_into(events, side, *texts)
+    return events
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Let the others run until something is so; the test's bound is the bound."""
+    while not true():
+        await anyio.lowlevel.checkpoint()
+
+
+def said(events: list[Json]) -> str:
+    return "".join(event.get("delta", "") for event in events)
+
+
+async def test_reply_streams_from_created_to_completed(side: Any) -> None:
+    async with side("[{reply: [{message: {deltas: [Hello, ' there']}}]}]") as one:
+        events = await ask(one, "hi")
+    assert [event["type"] for event in events] == [
+        "response.created",
+        "response.output_item.added",
+        "response.output_text.delta",
+        "response.output_text.delta",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert events[4]["item"]["content"][0]["text"] == "Hello there"
+    assert [event["sequence_number"] for event in events] == [1, 2, 3, 4, 5, 6]
+    assert [call.outcome for call in one.model.calls] == ["completed"]
+    assert one.model.calls[0].problems == []
+    assert one.model.unplayed == 0
+
+
+async def test_each_chunk_is_there_before_the_next_gate_opens(side: Any) -> None:
+    text = "[{reply: [{message: {deltas: [a, {hold: one}, b, {hold: two}, c]}}, {hold: three}]}]"
+    events: list[Json] = []
+    async with side(text) as one, anyio.create_task_group() as tasks:
+        tasks.start_soon(ask_into, events, one, "hi")
+        for gate, so_far in (("one", "a"), ("two", "ab")):
+            await one.model.gates.reached(gate)
+            await until(lambda so_far=so_far: said(events) == so_far)
+            assert one.model.open_streams == 1
+            one.model.gates.open(gate)
+        await one.model.gates.reached("three")
+        await until(lambda: events[-1]["type"] == "response.output_item.done")
+        assert said(events) == "abc"
+        one.model.gates.open("three")
+    assert events[-1]["type"] == "response.completed"
+    assert one.model.calls[0].outcome == "completed"
+    assert one.model.open_streams == 0
+
+
+async def test_gate_that_was_opened_before_does_not_hold(side: Any) -> None:
+    async with side("[{reply: [{hold: early}, {message: done}]}]") as one:
+        one.model.gates.open("early")
+        assert said(await ask(one, "hi")) == "done"
+
+
+async def test_disconnect_is_a_lost_connection_after_what_was_said(side: Any) -> None:
+    async with side("[{reply: [{message: {deltas: [half, {disconnect: true}, never]}}]}]") as one:
+        events: list[Json] = []
+        with pytest.raises(httpx.RemoteProtocolError):
+            await ask_into(events, one, "hi")
+    assert said(events) == "half"
+    assert one.model.calls[0].outcome == "disconnected"
+    assert one.model.open_streams == 0
+
+
+async def test_disconnect_is_repeated_as_often_as_the_script_says(side: Any) -> None:
+    text = (
+        "[{reply: [{message: {deltas: [x, {disconnect: {times: 2}}]}}]}, {reply: [{message: y}]}]"
+    )
+    async with side(text) as one:
+        for _ in range(2):
+            with pytest.raises(httpx.RemoteProtocolError):
+                await ask(one, "hi")
+        assert said(await ask(one, "hi")) == "y"
+    assert [call.outcome for call in one.model.calls] == ["disconnected"] * 2 + ["completed"]
+
+
+async def test_hold_that_the_caller_drops_ends_the_stream(side: Any) -> None:
+    async with side("[{reply: [{message: {deltas: [a, {hold: never}, b]}}]}]") as one:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, one, "hi")
+            await one.model.gates.reached("never")
+            tasks.cancel_scope.cancel()
+        await until(lambda: one.model.open_streams == 0)
+        assert one.model.calls[0].outcome == "dropped by the caller"
+        assert said(await ask(one, "again")) == "(the scenario's script has no further reply)"
+
+
+async def test_http_failure_has_status_code_and_retry_after(side: Any) -> None:
+    text = "[{fail: {status: 429, code: rate_limit_exceeded, message: slow, retry_after: 1.5}}]"
+    async with side(text) as one:
+        response = await one.caller.post("responses", json=body("hi"))
+    assert response.status_code == 429
+    assert response.headers["retry-after"] == "1.5"
+    error = response.json()["error"]
+    assert (error["code"], error["message"]) == ("rate_limit_exceeded", "slow")
+    assert one.model.calls[0].outcome == "status 429"
+
+
+async def test_failure_without_a_status_is_an_event_of_the_stream(side: Any) -> None:
+    async with side("[{fail: {code: context_length_exceeded, message: too long}}]") as one:
+        events = await ask(one, "hi")
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["response"]["error"] == {
+        "code": "context_length_exceeded",
+        "message": "too long",
+    }
+
+
+async def test_failure_until_the_turn_ends_ends_with_the_next_user_message(side: Any) -> None:
+    text = "[{fail: {status: 500, times: until-turn-ends}}, {reply: [{message: better}]}]"
+    async with side(text) as one:
+        for _ in range(3):
+            assert (await one.caller.post("responses", json=body("first"))).status_code == 500
+        assert said(await ask(one, "first", "second")) == "better"
+    assert [call.index for call in one.model.calls] == [0, 0, 0, 1]
+    assert one.model.unplayed == 0
+
+
+async def test_failure_n_times_is_played_n_times(side: Any) -> None:
+    async with side("[{fail: {status: 503, times: 2}}, {reply: [{message: up}]}]") as one:
+        codes = [(await one.caller.post("responses", json=body("x"))).status_code for _ in "ab"]
+        assert codes == [503, 503]
+        assert said(await ask(one, "x")) == "up"
+
+
+async def test_reasoning_streams_summary_parts_and_raw_blocks(side: Any) -> None:
+    text = "[{reply: [{reasoning: {summary: [[One, ' and'], Two], raw: [deep]}}]}]"
+    async with side(text) as one:
+        events = await ask(one, "hi")
+    parts = [event["type"].removeprefix("response.") for event in events]
+    assert parts == [
+        "created",
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_text.delta",
+        "output_item.done",
+        "completed",
+    ]
+    item = events[8]["item"]
+    assert [part["text"] for part in item["summary"]] == ["One and", "Two"]
+    assert [part["text"] for part in item["content"]] == ["deep"]
+
+
+async def test_usage_is_what_the_script_says(side: Any) -> None:
+    async with side("[{reply: [{message: x}, {usage: {input: 7, output: 3, cached: 2}}]}]") as one:
+        usage = (await ask(one, "hi"))[-1]["response"]["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (7, 3, 10)
+    assert usage["input_tokens_details"] == {"cached_tokens": 2}
+
+
+async def test_call_beyond_the_script_is_answered_and_noted(side: Any) -> None:
+    async with side("[]") as one:
+        assert said(await ask(one, "hi")) == "(the scenario's script has no further reply)"
+    assert one.model.calls[0].problems == ["call 1 is not in the script"]
+
+
+async def test_missing_input_and_orphaned_outputs_are_noted(side: Any) -> None:
+    async with side("[{expect: {input_contains: ['a \"b\"', gone]}, reply: []}]") as one:
+        orphan = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+        await one.caller.post(
+            "responses", json={"input": [{"role": "user", "content": 'a "b"'}, orphan]}
+        )
+    assert one.model.calls[0].problems == [
+        "a function_call_output for call 'c1', which the input does not hold",
+        "call 1: its input does not contain 'gone'",
+    ]
+
+
+async def test_body_that_is_no_json_is_noted_and_answered(side: Any) -> None:
+    async with side("[{reply: [{message: x}]}]") as one:
+        response = await one.caller.post("responses", content=b"{not json")
+        assert response.status_code == 200
+    assert one.model.calls[0].problems[0] == "the body is no JSON object"
+
+
+async def test_other_paths_are_refused_and_models_are_listed(side: Any) -> None:
+    async with side("[]") as one:
+        assert (await one.caller.get("models")).json()["data"][0]["id"] == "mock-model"
+        assert (await one.caller.post("completions", json={})).status_code == 404
+        assert (await one.caller.get("responses")).status_code == 404
+    assert one.model.calls == []
+
+
+async def test_two_callers_are_streamed_to_at_the_same_time(side: Any) -> None:
+    text = "[{reply: [{message: {deltas: [a, {hold: g}]}}]}, {reply: [{message: b}]}]"
+    first: list[Json] = []
+    async with side(text) as one, anyio.create_task_group() as tasks:
+        tasks.start_soon(ask_into, first, one, "x")
+        await one.model.gates.reached("g")
+        assert said(await ask(one, "x")) == "b"
+        assert one.model.calls[0].outcome != "completed"
+        one.model.gates.open("g")
+    assert said(first) == "a"
+    assert [call.outcome for call in one.model.calls] == ["completed", "completed"]
