@@ -27,7 +27,7 @@ check: $(STAMP) ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
 
 real: $(STAMP) ## install the real servers and judge both, with loopback only
 	@tools/real.sh

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, anchors, blocks, links
+from markdown_pages import PAGES, ROOT, anchors, blocks, links
 
 from harness.backend.script import ModelStep, Part
 from harness.rules.base import all_rules

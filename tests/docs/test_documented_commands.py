@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, Block, blocks
+from markdown_pages import PAGES, ROOT, Block, blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
