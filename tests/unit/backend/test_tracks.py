@@ -1,0 +1,73 @@
+"""Which thread a call belongs to, and which step it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.backend.script import ModelStep
+from harness.backend.tracks import Track, Tracks
+
+
+def step(**fields: Any) -> ModelStep:
+    return ModelStep.model_validate(fields)
+
+
+REPLY = step(reply=[{"message": "x"}])
+FAIL_TWICE = step(fail={"status": 500, "times": 2})
+FAIL_ALWAYS = step(fail={"status": 500, "times": "until-turn-ends"})
+CUT_TWICE = step(reply=[{"message": {"deltas": ["a", {"disconnect": {"times": 2}}]}}])
+
+
+def test_steps_come_in_order_and_then_none() -> None:
+    track = Track("t", [REPLY, REPLY])
+    assert [track.next_step(1) for _ in range(4)] == [0, 1, -1, -1]
+    assert track.step(-1) is None
+
+
+def test_step_is_repeated_as_often_as_it_says() -> None:
+    track = Track("t", [FAIL_TWICE, CUT_TWICE, REPLY])
+    assert [track.next_step(1) for _ in range(5)] == [0, 0, 1, 1, 2]
+
+
+def test_until_turn_ends_ends_with_the_next_user_message() -> None:
+    track = Track("t", [FAIL_ALWAYS, REPLY])
+    assert [track.next_step(1) for _ in range(3)] == [0, 0, 0]
+    assert track.next_step(2) == 1
+
+
+def test_until_turn_ends_that_was_not_played_is_not_ended_by_the_first_message() -> None:
+    track = Track("t", [REPLY, FAIL_ALWAYS, REPLY])
+    assert [track.next_step(1), track.next_step(2), track.next_step(2), track.next_step(3)] == [
+        0,
+        1,
+        1,
+        2,
+    ]
+
+
+def test_unplayed_counts_what_no_call_asked_for() -> None:
+    track = Track("t", [FAIL_ALWAYS, REPLY])
+    assert track.unplayed == 2
+    track.next_step(1)
+    assert track.unplayed == 1
+    track.next_step(2)
+    assert track.unplayed == 0
+
+
+def test_with_one_thread_every_call_is_its() -> None:
+    tracks = Tracks({"t": [REPLY]})
+    assert tracks.owner([]) is tracks.all[0]
+    assert tracks.owner(["whatever"]) is tracks.all[0]
+
+
+def test_marker_in_the_input_tells_the_thread() -> None:
+    tracks = Tracks({"a": [REPLY], "b": [REPLY]}, {"a": "#1#", "b": "#2#"})
+    found = [tracks.owner(texts) for texts in (["x #2# y"], ["first #1#", "more"], ["neither"])]
+    assert [track and track.alias for track in found] == ["b", "a", None]
+
+
+def test_without_markers_threads_are_told_apart_by_their_first_text() -> None:
+    tracks = Tracks({"a": [REPLY], "b": [REPLY]})
+    texts = (["one"], ["two"], ["one", "again"], ["three"])
+    found = [tracks.owner(given) for given in texts]
+    assert [track and track.alias for track in found] == ["a", "b", "a", None]
