@@ -15,11 +15,10 @@ from source_tree import OURS, ROOT, imports, modules, package_of, python_files, 
 # a row may import any package of the harness. `harness.rules.verdict` and `harness.rules.judge`
 # are what `harness.rules.base` speaks of; no other rule may be named from outside.
 JUDGE = ("harness.rules.base", "harness.rules.judge", "harness.rules.verdict")
-VALUES = ("harness.spec", "harness.trace.values")
 TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.wire": ((), ("pydantic",)),
     "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
-    "harness.trace": (VALUES, ("yaml", "jsonschema_rs")),
+    "harness.trace": ((), ()),
     "harness.rules": (("harness.spec", "harness.trace"), ()),
     "harness.faults": (
         ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
