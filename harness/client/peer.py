@@ -103,20 +103,27 @@ class Peer:
 
     async def send_raw(self, raw: bytes) -> Frame:
         """Send bytes as they are; the frame is marked deliberate, so nobody blames us for it."""
-        frame = self.recorder.record(
-            raw.rstrip(b"\n"), Direction.TO_TARGET, connection=self.name, deliberate=True
-        )
+        frame = self._record(raw.rstrip(b"\n"), deliberate=True)
         await self._write(raw, whole=False)
         return frame
 
     async def _send(self, message: dict[str, Any], *, deliberate: bool = False) -> Frame:
         raw = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
         # Recorded first: an answer can arrive before the write returns.
-        frame = self.recorder.record(
-            raw, Direction.TO_TARGET, connection=self.name, deliberate=deliberate
-        )
+        frame = self._record(raw, deliberate=deliberate)
         await self._write(raw, whole=True)
         return frame
+
+    def _record(self, raw: bytes, *, deliberate: bool) -> Frame:
+        if self.inbox.closed:
+            raise TargetGone("the server closed the connection")
+        try:
+            return self.recorder.record(
+                raw, Direction.TO_TARGET, connection=self.name, deliberate=deliberate
+            )
+        except TraceFull as full:
+            self.overflow = str(full)
+            raise TargetGone(self.overflow) from full
 
     async def _write(self, raw: bytes, *, whole: bool) -> None:
         try:

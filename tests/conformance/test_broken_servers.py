@@ -200,7 +200,7 @@ class TestMemory:
     """In a process of its own, whose peak can be measured."""
 
     def test_a_line_of_100_mb_is_said_and_not_kept(self, place: Path, mark: str) -> None:
-        ran = _ran("huge_line", place, mark)
+        ran = _ran("huge_line", place, mark, scale=0.2)
         assert ran.status == 0
         assert ran.memory < 300
         (issue,) = ran.report["issues"]
@@ -209,7 +209,7 @@ class TestMemory:
         assert "x" * 200 not in issue["message"]
 
     def test_a_flood_is_ended_within_bounded_memory(self, place: Path, mark: str) -> None:
-        ran = _ran("floods", place, mark)
+        ran = _ran("floods", place, mark, scale=1)
         assert ran.status == 1
         assert ran.memory < 600
         (scenario,) = ran.report["scenarios"]
@@ -223,9 +223,9 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def _ran(server: str, place: Path, mark: str) -> Ran:
+def _ran(server: str, place: Path, mark: str, *, scale: float) -> Ran:
     path = str(bundled(PLAIN)[0].path)
-    options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", "0.2"]
+    options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", str(scale)]
     return run_pytest(*options, path, folder=place, mark=mark)
 
 

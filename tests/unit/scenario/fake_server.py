@@ -38,6 +38,8 @@ class FakeServer:
         }
         # What to say after the answer to a method.
         self.then: dict[str, list[Json]] = {}
+        # The method at which it leaves without a word.
+        self.leave_at = ""
 
     async def run(self) -> None:
         splitter = LineSplitter()
@@ -52,6 +54,9 @@ class FakeServer:
         self.received.append(message)
         method = message.get("method", "")
         if "id" not in message or not method:
+            return
+        if method == self.leave_at:
+            await self.leave()
             return
         answer = self.answers.get(method, lambda _: None)(message.get("params") or {})
         if answer is not None:
@@ -82,13 +87,15 @@ async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, Owe
     recorder.listeners.append(owed.feed)
     recorder.mark_listeners.append(owed.feed_mark)
     peer, server = Peer(LineTransport(near, near), recorder), FakeServer(far)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(peer.pump)
-        tasks.start_soon(server.run)
-        yield peer, server, owed
-        tasks.cancel_scope.cancel()
-    for stream in (near, far):
-        await getattr(stream, "_stream").aclose()  # noqa: B009
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.pump)
+            tasks.start_soon(server.run)
+            yield peer, server, owed
+            tasks.cancel_scope.cancel()
+    finally:
+        for stream in (near, far):
+            await getattr(stream, "_stream").aclose()  # noqa: B009
 
 
 def started(turn: str = TURN) -> Json:
