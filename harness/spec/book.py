@@ -29,7 +29,7 @@ from harness.spec.rows import (
     read_table,
 )
 from harness.spec.schemas import Path, SchemaBook
-from harness.spec.yamlfile import BookError, Row, read_text
+from harness.spec.yamlfile import BookError, Row, names_in, read_text
 
 Part: TypeAlias = Literal["params", "result"]
 Form: TypeAlias = Literal[
@@ -42,7 +42,7 @@ ANY_OBJECT = "rpc.json#/$defs/AnyObject"
 
 @dataclass(frozen=True)
 class Book:
-    """The tables in the order of their files, and the schemas. Read-only once loaded."""
+    """The tables, requirements in the order of the text, and the schemas. Read-only once loaded."""
 
     documents: tuple[Document, ...]
     requirements: tuple[Requirement, ...]
@@ -155,9 +155,10 @@ def load_book() -> Book:
     # Here, because the checks know the Book that this module defines.
     from harness.spec.check import check_book
 
+    documents = _table("documents.yaml", "name", make_document)
     book = Book(
-        documents=_table("documents.yaml", "name", make_document),
-        requirements=_table("requirements.yaml", "id", make_requirement),
+        documents=documents,
+        requirements=_requirements(documents),
         methods=_table("methods.yaml", "method", make_method),
         events=_table("events.yaml", "method", make_event),
         unspecified=_table("unspecified.yaml", "id", make_unspecified),
@@ -166,6 +167,20 @@ def load_book() -> Book:
     )
     check_book(book)
     return book
+
+
+def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
+    """The rows of every file in requirements/, in the order of the text."""
+    found: dict[str, Requirement] = {}
+    for name in names_in("requirements"):
+        for row in read_table(name, read_text(name), "id", make_requirement).values():
+            if row.id in found:
+                raise BookError(f"{name}: id {row.id!r} is taken by a row of another file")
+            found[row.id] = row
+    order = {document.name: index for index, document in enumerate(documents)}
+    # A stable sort: rows of one line stay as the file has them.
+    rows = sorted(found.values(), key=lambda row: row.clause.line)
+    return tuple(sorted(rows, key=lambda row: order.get(row.clause.document, len(order))))
 
 
 T = TypeVar("T")

@@ -49,7 +49,7 @@ def check_book(book: Book) -> None:
 
 def _check_lines(book: Book, names: _Names) -> None:
     for row in book.requirements:
-        where = f"requirements.yaml: {row.id}"
+        where = f"requirements: {row.id}"
         clause = row.clause
         names.check_line(where, clause.document, clause.line)
         heading = names.documents[clause.document].heading_at(clause.line)

@@ -145,7 +145,7 @@ def read_table(name: str, text: str, key: str, make: Callable[[str, Row], T]) ->
 
 
 def make_requirement(where: str, row: Row) -> Requirement:
-    """A row of requirements.yaml."""
+    """A row of a file in requirements/."""
     check_keys(
         where,
         row,

@@ -45,6 +45,13 @@ def read_text(name: str) -> str:
     return files("harness.spec").joinpath(name).read_text(encoding="utf-8")
 
 
+def names_in(folder: str) -> tuple[str, ...]:
+    """The YAML files in a folder of this package, sorted, as `read_text` takes them."""
+    entries = files("harness.spec").joinpath(folder).iterdir()
+    names = sorted(entry.name for entry in entries if entry.name.endswith(".yaml"))
+    return tuple(f"{folder}/{name}" for name in names)
+
+
 def parse_rows(name: str, text: str) -> list[Row]:
     """The rows of a YAML file: a list of mappings with string keys."""
     try:
