@@ -1,0 +1,146 @@
+"""A scenario's own expectations: partial, with alternatives, each unmet one in a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.backend.model import ScriptedModel
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.scenario.expect import unmet
+from harness.scenario.loader import load_text
+from harness.scenario.player import Cast
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.views import conversation_of
+
+from .fake_server import THREAD, TURN, completed, started
+
+HEAD = """
+title: a scenario
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: hello, as: u}
+"""
+
+
+def item(kind: str, **fields: Any) -> list[dict[str, Any]]:
+    body = {"id": f"item_{kind}_{len(fields)}", "type": kind}
+    about = {"threadId": THREAD, "turnId": TURN}
+    return [
+        {"method": "item/started", "params": {**about, "item": body}},
+        {"method": "item/completed", "params": {**about, "item": {**body, **fields}}},
+    ]
+
+
+SAID = [*item("userMessage", content=[]), *item("agentMessage", text="Hello.", phase=None)]
+
+
+def problems(
+    expect: str,
+    *,
+    said: list[dict[str, Any]] | None = None,
+    end: str = "completed",
+    model: str = "[]",
+    calls: int = 0,
+    cwd: Path = Path("/nowhere"),
+) -> list[str]:
+    """What is unmet of `expect` after a turn that said this."""
+    text = f"{HEAD}model: {model}\nexpect: {expect}\n"
+    loaded = load_text(text)
+    recorder = Recorder()
+    ask = {"method": "turn/start", "id": 1, "params": {"threadId": THREAD, "input": []}}
+    recorder.record(json.dumps(ask).encode(), Direction.TO_TARGET)
+    answer = {"id": 1, "result": {"turn": {"id": TURN, "status": "inProgress", "items": []}}}
+    for message in [answer, started(), *(SAID if said is None else said), completed(status=end)]:
+        recorder.record(json.dumps(message).encode(), Direction.FROM_TARGET)
+    script = ScriptedModel(loaded.scenario.scripts(), ResponsesEncoder())
+    for _ in range(calls):
+        script.answer(b'{"input": [{"role": "user", "content": "hello"}]}')
+    cast = Cast(threads={"t": THREAD}, turns={"u": TURN}, thread_of={"u": THREAD})
+    return unmet(loaded.scenario, cast, conversation_of(recorder.trace), script, cwd)
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        "{}",
+        "{items: [userMessage, agentMessage]}",
+        "{items: [agentMessage]}",
+        "{items: [{agentMessage: {text: Hello.}}]}",
+        "{items: [{agentMessage: {phase: null}}]}",
+        "{turns: {u: completed}}",
+        "{turns: {u: [failed, completed]}}",
+        "{model_calls: 0}",
+        "{any_of: [{items: [plan]}, {items: [agentMessage]}]}",
+        "{workspace: {gone.txt: absent}}",
+    ],
+)
+def test_met(expect: str) -> None:
+    assert problems(expect) == []
+
+
+@pytest.mark.parametrize(
+    ("expect", "sentence"),
+    [
+        (
+            "{items: [agentMessage, userMessage]}",
+            "items: no userMessage in its place; found: userMessage, agentMessage",
+        ),
+        (
+            "{items: [{agentMessage: {text: Bye.}}]}",
+            "items: no agentMessage with text = 'Bye.' in its place; "
+            "found: userMessage, agentMessage",
+        ),
+        ("{items: [plan]}", "items: no plan in its place; found: userMessage, agentMessage"),
+        ("{turns: {u: failed}}", "turn u: expected failed; found completed"),
+        ("{model_calls: 2}", "model calls: expected 2; found 0"),
+        (
+            "{any_of: [{items: [plan], model_calls: 3}, {model_calls: 1}]}",
+            "none of 2 accepted outcomes; the nearest: model calls: expected 1; found 0",
+        ),
+        ("{workspace: {made.txt: hello}}", "workspace: made.txt is absent"),
+    ],
+)
+def test_unmet(expect: str, sentence: str) -> None:
+    assert problems(expect) == [sentence]
+
+
+def test_member_that_is_missing_is_not_null() -> None:
+    said = item("agentMessage", text="Hello.")
+    expect = "{items: [{agentMessage: {phase: null}}]}"
+    assert problems(expect, said=said) == [
+        "items: no agentMessage with phase = None in its place; found: agentMessage"
+    ]
+
+
+def test_last_form_of_an_item_counts_at_the_place_of_its_first() -> None:
+    first, second = item("reasoning"), item("agentMessage", text="x")
+    said = [first[0], second[0], second[1], first[1]]
+    assert problems("{items: [reasoning, {agentMessage: {text: x}}]}", said=said) == []
+
+
+def test_workspace_is_compared_by_content(tmp_path: Path) -> None:
+    (tmp_path / "made.txt").write_text("other\n")
+    (tmp_path / "bad.txt").write_bytes(b"\xff")
+    expect = '{workspace: {made.txt: "hello\\n", bad.txt: x, kept.txt: absent}}'
+    found = problems(expect, cwd=tmp_path)
+    assert found[0] == "workspace: made.txt: expected 'hello\\n', found 'other\\n'"
+    assert found[1].startswith("workspace: bad.txt cannot be read: ")
+    assert len(found) == 2
+    (tmp_path / "kept.txt").touch()
+    assert "workspace: kept.txt exists; expected absent" in problems(expect, cwd=tmp_path)
+
+
+def test_step_of_the_model_that_was_never_asked_for_is_a_problem() -> None:
+    model = "[{reply: [{message: x}]}, {reply: [{message: y}]}]"
+    assert problems("{}", model=model, calls=1) == ["1 model step(s) were never asked for"]
+    assert problems("{}", model=model, calls=2) == []
+    assert problems("{model_calls: 1}", model=model, calls=1) == []
+
+
+def test_call_beyond_the_script_is_a_problem() -> None:
+    assert problems("{}", model="[]", calls=1) == ["call 1 is not in the script"]
