@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from harness.transport.streams import LineTransport
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 # In a server's environment, and so in that of everything it starts: how to find them again.
 MARK = "HARNESS_SERVER_MARK"
+# How often it is looked whether a process that is not our child has ended, in seconds.
+_TICK = 0.02
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -78,7 +81,7 @@ class ServerProcess:
         """The descendants beyond those of `before` that do not end within the grace, named."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
-            await anyio.to_thread.run_sync(psutil.wait_procs, new, grace)
+            await anyio.to_thread.run_sync(_wait, new, grace)
         return tuple(_named(process) for process in new if _alive(process))
 
     def stderr_tail(self, limit: int = 4000) -> str:
@@ -196,7 +199,7 @@ async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...
     if not left:
         return ()
     # A child whose parent has just gone may be about to end by itself: give it the grace.
-    _, left = await anyio.to_thread.run_sync(psutil.wait_procs, left, min(grace, 0.5))
+    await anyio.to_thread.run_sync(_wait, left, min(grace, 0.5))
     names: list[str] = []
     for process in filter(_alive, left):
         try:
@@ -204,8 +207,17 @@ async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...
             process.kill()
         except psutil.Error:
             continue
-    await anyio.to_thread.run_sync(psutil.wait_procs, left, grace)
+    await anyio.to_thread.run_sync(_wait, left, grace)
     return tuple(names)
+
+
+def _wait(processes: Iterable[psutil.Process], bound: float) -> None:
+    """Wait for their ends, `bound` seconds for all. A zombie has ended: who reaps it is not us."""
+    deadline = time.monotonic() + bound
+    for process in processes:
+        while _alive(process) and (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(psutil.Error):
+                process.wait(min(left, _TICK))
 
 
 def _named(process: psutil.Process) -> str:

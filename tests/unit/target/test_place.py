@@ -1,0 +1,110 @@
+"""Where a run keeps its things, and that what dead runs left is swept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.target.place import RunFolder, base_folder, furnish, sweep
+from harness.target.process import MARK
+from harness.target.profile import ProfileError, parse_profile
+
+WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    """The id of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_base_lies_in_the_folder_unless_that_is_temporary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    here, temporary = tmp_path / "here", tmp_path / "tmp" / "deep"
+    for folder in (here, temporary):
+        folder.mkdir(parents=True)
+    assert base_folder(here) == here / ".harness"
+    assert base_folder(temporary) == tmp_path / "me" / ".cache" / "harness"
+    assert (tmp_path / "me" / ".cache" / "harness").is_dir()
+
+
+def test_base_that_cannot_be_made_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (tmp_path / ".harness").write_text("a file")
+    with pytest.raises(ProfileError, match=r"cannot be made .*; run in a folder that is yours"):
+        base_folder(tmp_path)
+
+
+def test_fresh_folders_are_new_and_closing_removes_all(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "gw0")
+    made = [folder.fresh("home"), folder.fresh("work"), folder.fresh("home")]
+    assert len(set(made)) == 3
+    assert all(one.is_dir() and not list(one.iterdir()) for one in made)
+    (made[0] / "file").write_text("x")
+    folder.close()
+    assert not folder.path.exists()
+
+
+def test_workers_of_one_process_do_not_share_a_folder(tmp_path: Path) -> None:
+    one, two = RunFolder(tmp_path, "gw0"), RunFolder(tmp_path, "gw1")
+    assert one.path != two.path
+    one.close()
+    assert two.path.is_dir()
+
+
+def test_sweep_removes_folders_of_the_dead_and_no_others(tmp_path: Path, dead_pid: int) -> None:
+    runs = tmp_path / "run"
+    kept = [f"{os.getpid()}-main", "notes-1", "readme"]
+    for name in (f"{dead_pid}-gw1", *kept):
+        (runs / name / "home1").mkdir(parents=True)
+    sweep(tmp_path)
+    assert sorted(folder.name for folder in runs.iterdir()) == sorted(kept)
+
+
+def test_sweep_ends_the_processes_of_the_dead_and_no_others(tmp_path: Path, dead_pid: int) -> None:
+    owner = f"{dead_pid}-gw1"
+    (tmp_path / "run" / owner).mkdir(parents=True)
+    theirs, ours = (
+        subprocess.Popen(WAIT, stdin=subprocess.PIPE, env={**os.environ, MARK: f"{mark}:0"})
+        for mark in (owner, f"{owner}2")
+    )
+    try:
+        sweep(tmp_path)
+        assert theirs.wait(10) == -9
+        assert psutil.Process(ours.pid).is_running()
+        assert ours.poll() is None
+    finally:
+        for process in (theirs, ours):
+            process.kill()
+            process.communicate()
+
+
+def test_sweep_of_nothing_is_nothing(tmp_path: Path) -> None:
+    sweep(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_home_gets_the_files_of_the_profile_with_its_values(tmp_path: Path) -> None:
+    profile = parse_profile(
+        'name = "x"\n[home."config.toml"]\nmodel = "m"\n'
+        '[home."config.toml".providers.p]\nurl = "{model_url}/x"\ntimes = [1, 2]\n',
+        "x",
+    )
+    furnish(tmp_path, profile, {"model_url": 'http://h/"v1"'})
+    assert tomllib.loads((tmp_path / "config.toml").read_text()) == {
+        "model": "m",
+        "providers": {"p": {"url": 'http://h/"v1"/x', "times": [1, 2]}},
+    }

@@ -1,0 +1,177 @@
+"""A server's process: found, started without a shell, and certainly gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from harness.target.process import ServerProcess, environment, find_program, start
+from harness.target.profile import ProfileError
+
+pytestmark = [pytest.mark.socket]
+
+GRACE = 0.5
+READS = "import sys; sys.stdin.read()"
+DEAF = "import signal, sys\nprint('ready', flush=True)\nwhile True: signal.pause()"
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + DEAF
+
+
+async def server(script: str, folder: Path, *arguments: str) -> ServerProcess:
+    command = [sys.executable, "-c", script, *arguments]
+    stderr = folder / "stderr"
+    return await start(command, cwd=folder, env=dict(os.environ), stderr=stderr, owner="test")
+
+
+async def first_line(process: ServerProcess) -> str:
+    with anyio.fail_after(10):
+        return (await process.transport.receive())[0].raw.decode()
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def test_end_of_input_is_enough_for_a_good_server(tmp_path: Path) -> None:
+    process = await server(READS, tmp_path)
+    ending = await process.stop(10)
+    assert (ending.returncode, ending.push, ending.survivors) == (0, "none", ())
+    assert not runs(process.pid)
+
+
+async def test_server_that_ignores_its_input_gets_term(tmp_path: Path) -> None:
+    process = await server(DEAF, tmp_path)
+    await first_line(process)
+    ending = await process.stop(GRACE)
+    assert (ending.returncode, ending.push) == (-15, "TERM")
+    assert not runs(process.pid)
+
+
+async def test_server_that_ignores_term_is_killed(tmp_path: Path) -> None:
+    process = await server(STUBBORN, tmp_path)
+    await first_line(process)
+    ending = await process.stop(GRACE)
+    assert (ending.returncode, ending.push) == (-9, "KILL")
+    assert not runs(process.pid)
+
+
+async def test_server_that_is_stopped_by_a_signal_is_killed(tmp_path: Path) -> None:
+    process = await server(READS, tmp_path)
+    psutil.Process(process.pid).suspend()
+    assert (await process.stop(GRACE)).push == "KILL"
+    assert not runs(process.pid)
+
+
+async def test_server_that_is_gone_already_has_its_own_status(tmp_path: Path) -> None:
+    process = await server("import os; os._exit(7)", tmp_path)
+    with anyio.fail_after(10):
+        assert await process.wait() == 7
+    assert (await process.stop(GRACE)).returncode == 7
+
+
+FAMILY = """
+import subprocess, sys
+line = [sys.executable, "-c", sys.argv[1]]
+child = subprocess.Popen(line, start_new_session=sys.argv[2] == "new")
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("session", ["same", "new"])
+async def test_child_that_outlives_its_server_is_killed_and_named(
+    session: str, tmp_path: Path
+) -> None:
+    process = await server(FAMILY, tmp_path, STUBBORN, session)
+    child = int(await first_line(process))
+    assert process.children() == {child}
+    ending = await process.stop(GRACE)
+    assert [re.sub(r"^.* ", "", name) for name in ending.survivors] == [f"{child})"]
+    assert not runs(child)
+
+
+async def test_orphan_that_nobody_saw_being_born_is_killed_and_named(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "if os.fork() == 0:\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        print(os.getpid(), flush=True)\n"
+        "        while True: signal.pause()\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "sys.stdin.read()\n"
+    )
+    process = await server(script, tmp_path)
+    orphan = int(await first_line(process))
+    assert orphan not in process.children()
+    ending = await process.stop(10)
+    assert len(ending.survivors) == 1
+    assert f"pid {orphan}" in ending.survivors[0]
+    assert not runs(orphan)
+
+
+async def test_child_that_ends_with_its_server_is_no_survivor(tmp_path: Path) -> None:
+    script = FAMILY.replace("start_new_session", "stdin=subprocess.PIPE, start_new_session")
+    process = await server(script, tmp_path, READS, "new")
+    child = int(await first_line(process))
+    assert (await process.stop(10)).survivors == ()
+    assert not runs(child)
+
+
+async def test_what_lingers_beyond_the_grace_is_named(tmp_path: Path) -> None:
+    process = await server(FAMILY, tmp_path, STUBBORN, "same")
+    child = int(await first_line(process))
+    assert await process.lingering({child}, 0.1) == ()
+    (name,) = await process.lingering(set(), 0.1)
+    assert name.endswith(f"(pid {child})")
+    await process.stop(GRACE)
+
+
+async def test_end_of_stderr_is_given_whatever_its_bytes(tmp_path: Path) -> None:
+    script = "import os; os.write(2, b'x' * 9000 + b'\\xff end')"
+    process = await server(script, tmp_path)
+    await process.stop(10)
+    assert process.stderr_tail(7) == "xx\\xff end"
+    assert len(process.stderr_tail()) < 4100
+
+
+async def test_program_that_the_system_refuses_is_a_profile_error(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("no interpreter")
+    script.chmod(0o755)
+    stderr = tmp_path / "stderr"
+    with pytest.raises(ProfileError, match="cannot be started: Exec format error"):
+        await start([str(script)], cwd=tmp_path, env={}, stderr=stderr, owner="test")
+
+
+def test_program_is_looked_for_on_the_path_and_beside_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "my-server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program(["my-server", "--x"]) == [str(program), "--x"]
+    beside = Path(sys.executable).name
+    assert find_program([beside]) == [str(Path(sys.executable).parent / beside)]
+
+
+def test_environment_is_private_and_without_secrets_and_proxies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SOME_API_KEY", "GIT_TOKEN", "db_password", "HTTPS_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("KEPT", "yes")
+    env = environment({"PROVIDER_API_KEY": "ours", "KEPT": "ours"}, tmp_path, "AGENT_HOME")
+    assert "secret" not in env.values()
+    assert (env["HOME"], env["AGENT_HOME"]) == (str(tmp_path), str(tmp_path))
+    assert (env["PROVIDER_API_KEY"], env["KEPT"]) == ("ours", "ours")
