@@ -25,6 +25,7 @@ from harness.suite.merge import merge
 from harness.suite.outcome import ScenarioOutcome
 from harness.suite.session import Config, Session, configure
 from harness.suite.story import scenario_story
+from tests.conformance.peak import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "fixtures" / "servers"
@@ -144,15 +145,16 @@ class Running:
     def end(self) -> Ran:
         """Wait for its end; it is killed at the bound."""
         try:
-            _, status, usage = os.wait4(self.pid, 0)
+            _, status = os.waitpid(self.pid, 0)
         finally:
             self._killer.cancel()
         self._process.returncode = os.waitstatus_to_exitcode(status)
         report = self._folder / "report.json"
         plain = json.loads(report.read_text("utf-8")) if report.exists() else {}
         text = (self._folder / "out.txt").read_text("utf-8", "replace")
-        unit = 1024 if sys.platform == "linux" else 1024 * 1024
-        return Ran(self._process.returncode, text, plain, usage.ru_maxrss / unit)
+        peak = self._folder / "peak.txt"
+        memory = float(peak.read_text("ascii")) if peak.exists() else 0.0
+        return Ran(self._process.returncode, text, plain, memory)
 
 
 def start_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Running:
@@ -161,10 +163,12 @@ def start_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ru
     ini.write_text("[pytest]\n", encoding="utf-8")
     report.unlink(missing_ok=True)
     line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(ini), "-q"]
+    line += ["-p", "tests.conformance.peak"]
     line += [*args, *([] if "--harness-json" in args else ["--harness-json", str(report)])]
     home = folder / "home"
     home.mkdir(exist_ok=True)
     env = {**os.environ, MARK: mark, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    env[VARIABLE] = str(folder / "peak.txt")
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
         env.pop(name, None)
     with (folder / "out.txt").open("wb") as sink:
