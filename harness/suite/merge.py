@@ -7,7 +7,6 @@ outcomes arrive makes no difference, so any number of workers gives the same rep
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 
 from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
 from harness.rules.base import Monitor
@@ -35,7 +34,7 @@ def merge(
     """The report of a run. `loose` are the workers' findings outside any scenario."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
-    loose = sorted((known_finding(one, "", entries) for one in loose), key=attrgetter("message"))
+    loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     report.rules = [_rule(rule, outcomes, profile, entries) for rule in rules.values()]
@@ -105,15 +104,20 @@ def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> 
 
 
 def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> list[Issue]:
-    """One issue per cause: several workers and scenarios meet the same set-up failure."""
+    """One issue per cause: several workers and scenarios meet the same set-up failure.
+
+    Among several of one id one that counts speaks for all; a known one must not hide it.
+    """
+    every = [*loose, *(one for outcome in outcomes for one in outcome.findings if _is_setup(one))]
+    every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
     found: dict[str, Finding] = {}
-    for finding in loose:
+    for finding in every:
         found.setdefault(finding.id, finding)
-    for outcome in outcomes:
-        for finding in outcome.findings:
-            if finding.id.startswith("setup."):
-                found.setdefault(finding.id, finding)
     return [Issue(one.id, one.message, one.level, one.known) for _, one in sorted(found.items())]
+
+
+def _is_setup(finding: Finding) -> bool:
+    return finding.id.startswith("setup.")
 
 
 def _judge_baseline(

@@ -1,0 +1,10 @@
+"""One event loop for the asynchronous tests of this part."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"

@@ -1,0 +1,54 @@
+"""Outcomes made by hand, for what merges and judges them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.report.model import Report
+from harness.rules.base import all_rules
+from harness.rules.verdict import Level, Row, Verdict
+from harness.spec.book import load_book
+from harness.suite.merge import merge
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.profile import Deviation, Profile
+
+BOOK, RULES = load_book(), all_rules()
+ONCE, LAST = "turn.completed-once", "turn.completed-last"
+
+
+def passed(rule: str, subject: str = "turn u") -> Row:
+    return Row(rule, subject, Verdict.PASS, Level.MUST, (1,))
+
+
+def failed(rule: str, subject: str = "turn u", *, level: Level = Level.MUST, **more: Any) -> Row:
+    fields: dict[str, Any] = {"actual": "two of them", **more}
+    return Row(rule, subject, Verdict.FAIL, level, (1,), **fields)
+
+
+def outcome(name: str, *rows: Row, **more: Any) -> ScenarioOutcome:
+    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, **more}
+    return ScenarioOutcome(name, f"/there/{name}", f"about {name}", rows=list(rows), **fields)
+
+
+def entry(rule: str = ONCE, **more: Any) -> Deviation:
+    fields: dict[str, Any] = {"reason": "known", **more}
+    return Deviation(rule=rule, **fields)
+
+
+def report_of(
+    *outcomes: ScenarioOutcome,
+    loose: tuple[Finding, ...] = (),
+    entries: tuple[Deviation, ...] = (),
+    strict: bool = False,
+    capabilities: Any = "probe",
+) -> Report:
+    profile = Profile(name="p", command=["server"], capabilities=capabilities)
+    return merge(
+        list(outcomes),
+        loose,
+        profile=profile,
+        entries=entries,
+        rules=RULES,
+        book=BOOK,
+        strict=strict,
+    )

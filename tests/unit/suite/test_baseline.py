@@ -1,0 +1,113 @@
+"""Known findings: which entry fits, and which has gone stale or could not be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.rules.verdict import Row, Verdict
+from harness.suite.baseline import check_ids, known_finding, known_row, load_baseline
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.profile import Deviation, ProfileError
+
+from .outcomes import LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
+
+
+def after(row: Row, *entries: Deviation, scenario: str = "turns/a") -> Verdict:
+    return known_row(row, scenario, entries).verdict
+
+
+def test_violation_that_an_entry_names_is_known_and_nothing_else() -> None:
+    assert after(failed(ONCE), entry()) is Verdict.KNOWN
+    assert after(failed(LAST), entry()) is Verdict.FAIL
+    assert after(passed(ONCE), entry()) is Verdict.PASS
+    error = Row(ONCE, "turn u", Verdict.ERROR, failed(ONCE).level)
+    assert after(error, entry()) is Verdict.ERROR
+
+
+def test_entry_is_for_the_scenarios_of_its_glob() -> None:
+    one = entry(scenario="failures/*")
+    assert after(failed(ONCE), one, scenario="failures/x") is Verdict.KNOWN
+    assert after(failed(ONCE), one, scenario="turns/x") is Verdict.FAIL
+
+
+def test_pinned_entry_knows_only_its_own_violation() -> None:
+    pinned = entry(pinned="two of them")
+    assert after(failed(ONCE, actual="it was two of them"), pinned) is Verdict.KNOWN
+    assert after(failed(ONCE, actual="three of them"), pinned) is Verdict.FAIL
+    assert after(failed(ONCE, actual="x", expected="two of them"), pinned) is Verdict.KNOWN
+
+
+def test_finding_gets_the_reason_of_its_entry() -> None:
+    crash = Finding("scenario.crash", "it ended by itself")
+    assert known_finding(crash, "a", [entry("scenario.crash", reason="why")]).known == "why"
+    assert known_finding(crash, "a", [entry("scenario.timeout")]).known == ""
+    assert not known_finding(crash, "a", [entry("scenario.crash")]).counts
+
+
+def stale(*outcomes: ScenarioOutcome, **more: Any) -> list[str]:
+    report = report_of(*outcomes, entries=(entry(**more),))
+    ids = [issue.id for issue in report.issues]
+    return [*ids, *(f"unchecked {name}" for name in report.unchecked)]
+
+
+STALE, SEEN = ["baseline.stale"], list[str]()
+UNCHECKED = [f"unchecked {ONCE} (scenario *)"]
+
+
+def test_entry_whose_rule_passes_wherever_it_ran_is_stale() -> None:
+    assert stale(outcome("a", passed(ONCE)), outcome("b")) == STALE
+    assert report_of(outcome("a", passed(ONCE)), entries=(entry(),)).red
+
+
+def test_entry_that_is_still_seen_is_not_stale() -> None:
+    known = known_row(failed(ONCE), "b", [entry()])
+    assert stale(outcome("a", passed(ONCE)), outcome("b", known)) == SEEN
+
+
+def test_flaky_entry_is_never_stale() -> None:
+    assert stale(outcome("a", passed(ONCE)), flaky=True) == SEEN
+
+
+def test_entry_without_a_witness_is_unchecked() -> None:
+    assert stale(outcome("a", passed(LAST))) == UNCHECKED
+
+
+def test_entry_is_unchecked_while_a_scenario_of_it_did_not_run_to_the_end() -> None:
+    assert stale(outcome("a", passed(ONCE)), outcome("b", played=False)) == UNCHECKED
+
+
+def test_entry_is_unchecked_when_none_of_its_scenarios_ran() -> None:
+    assert stale(outcome("a", passed(ONCE)), scenario="b*") == [f"unchecked {ONCE} (scenario b*)"]
+
+
+def test_only_the_scenarios_of_the_entry_matter() -> None:
+    outcomes = (outcome("a", passed(ONCE)), outcome("b", failed(ONCE), played=False))
+    assert stale(*outcomes, scenario="a") == STALE
+
+
+def test_pinned_entry_is_stale_when_another_violation_is_all_there_is() -> None:
+    other = outcome("a", failed(ONCE, actual="three of them"))
+    assert stale(other, pinned="two of them") == STALE
+
+
+def test_entry_about_a_scenario_that_now_passes_is_stale() -> None:
+    assert stale(outcome("a"), rule="scenario.crash") == STALE
+    crash = Finding("scenario.crash", "it ended")
+    assert stale(outcome("a", findings=[crash]), rule="scenario.crash") == SEEN
+
+
+def test_file_holds_entries_as_a_profile_does(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.toml"
+    path.write_text(
+        f'[[deviations]]\nrule = "{ONCE}"\nreason = "r"\nscenario = "a*"\nflaky = true\n'
+    )
+    assert load_baseline(path) == [Deviation(rule=ONCE, reason="r", scenario="a*", flaky=True)]
+
+
+def test_entry_about_no_rule_is_refused_with_the_nearest() -> None:
+    check_ids([entry(), entry("scenario.crash"), entry("hygiene.x")], RULES, "here")
+    with pytest.raises(ProfileError, match=r"here: .*'turn.completed-onse'; did you mean"):
+        check_ids([entry("turn.completed-onse")], RULES, "here")

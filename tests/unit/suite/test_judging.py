@@ -1,0 +1,221 @@
+"""From a run made by hand to a scenario's outcome: which finding it is, and which it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.backend.model import ScriptedModel
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.rules.verdict import Verdict
+from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded, load_text
+from harness.scenario.player import Cast, Unmet
+from harness.suite.bench import Run
+from harness.suite.judging import blocked_outcome, outcome_of
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.profile import Profile
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End
+
+from .outcomes import BOOK, RULES, entry
+
+SCENARIO = """
+title: a scenario
+covers: [{covers}]
+needs: [{needs}]
+client:
+  - start_thread: {{as: t}}
+expect:
+  model_calls: {calls}
+"""
+SAID = [
+    (Direction.TO_TARGET, {"method": "initialize", "id": 1, "params": {}}),
+    (Direction.FROM_TARGET, {"id": 1, "result": {}}),
+]
+TIMED_OUT = Unmet("timeout", "start_thread", 6, "waited 5 s for an answer; it did not come")
+
+
+def scenario(covers: str = "", needs: str = "", calls: int = 0) -> Loaded:
+    return load_text(SCENARIO.format(covers=covers, needs=needs, calls=calls), name="mine")
+
+
+def run(ended: Ended, unmet: Unmet | None = None, **more: Any) -> Run:
+    recorder = Recorder()
+    for direction, message in SAID:
+        recorder.record(json.dumps(message).encode(), direction)
+    recorder.trace.end = ended.end
+    model = ScriptedModel([], ResponsesEncoder())
+    return Run(
+        recorder.trace, Cast(), unmet, ended, model, Path("/nowhere"), "last words", 1.5, **more
+    )
+
+
+def judge(
+    made: Run, loaded: Loaded | None = None, *entries: Any, **profile: Any
+) -> ScenarioOutcome:
+    one = Profile(name="p", **profile)
+    return outcome_of(made, loaded or scenario(), BOOK, one, entries, RULES)
+
+
+def findings(outcome: ScenarioOutcome) -> list[tuple[str, str]]:
+    return [(finding.id, finding.message) for finding in outcome.findings]
+
+
+def test_run_to_the_end_passes() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT)))
+    assert (outcome.verdict, outcome.findings, outcome.played) == (Verdict.PASS, [], True)
+    assert (outcome.end, outcome.stderr, outcome.seconds) == ("quiescent", "last words", 1.5)
+
+
+def test_step_in_vain_is_a_time_out_at_its_line() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT), TIMED_OUT))
+    message = "step start_thread: waited 5 s for an answer; it did not come"
+    assert findings(outcome) == [("scenario.timeout", message)]
+    assert outcome.findings[0].line == 6
+    assert (outcome.verdict, outcome.reason, outcome.played) == (Verdict.FAIL, message, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [
+        (3, "the server ended by itself with exit status 3"),
+        (0, "the server ended by itself with exit status 0"),
+        (-11, "the server ended by itself by signal 11"),
+        (None, "the server closed its output and went on running,"),
+    ],
+)
+def test_end_unasked_is_a_crash_with_its_status(status: int | None, how: str) -> None:
+    crash = Unmet("crash", "start_thread", 6, "the server closed the connection")
+    outcome = judge(run(Ended(End.EXITED), crash, status=status))
+    assert findings(outcome) == [("scenario.crash", f"{how} in step start_thread")]
+    assert outcome.findings[0].line == 6
+
+
+def test_end_unasked_after_the_last_step_is_a_crash_too() -> None:
+    outcome = judge(run(Ended(End.EXITED), status=1))
+    message = "the server ended by itself with exit status 1 after its last step"
+    assert findings(outcome) == [("scenario.crash", message)]
+
+
+def test_end_unasked_after_a_step_in_vain_is_both() -> None:
+    outcome = judge(run(Ended(End.EXITED), TIMED_OUT, status=1))
+    assert [name for name, _ in findings(outcome)] == ["scenario.crash", "scenario.timeout"]
+
+
+def test_flood_is_liveness_and_no_crash() -> None:
+    crash = Unmet("crash", "start_thread", 6, "more than 9 messages")
+    outcome = judge(run(Ended(End.CLOSED), crash, overflow="more than 9 messages"))
+    assert findings(outcome) == [
+        ("liveness.turn-does-not-end", "the server floods: more than 9 messages")
+    ]
+
+
+def test_server_busy_at_the_bound_is_liveness() -> None:
+    outcome = judge(run(Ended(End.TIMED_OUT, ("child processes 7",), "child processes 7")))
+    assert findings(outcome) == [
+        (
+            "liveness.turn-does-not-end",
+            "the server was still busy at the scenario's bound: child processes 7",
+        )
+    ]
+
+
+def test_ours_outstanding_at_the_bound_is_a_time_out_of_the_scenario() -> None:
+    outcome = judge(run(Ended(End.TIMED_OUT, ("1 open model stream(s)",))))
+    assert findings(outcome) == [
+        ("scenario.timeout", "still outstanding at the bound: 1 open model stream(s)")
+    ]
+
+
+def test_refusal_and_other_end_are_expectations() -> None:
+    for kind in ("refused", "other-end"):
+        outcome = judge(run(Ended(End.QUIESCENT), Unmet(kind, "wait", 6, "no")))
+        assert findings(outcome) == [("scenario.expectation", "step wait: no")]
+
+
+def test_unmet_expectation_stands_at_expect() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT)), scenario(calls=2))
+    assert findings(outcome) == [("scenario.expectation", "model calls: expected 2; found 0")]
+    assert outcome.findings[0].line == 8
+
+
+def test_expectations_are_not_asked_of_a_run_that_was_broken_off() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT), TIMED_OUT), scenario(calls=2))
+    assert [name for name, _ in findings(outcome)] == ["scenario.timeout"]
+
+
+def test_covered_rule_that_judged_nothing_has_no_witness() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT)), scenario(covers="turn.completes"))
+    message = "turn.completes is covered by this scenario and judged nothing in it"
+    assert findings(outcome) == [("scenario.no-witness", message)]
+    assert outcome.findings[0].line == 3
+
+
+def test_covered_rule_that_judged_something_has_its_witness() -> None:
+    assert judge(run(Ended(End.QUIESCENT)), scenario(covers="request.answered")).findings == []
+
+
+def test_known_finding_makes_the_scenario_known() -> None:
+    outcome = judge(
+        run(Ended(End.QUIESCENT), TIMED_OUT), None, entry("scenario.timeout", reason="slow")
+    )
+    assert (outcome.verdict, outcome.reason) == (Verdict.KNOWN, "slow")
+
+
+def test_one_unknown_finding_beside_a_known_one_fails() -> None:
+    made = run(Ended(End.EXITED), TIMED_OUT, status=1)
+    outcome = judge(made, None, entry("scenario.timeout"))
+    assert outcome.verdict is Verdict.FAIL
+    assert outcome.reason.startswith("the server ended by itself")
+
+
+def test_need_that_is_not_offered_does_not_apply() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT)), scenario(needs="model-retry", calls=3))
+    assert outcome.verdict is Verdict.NOT_APPLICABLE
+    assert outcome.reason == "the server does not offer model-retry"
+    assert outcome.findings == []
+
+
+def test_need_that_is_declared_is_promised() -> None:
+    made = run(Ended(End.QUIESCENT))
+    needy = scenario(needs="model-retry", calls=3)
+    outcome = judge(made, needy, capabilities=["core", "model-retry"])
+    assert outcome.verdict is Verdict.FAIL
+    undeclared = judge(made, needy, capabilities=["core"])
+    assert undeclared.verdict is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("ended", "unmet"),
+    [
+        (Ended(End.QUIESCENT), TIMED_OUT),
+        (Ended(End.EXITED), None),
+        (Ended(End.TIMED_OUT, (), "it keeps sending messages"), None),
+        (Ended(End.CLOSED), None),
+    ],
+)
+def test_server_that_broke_off_is_not_said_to_lack_anything(
+    ended: Ended, unmet: Unmet | None
+) -> None:
+    made = run(ended, unmet, overflow="a flood" if ended.end is End.CLOSED else "")
+    assert judge(made, scenario(needs="model-retry")).verdict is Verdict.FAIL
+
+
+def test_set_up_finding_leaves_nothing_judged() -> None:
+    made = run(Ended(End.QUIESCENT))
+    made.findings.append(Finding("setup.model-not-called", "never"))
+    outcome = judge(made)
+    assert (outcome.verdict, outcome.reason) == (Verdict.NOT_EXERCISED, "setup.model-not-called")
+    assert outcome.rows == []
+
+
+def test_blocked_scenario_says_why_and_has_no_finding_of_its_own() -> None:
+    outcome = blocked_outcome(scenario(), Finding("setup.not-started", "exit status 3"))
+    assert outcome.verdict is Verdict.NOT_EXERCISED
+    assert outcome.reason == "setup.not-started: exit status 3"
+    assert (outcome.findings, outcome.played) == ([], False)
