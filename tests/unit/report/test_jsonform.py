@@ -19,7 +19,16 @@ def report() -> Report:
         "s", "/s.yaml", "t", Verdict.KNOWN, "why", 0.5, "quiescent", (("x.y", "m", 3),)
     )
     issue = Issue("hygiene.x", "left", Level.INFO, "known")
-    return Report("p", "cmd", [rule], [scenario], [issue], ["a (scenario *)"], {"r": "FAIL"}, True)
+    return Report(
+        "p",
+        "cmd",
+        rules=[rule],
+        scenarios=[scenario],
+        issues=[issue],
+        unchecked=["a (scenario *)"],
+        requirements={"r": "FAIL"},
+        strict=True,
+    )
 
 
 def test_report_survives_json() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -49,6 +50,7 @@ def story(trace: Path | str, *frames: tuple[int, ...], stderr: str = "") -> str:
 
 def test_story_has_its_parts_in_order(trace: Path) -> None:
     told = story(trace, (20,), stderr="first\nlast words\n")
+    quoted = quote("a 'b'")
     parts = [
         f"{RULE} (MUST): A turn ends once",
         "requirement",
@@ -60,7 +62,7 @@ def test_story_has_its_parts_in_order(trace: Path) -> None:
         "the end of the server's stderr:",
         "| last words",
         "scenario  /there/s.scenario.yaml:1",
-        f"repeat    harness run --target p --server-cmd 'a '\\''b'\\''' --rule {RULE} ",
+        f"repeat    harness run --target p --server-cmd {quoted} --rule {RULE} ",
         "judge     harness check ",
         "without us",
     ]
