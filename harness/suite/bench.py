@@ -265,6 +265,8 @@ class Bench:
         if self._live is not None and not self._live.peer.inbox.closed:
             self._live.peer.begin(recorder)
             return self._live
+        if self._live is not None:
+            await self._watch_gone(self._live)
         await self.retire()
         recorder.mark("setup", {"active": True})
         self._live = await self._start(recorder)
@@ -354,6 +356,14 @@ class Bench:
                 "config.toml, and {model_url} can stand in --server-cmd",
             )
             run.findings.append(self.blocked)
+
+    async def _watch_gone(self, live: _Live) -> None:
+        """A server that is gone when the next scenario begins ended after all was judged."""
+        status = await self._status(live)
+        how = "closed its output" if status is None else f"ended with exit status {status}"
+        message = f"the server {how} by itself between two scenarios"
+        level = Level(self.profile.hygiene)
+        self.findings.append(Finding("hygiene.ended-unasked", message, level=level))
 
     async def _watch_children(self, run: Run, live: _Live, before: set[int]) -> None:
         """Processes of a conversation that are still there when it is over."""
