@@ -79,7 +79,12 @@ def _not_judged(report: Report) -> Iterator[str]:
         for rule in report.rules:
             if rule.verdict is verdict:
                 groups.setdefault(rule.reason, []).append(rule.id)
+        blocked = [issue.id for issue in report.issues if issue.id.startswith("setup.")]
         for reason, ids in groups.items():
+            if blocked and verdict is Verdict.NOT_EXERCISED:
+                # One cause, one line: which rules there are is not the news.
+                yield f"{verdict}: {len(ids)} rule(s), because of {', '.join(blocked)}"
+                continue
             yield f"{verdict}: {reason}:"
             yield from _wrapped(ids)
         skipped: dict[str, list[str]] = {}
