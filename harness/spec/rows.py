@@ -20,6 +20,8 @@ BASES = ("STATED", "DERIVED", "CHOSEN")
 LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
 BOUND = ("server", "client", "both")
 PARTS = ("B", "C", "D", "E", "F")
+# The two reasons for which no rule can judge a requirement; what follows says how so.
+EXCLUSIONS = ("not observable from outside: ", "under development: ")
 DIRECTIONS = ("client-to-server", "server-to-client")
 STABILITIES = ("stable", "experimental", "under-development", "silent")
 
@@ -155,6 +157,8 @@ def make_requirement(where: str, row: Row) -> Requirement:
     basis = _one_of(where, row, "basis", BASES)
     owed = _one_of(where, row, "owed", PARTS) if "owed" in row else None
     excluded = _text(where, row, "excluded") if "excluded" in row else None
+    if excluded is not None and not excluded.startswith(EXCLUSIONS):
+        raise BookError(f"{where}: excluded: expected one of {', '.join(EXCLUSIONS)}and how so")
     rules = _names(where, row, "rules", RULE_ID) if "rules" in row else ()
     if sum((owed is not None, excluded is not None, bool(rules))) != 1:
         raise BookError(f"{where}: expected exactly one of rules, excluded, owed")

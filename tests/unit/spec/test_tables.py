@@ -223,6 +223,7 @@ REQUIREMENT: dict[str, Any] = {
         ({"rules": []}, "exactly one of rules, excluded, owed"),
         ({"owed": "B"}, "exactly one of rules, excluded, owed"),
         ({"rules": "turn.completes"}, "rules: expected a list of texts"),
+        ({"excluded": "too hard"}, "excluded: expected one of not observable from outside: , "),
         ({"basis": "GUESSED"}, "basis: expected one of STATED, DERIVED, CHOSEN"),
         ({"basis": "CHOSEN"}, "level: expected one of INFO, found 'MUST'"),
         ({"basis": "DERIVED"}, "a DERIVED row, and no other, names two rows"),
