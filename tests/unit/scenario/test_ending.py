@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -192,17 +193,18 @@ async def test_messages_without_end_are_liveness_at_the_bound() -> None:
     async with staged() as stage:
         await stage.turn()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_murmur, stage.server)
+            tasks.start_soon(_murmur, stage)
             expected = Ended(End.TIMED_OUT, (), liveness="it keeps sending messages")
-            assert await stage.end() == expected
+            assert await stage.end(Bounds(step=0.3, scenario=0.3, settle=0.2)) == expected
             tasks.cancel_scope.cancel()
 
 
-async def _murmur(server: FakeServer) -> None:
-    # Paced by the clock: what is told here is that messages keep coming.
-    while True:
-        await server.say({"method": "item/agentMessage/delta", "params": {}})
-        await anyio.sleep(QUIET / 5)
+async def _murmur(stage: Stage) -> None:
+    """Say something as soon as what was said before has arrived, without end."""
+    for number in itertools.count():
+        seen = len(stage.peer.inbox.frames)
+        await stage.server.say({"method": "weather/changed", "params": {"number": number}})
+        await stage.peer.inbox.wait(lambda frame: frame.method == "weather/changed", start=seen)
 
 
 async def test_server_that_left_before_the_end_has_exited() -> None:
