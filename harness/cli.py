@@ -73,14 +73,16 @@ def check(
     *,
     target: Annotated[str, typer.Option(help="judge with this profile's names")] = "",
 ) -> None:
-    """Judge stored traces again. Exit status 1 if a MUST rule is broken."""
+    """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
     from harness.report.tracecheck import check_trace
-    from harness.target.profile import load_profile
+    from harness.target.profile import builtin_names, load_profile
 
     red = False
+    known = [load_profile(name).names for name in builtin_names()]
     for path in traces:
         with _errors():
-            checked = check_trace(path, load_profile(target).names if target else None)
+            names = load_profile(target).names if target else None
+            checked = check_trace(path, names, known=known)
         for line in checked.lines():
             typer.echo(line)
         red = red or checked.red

@@ -3,17 +3,18 @@
 Here: `harness check` and `harness show` as functions. Rules are the same as in a live run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.report.story import frame_line
+from harness.rules.base import all_rules
 from harness.rules.judge import judge
 from harness.rules.verdict import Level, Row, Verdict
 from harness.spec.book import load_book
+from harness.trace.foreign import TARGET as RECORDING
+from harness.trace.foreign import load_any
 from harness.trace.frame import Origin
-from harness.trace.names import Renamer
-from harness.trace.store import load
 from harness.trace.trace import Trace
 
 
@@ -56,17 +57,28 @@ class Checked:
         )
 
 
-def check_trace(path: Path, names: Mapping[str, str] | None = None) -> Checked:
-    """Judge a stored trace with the renames of a profile, or else with those of its header."""
+def check_trace(
+    path: Path,
+    names: Mapping[str, str] | None = None,
+    *,
+    known: Sequence[Mapping[str, str]] = (),
+) -> Checked:
+    """Judge a stored trace with the renames of a profile, or else with those of its header.
+
+    A recording by others has no header: its renames are guessed among `known`. Its client is not
+    the harness, so no rule on the harness's own messages applies.
+    """
     book = load_book()
-    own = load(path).header.names
-    trace = load(path, renamer=Renamer(own if names is None else names, book.paths_of))
-    return Checked(path, trace, judge(book, trace))
+    trace = load_any(path, book.paths_of, names=names, known=known)
+    rules = all_rules()
+    if trace.header.target == RECORDING:
+        rules = {name: rule for name, rule in rules.items() if not name.startswith("harness.")}
+    return Checked(path, trace, judge(book, trace, rules=rules.values()))
 
 
 def shown_lines(path: Path) -> Iterator[str]:
     """Every frame and mark of a trace in one line each."""
-    trace = load(path)
+    trace = load_any(path, load_book().paths_of)
     header = trace.header
     yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
     marks = sorted(trace.marks, key=lambda mark: mark.after)
@@ -84,6 +96,6 @@ def shown_lines(path: Path) -> Iterator[str]:
 
 def sent_bytes(path: Path) -> bytes:
     """What we sent, line by line, as it was on the wire."""
-    trace = load(path)
+    trace = load_any(path, load_book().paths_of)
     sent = [frame.raw for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(raw + b"\n" for raw in sent)

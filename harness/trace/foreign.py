@@ -1,0 +1,173 @@
+"""Recordings by others, read as traces: one message an object, with its time and direction.
+
+Here: a recording's format, and telling it from a trace of our own. Lines are `{"t": seconds,
+"dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead of `"msg"` for text that
+was no JSON or was cut; `dir` `##` is a note of the recorder. Not here: our own format (store),
+judging.
+
+Nobody knows how a recording ended, so its end is `closed` and nothing owed is judged; its client
+is not the harness, so what it sent is nobody's mistake here (report.tracecheck).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from harness.trace import store
+from harness.trace.frame import Direction, Kind
+from harness.trace.names import PathsOf, Renamer
+from harness.trace.recorder import Recorder
+from harness.trace.store import TraceFormatError
+from harness.trace.trace import End, Header, Trace
+from harness.trace.values import obj, text
+
+# What a recording's header has as its target: what the server was is not in the file.
+TARGET = "a recording"
+_DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
+_NOTE = "##"
+# The recorder's note that the server closed its output: what follows is another process.
+_END_OF_OUTPUT = "server stdout EOF"
+
+Names = Mapping[str, str]
+
+
+def load_any(
+    path: Path, paths_of: PathsOf, *, names: Names | None = None, known: Sequence[Names] = ()
+) -> Trace:
+    """A trace of ours or a recording, whichever the first line says; raises `TraceFormatError`.
+
+    `names` are a profile's renames. Without them a trace is read with those of its header, a
+    recording with the first of `known` whose names on the wire all occur in it.
+    """
+    first = _first_line(path)
+    if "trace" in first:
+        own = names if names is not None else _header_names(first)
+        return store.load(path, renamer=Renamer(own, paths_of))
+    if not _is_entry(first):
+        raise TraceFormatError(
+            f'{path}:1: neither a trace, which begins with {{"trace": …}}, nor a recording, whose '
+            'lines are {"t": …, "dir": "C>S" | "S>C", "msg": …}'
+        )
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise TraceFormatError(f"{path}: not UTF-8 text: {error}") from error
+    if names is None:
+        names = guessed_names(lines, known)
+    return read(lines, name=str(path), names=names, paths_of=paths_of)
+
+
+def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) -> Trace:
+    """A recording's lines as a trace. Raises `TraceFormatError` with `name:line`."""
+    header = Header(target=TARGET, scenario=Path(name).stem, names=dict(names))
+    reader = _Reader(header, Renamer(names, paths_of))
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            reader.feed(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise TraceFormatError(f"{name}:{number}: not a line of a recording: {what}") from error
+    reader.trace.end = End.CLOSED
+    return reader.trace
+
+
+def guessed_names(lines: Iterable[str], known: Iterable[Names]) -> Names:
+    """The first renames of `known` whose names on the wire all occur as members, else none."""
+    whole = "\n".join(lines)
+    for names in known:
+        if names and all(f'"{wire}":' in whole for wire in names.values()):
+            return names
+    return {}
+
+
+class _Reader:
+    """Feeds entries through a recorder, so that they become the frames of a live run.
+
+    A process that was started again is another connection: its ids begin anew.
+    """
+
+    def __init__(self, header: Header, renamer: Renamer) -> None:
+        self._at = 0.0
+        self._connection = 1
+        self._ended = False
+        self._open: set[str] = set()
+        self._recorder = Recorder(
+            header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
+        )
+        self.trace = self._recorder.trace
+
+    def feed(self, entry: dict[str, Any]) -> None:
+        self._at = float(entry["t"])
+        if entry["dir"] == _NOTE:
+            data = obj(entry["msg"])
+            self._recorder.mark("recorder", data)
+            self._ended = self._ended or text(data.get("note")).startswith(_END_OF_OUTPUT)
+            return
+        if entry["dir"] not in _DIRECTIONS:
+            raise ValueError(f"dir {entry['dir']!r}; expected C>S, S>C or ##")
+        direction = _DIRECTIONS[entry["dir"]]
+        if self._ended:
+            self._connection, self._ended = self._connection + 1, False
+        raw, note = _bytes_of(entry)
+        to_target = direction is Direction.TO_TARGET
+        frame = self._recorder.record(
+            raw,
+            direction,
+            connection=f"c{self._connection}",
+            deliberate=to_target and ("raw" in entry or self._asks_twice(obj(entry["msg"]))),
+            note=note,
+        )
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
+            self._open.discard(_key(frame.connection, frame.id))
+
+    def _asks_twice(self, message: Mapping[str, Any]) -> bool:
+        """Whether a request has the id of one that is not answered yet.
+
+        As with text that is no message: such a client tries out the server, as `send_raw` does,
+        and what a server makes of it is not shown.
+        """
+        if "method" not in message or "id" not in message:
+            return False
+        key = _key(f"c{self._connection}", message["id"])
+        twice = key in self._open
+        self._open.add(key)
+        return twice
+
+
+def _key(connection: str, identifier: Any) -> str:
+    return f"{connection} {json.dumps(identifier)}"
+
+
+def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The bytes of an entry, and what is odd about them."""
+    if "raw" not in entry:
+        message = json.dumps(entry["msg"], ensure_ascii=False, separators=(",", ":"))
+        return message.encode("utf-8", "surrogatepass"), ""
+    raw = cast("str", entry["raw"]).encode("utf-8", "surrogatepass")
+    length = int(entry.get("rawlen", len(raw)))
+    kept = len(entry["raw"])
+    return raw, f"a line of {length}; the recording kept {kept}" if length > kept else ""
+
+
+def _first_line(path: Path) -> dict[str, Any]:
+    """The first line with text as an object, an empty one where it is none."""
+    with path.open("rb") as source:
+        for line in source:
+            if line.strip():
+                try:
+                    return obj(json.loads(line))
+                except (ValueError, RecursionError):
+                    return {}
+    return {}
+
+
+def _is_entry(row: Mapping[str, Any]) -> bool:
+    return "t" in row and "dir" in row and ("msg" in row or "raw" in row)
+
+
+def _header_names(row: Mapping[str, Any]) -> Names:
+    names = obj(obj(row["trace"]).get("names"))
+    return {str(target): str(wire) for target, wire in names.items()}
