@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from harness.report import protocoldoc
-from harness.report.protocoldoc import DIAGRAMS, PAGE, TITLES, protocol_page, slug
+from harness.report.protocoldoc import DIAGRAMS, PAGE, protocol_page, slug
+from harness.report.protocolsections import TITLES
 from harness.spec.book import load_book
 from harness.spec.machines import MACHINES
 from harness.spec.members import all_shapes
