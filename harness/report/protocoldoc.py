@@ -102,7 +102,7 @@ def _section_lines(book: Book, section: Section) -> Iterator[str]:
             yield from ("", f"#### {group.title}")
         yield from _group_lines(book, group)
     if section.points:
-        yield from ("", "Left open:", "")
+        yield from ("", "Also left open here:" if section.groups else "Left open:", "")
         yield from _points(section.points)
 
 
