@@ -7,7 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from harness.report.diagrams import machine_pages
+from harness.report.protocoldoc import protocol_page
 from harness.rules.base import all_rules
+from harness.spec.book import load_book
 from harness.suite.explain import rule_table
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +41,7 @@ def pages() -> dict[str, str]:
     counted = ", ".join(f"{name} {count}" for name, count in sorted(families.items()))
     total = f"{sum(families.values())} rules: {counted}."
     return {
+        "docs/protocol.md": protocol_page(load_book()),
         "docs/rules.md": _page(RULES_HEAD, total, "", *rule_table(markdown=True)),
         "docs/state-machines.md": _page(MACHINES_HEAD, *machine_pages()),
     }

@@ -51,7 +51,7 @@ def _requirements(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterato
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"
         where = f"{clause.document}, {clause.heading!r}, line {clause.line}"
-        yield f"               {where} ({clause.basis})"
+        yield f"               {where} ({clause.basis}); docs/protocol.md#{requirement.id}"
     yield ""
 
 
