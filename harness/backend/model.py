@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
+
 from harness.backend.encoder import Encoder, Stream
 from harness.backend.gates import Gates
 from harness.backend.script import (
@@ -29,6 +31,8 @@ from harness.trace.values import obj
 
 Marker = Callable[[str, dict[str, Any]], object]
 
+# The outcome of a call whose answer is not over.
+OPEN = "open"
 EXHAUSTED = "(the scenario's script has no further reply)"
 
 
@@ -46,7 +50,7 @@ class Call:
     index: int
     step: ModelStep | None
     problems: list[str] = field(default_factory=list[str])
-    outcome: str = "open"
+    outcome: str = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,23 @@ class ScriptedModel:
         self._encoder = encoder
         self._mark: Marker = mark or (lambda _kind, _data: None)
         self._strict = strict
+        self._happened = anyio.Event()
 
     @property
     def unplayed(self) -> int:
         """How many steps no call has asked for."""
         return self._tracks.unplayed
+
+    async def called(self, number: int, *, ended: bool = False) -> None:
+        """Wait until the call of that number was made, or until its answer is over."""
+        while len(self.calls) < number or (ended and self.calls[number - 1].outcome == OPEN):
+            await self._happened.wait()
+
+    def _note(self, kind: str, call: Call, **more: Any) -> None:
+        """Tell the trace and whoever waits."""
+        self._mark(kind, {"call": call.number, **more})
+        self._happened.set()
+        self._happened = anyio.Event()
 
     def answer(self, raw: bytes) -> Answer:
         """The answer to one call; its chunks must be iterated to the end or closed."""
@@ -95,7 +111,7 @@ class ScriptedModel:
         except ValueError:
             body = {}
         call, step = self._assign(body)
-        self._mark("model-call", {"call": call.number, "thread": call.thread, "step": call.index})
+        self._note("model-call", call, thread=call.thread, step=call.index)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
         return Answer(
@@ -134,7 +150,7 @@ class ScriptedModel:
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
         call.outcome = f"status {status}"
-        self._mark("model-end", {"call": call.number, "outcome": call.outcome})
+        self._note("model-end", call, outcome=call.outcome)
         headers = {"content-type": "application/json"}
         if fail.retry_after is not None:
             headers["retry-after"] = f"{fail.retry_after:g}"
@@ -145,12 +161,12 @@ class ScriptedModel:
     async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
         stream = self._encoder.stream(call.number, call.body)
         self.open_streams += 1
-        call.outcome = "dropped by the caller"
+        outcome = "dropped by the caller"
         try:
             yield stream.opened()
             if step.fail is not None:
                 yield stream.failed(step.fail.code or "server_error", step.fail.message)
-                call.outcome = f"failed {step.fail.code or 'server_error'}"
+                outcome = f"failed {step.fail.code or 'server_error'}"
                 return
             usage = UsageBody()
             for part in step.reply or []:
@@ -159,13 +175,14 @@ class ScriptedModel:
                 async for chunk in self._part(stream, part):
                     yield chunk
             yield stream.completed(usage)
-            call.outcome = "completed"
+            outcome = "completed"
         except StreamCut:
-            call.outcome = "disconnected"
+            outcome = "disconnected"
             raise
         finally:
             self.open_streams -= 1
-            self._mark("model-end", {"call": call.number, "outcome": call.outcome})
+            call.outcome = outcome
+            self._note("model-end", call, outcome=outcome)
 
     async def _part(self, stream: Stream, part: Part) -> AsyncGenerator[bytes]:
         match part:

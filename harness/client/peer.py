@@ -28,6 +28,8 @@ class Peer:
         self.overflow: str = ""
         self.ended = anyio.Event()
         self._next_id = 0
+        self._may_read = anyio.Event()
+        self._may_read.set()
 
     def begin(self, recorder: Recorder) -> None:
         """Start a new trace on this connection."""
@@ -35,11 +37,23 @@ class Peer:
         self.inbox.restart()
         self.questions.clear()
 
+    def reading(self, *, active: bool) -> None:
+        """Stop reading what the server writes, or read on: a slow reader.
+
+        What the transport has already taken (one chunk at most) is held back too.
+        """
+        if not active and self._may_read.is_set():
+            self._may_read = anyio.Event()
+        elif active:
+            self._may_read.set()
+
     async def pump(self) -> None:
         """Receive until the connection ends or the trace is full."""
         try:
             while True:
-                for line in await self.transport.receive():
+                lines = await self.transport.receive()
+                await self._may_read.wait()
+                for line in lines:
                     frame = self.recorder.record(
                         line.raw,
                         Direction.FROM_TARGET,
@@ -83,22 +97,24 @@ class Peer:
 
         return await self.inbox.wait(matches)
 
-    async def notify(self, method: str, params: Any | None = None) -> Frame:
-        """Send a notification."""
+    async def notify(
+        self, method: str, params: Any | None = None, *, deliberate: bool = False
+    ) -> Frame:
+        """Send a notification; `deliberate` as for a request."""
         message: dict[str, Any] = {"method": method}
         if params is not None:
             message["params"] = params
-        return await self._send(message)
+        return await self._send(message, deliberate=deliberate)
 
     async def answer(self, question: Frame, result: Any) -> Frame:
         """Answer a server request with a result."""
         self.questions.pop(question.id, None)
         return await self._send({"id": question.id, "result": result})
 
-    async def refuse(self, question: Frame, message: str) -> Frame:
+    async def refuse(self, question: Frame, message: str, *, code: int = -32601) -> Frame:
         """Answer a server request with an error: the safe answer to one that is unknown."""
         self.questions.pop(question.id, None)
-        error = {"code": -32601, "message": message}
+        error = {"code": code, "message": message}
         return await self._send({"id": question.id, "error": error})
 
     async def send_raw(self, raw: bytes) -> Frame:

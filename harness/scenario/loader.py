@@ -1,7 +1,7 @@
 """From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`.
 
-Here: the order of checks, what types cannot say (names used before they exist, gates that nobody
-holds), and filler texts. Not here: YAML (yaml12), wording (explain), playing.
+Here: the order of checks, and filler texts. Not here: YAML (yaml12), wording (explain), what types
+cannot say (names), playing.
 """
 
 import zlib
@@ -13,15 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.scenario.explain import sentence, unknown
-from harness.scenario.model import (
-    InterruptStep,
-    OpenStep,
-    ReadThreadStep,
-    Scenario,
-    StartThreadStep,
-    StartTurnStep,
-    WaitStep,
-)
+from harness.scenario.model import Scenario
+from harness.scenario.names import Names
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
 from harness.trace.values import obj
 
@@ -102,7 +95,7 @@ def _checked(
         scenario = Scenario.model_validate(value)
     except ValidationError as error:
         raise _first(error, document, path) from error
-    _Names(scenario, document, path).check()
+    Names(scenario, document, path).check()
     for key, names, valid in (
         ("covers", scenario.covers, rules),
         ("needs", scenario.needs, capabilities),
@@ -129,91 +122,6 @@ def _first(error: ValidationError, document: Document, path: Path) -> ScenarioEr
     places = {mistake[0] for mistake in mistakes}
     more = f" ({len(places) - 1} more)" if len(places) > 1 else ""
     return ScenarioError(path, place, message + more)
-
-
-class _Names:
-    """Names must exist before they are used; gates must be held by the model's side."""
-
-    def __init__(self, scenario: Scenario, document: Document, path: Path) -> None:
-        self._scenario = scenario
-        self._document = document
-        self._path = path
-        self._threads: set[str] = set()
-        self._turns: set[str] = set()
-        self._gates = set(scenario.held_gates())
-
-    def check(self) -> None:
-        for side in ("setup", "client"):
-            for index, step in enumerate(getattr(self._scenario, side)):
-                self._step((side, index), step)
-        if isinstance(self._scenario.model, dict):
-            for alias in self._scenario.model:
-                self._known("thread", alias, self._threads, ("model", alias), key=True)
-        outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
-        outcomes += [
-            (("expect", "any_of", index), outcome)
-            for index, outcome in enumerate(self._scenario.expect.any_of)
-        ]
-        for loc, outcome in outcomes:
-            for alias in outcome.turns:
-                self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
-
-    def _step(self, loc: Loc, step: Any) -> None:
-        match step:
-            case StartThreadStep():
-                self._new(step.start_thread.alias, self._threads, (*loc, "start_thread", "as"))
-            case StartTurnStep():
-                at = (*loc, "start_turn")
-                self._known("thread", step.start_turn.thread, self._threads, (*at, "thread"))
-                self._new(step.start_turn.alias, self._turns, (*at, "as"))
-                if (step.start_turn.text is None) == (step.start_turn.input is None):
-                    self._fail(at, "expected exactly one of text and input")
-            case InterruptStep():
-                self._known("turn", step.interrupt.turn, self._turns, (*loc, "interrupt", "turn"))
-            case ReadThreadStep():
-                at = (*loc, "read_thread", "thread")
-                self._known("thread", step.read_thread.thread, self._threads, at)
-            case OpenStep():
-                self._known("gate", step.open, self._gates, (*loc, "open"))
-            case WaitStep():
-                self._wait((*loc, "wait"), step)
-            case _:
-                pass
-
-    def _wait(self, loc: Loc, step: WaitStep) -> None:
-        wait = step.wait
-        if sum(name is not None for name in (wait.turn, wait.notification, wait.gate)) != 1:
-            self._fail(loc, "expected exactly one of turn, notification and gate")
-        if wait.turn is not None:
-            self._known("turn", wait.turn, self._turns, (*loc, "turn"))
-        if wait.gate is not None:
-            self._known("gate", wait.gate, self._gates, (*loc, "gate"))
-        if wait.status is not None and wait.turn is None:
-            self._fail((*loc, "status"), "status goes with turn", key=True)
-        if wait.where and wait.notification is None:
-            self._fail((*loc, "where"), "where goes with notification", key=True)
-
-    def _new(self, alias: str, names: set[str], loc: Loc) -> None:
-        if alias in names:
-            self._fail(loc, f"the alias {alias!r} is taken already")
-        names.add(alias)
-
-    def _known(
-        self, what: str, name: str, names: Collection[str], loc: Loc, *, key: bool = False
-    ) -> None:
-        if name in names:
-            return
-        if names:
-            self._fail(loc, unknown(what, name, names), key=key)
-        none = {
-            "thread": "no start_thread step stands before this one",
-            "turn": "no start_turn step stands before this one",
-            "gate": "the model's side holds at no gate",
-        }
-        self._fail(loc, f"unknown {what} {name!r}; {none[what]}", key=key)
-
-    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
-        raise ScenarioError(self._path, self._document.place(loc, key=key), message)
 
 
 def _filled(value: Any, identity: str, path: Path, document: Document, loc: Loc) -> Any:

@@ -1,7 +1,8 @@
 """What a scenario is: the pydantic models of the YAML format.
 
 Here: names, types, defaults of everything a scenario file may hold, and nothing that plays it.
-The model's side is `harness.backend.script`; errors with line and column are the loader's.
+The model's side is `harness.backend.script`, the client's `client_steps`; errors with line and
+column are the loader's.
 """
 
 from pathlib import PurePosixPath
@@ -9,108 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from harness.backend.script import ModelStep, Script, Strict, key_of
-
-Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
-Statuses = Literal["completed", "interrupted", "failed"]
-
-
-class StartThread(Strict):
-    """Start a thread; `params` are added to the settings."""
-
-    alias: Alias = Field(alias="as")
-    params: dict[str, Any] = Field(default_factory=dict[str, Any])
-
-
-class StartTurn(Strict):
-    """Start a turn with a text or with whole input items; `params` are further parameters."""
-
-    thread: Alias
-    alias: Alias = Field(alias="as")
-    text: str | None = None
-    input: list[dict[str, Any]] | None = None
-    params: dict[str, Any] = Field(default_factory=dict[str, Any])
-
-
-class Interrupt(Strict):
-    """Interrupt a turn."""
-
-    turn: Alias
-
-
-class ReadThread(Strict):
-    """Read a thread."""
-
-    thread: Alias
-    include_turns: bool = False
-
-
-class Wait(Strict):
-    """Wait for one of: the end of a turn, a notification, a gate that the model's stream reached.
-
-    `status` lists the ends that are right for the script to go on; `where` maps dotted paths in
-    the notification's params to values.
-    """
-
-    turn: Alias | None = None
-    status: Statuses | list[Statuses] | None = None
-    notification: str | None = None
-    where: dict[str, Any] = Field(default_factory=dict[str, Any])
-    gate: str | None = None
-
-    @property
-    def statuses(self) -> tuple[str, ...]:
-        """The accepted ends of the turn; empty for any."""
-        if self.status is None:
-            return ()
-        return (self.status,) if isinstance(self.status, str) else tuple(self.status)
-
-
-class StartThreadStep(Strict):
-    """`start_thread: {as: t}`"""
-
-    start_thread: StartThread
-
-
-class StartTurnStep(Strict):
-    """`start_turn: {thread: t, text: "…", as: u}`"""
-
-    start_turn: StartTurn
-
-
-class InterruptStep(Strict):
-    """`interrupt: {turn: u}`"""
-
-    interrupt: Interrupt
-
-
-class ReadThreadStep(Strict):
-    """`read_thread: {thread: t, include_turns: true}`"""
-
-    read_thread: ReadThread
-
-
-class WaitStep(Strict):
-    """`wait: {turn: u, status: completed}`"""
-
-    wait: Wait
-
-
-class OpenStep(Strict):
-    """`open: GATE`"""
-
-    open: str = Field(min_length=1)
-
-
-ClientStep = Annotated[
-    Annotated[StartThreadStep, Tag("start_thread")]
-    | Annotated[StartTurnStep, Tag("start_turn")]
-    | Annotated[InterruptStep, Tag("interrupt")]
-    | Annotated[ReadThreadStep, Tag("read_thread")]
-    | Annotated[WaitStep, Tag("wait")]
-    | Annotated[OpenStep, Tag("open")],
-    Discriminator(key_of),
-]
+from harness.backend.script import ModelStep, Script, Strict
+from harness.scenario.client_steps import (
+    SPOILING,
+    Alias,
+    ClientStep,
+    OpenStep,
+    StartThreadStep,
+    Statuses,
+)
 
 
 class Settings(Strict):
@@ -222,6 +130,13 @@ class Scenario(Strict):
         if isinstance(self.model, dict):
             return {alias: self.model[alias] for alias in started if alias in self.model}
         return {started[0] if started else "t": list(self.model)}
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it needs a server process of its own: it says so, or a step of it spoils one."""
+        return self.server == "fresh" or any(
+            isinstance(step, SPOILING) for step in (*self.setup, *self.client)
+        )
 
     def opened_gates(self) -> list[str]:
         """The gates that the client's side opens."""

@@ -22,17 +22,17 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.rules.verdict import Level
+from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.ending import Ended, Ending
 from harness.scenario.loader import Loaded
-from harness.scenario.model import StartTurnStep
 from harness.scenario.player import Cast, Player, Unmet
 from harness.spec.book import Book
 from harness.suite.outcome import Finding
+from harness.suite.wires import OwedByTheLiving, Wires
 from harness.target.place import RunFolder, furnish
 from harness.target.process import ServerProcess, environment, find_program, start
 from harness.target.profile import Bounds, Profile, ProfileError, fill
 from harness.trace.names import Renamer
-from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 from harness.transport.jsonl import over_limit
@@ -56,7 +56,7 @@ class Run:
     """What playing one scenario gave, before any judgement.
 
     `status` is the exit status of a server that ended by itself, None while it ran; `overflow`
-    says which bound a flood went over.
+    says which bound a flood went over; `closed` names the connections that the scenario ended.
     """
 
     trace: Trace
@@ -69,12 +69,19 @@ class Run:
     seconds: float
     overflow: str = ""
     status: int | None = None
+    closed: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property
     def died(self) -> bool:
         """Whether the server ended, or closed its output, unasked."""
         return self.ended.end is End.EXITED
+
+    @property
+    def whole(self) -> bool:
+        """Whether the trace came to the end that the scenario wanted."""
+        ended_by_us = self.ended.end is End.CLOSED and not self.overflow
+        return self.ended.end is End.QUIESCENT or ended_by_us
 
     @property
     def flooded(self) -> bool:
@@ -90,6 +97,7 @@ class Stage:
     model: ScriptedModel
     cwd: Path
     cast: Cast
+    wires: "Wires[_Live]"
 
 
 @dataclass(slots=True)
@@ -135,11 +143,13 @@ class Bench:
     async def run(self, loaded: Loaded) -> Run:
         """Play one scenario. Raises `SetupFailed` where the server cannot be used at all."""
         scenario = loaded.scenario
-        if scenario.server == "fresh":
+        if scenario.fresh:
             await self.retire()
         markers = _markers(loaded)
 
         async def talk(stage: Stage) -> Unmet | None:
+            if not self._offered(scenario.needs):
+                return None  # Not applicable, whatever it would do.
             player = Player(
                 loaded,
                 stage.peer,
@@ -149,6 +159,7 @@ class Bench:
                 bounds=self._bounds,
                 thread_params=self.profile.thread,
                 markers=markers,
+                reach=stage.wires,
             )
             return await player.play()
 
@@ -160,6 +171,11 @@ class Bench:
             markers=markers,
             strict_model=scenario.strict_model,
         )
+
+    def _offered(self, needs: list[str]) -> bool:
+        """Whether a scenario can be tried: what it needs is declared, or to be probed."""
+        declared = self.profile.capabilities
+        return declared == "probe" or set(needs) <= set(declared)
 
     async def converse(
         self,
@@ -181,12 +197,17 @@ class Bench:
         model = ScriptedModel(
             scripts, ResponsesEncoder(), mark=recorder.mark, markers=markers, strict=strict_model
         )
-        stage = Stage(live.peer, model, self._workspace(files or {}), Cast())
+        wires = self._wires(live, recorder, owed)
+        stage = Stage(live.peer, model, self._workspace(files or {}), Cast(), wires)
         recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
         self._models.serve(model)
         before = live.process.children()
         unmet = await self._bounded(talk, stage)
-        ended = await Ending(
+        if live is not wires.live:
+            live, before = wires.live, set[int]()
+        await wires.close_further(self._bounds.step)
+        model.gates.open_all()
+        ending = Ending(
             live.peer,
             model,
             owed,
@@ -194,9 +215,10 @@ class Bench:
             barrier=(self.profile.barrier, _barrier_params(stage.cast)),
             children=live.process.children,
             before=before,
-        ).run()
+        )
+        ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
         self._models.serve(None)
-        _close_trace(recorder, live.peer, ended)
+        _close_trace(recorder, live.peer, ended, wires.closed)
         run = Run(
             trace=recorder.trace,
             cast=stage.cast,
@@ -207,6 +229,7 @@ class Bench:
             stderr=live.process.stderr_tail(),
             seconds=time.monotonic() - began,
             overflow=live.peer.overflow,
+            closed=frozenset(wires.closed),
         )
         if ended.end is End.EXITED:
             run.status = await self._status(live)
@@ -226,9 +249,24 @@ class Bench:
         message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
         return Unmet("timeout", "scenario", 1, message)
 
-    def _recorder(self, name: str) -> tuple[Recorder, Owed]:
+    def _wires(self, live: _Live, recorder: Recorder, owed: OwedByTheLiving) -> Wires[_Live]:
+        async def again(connection: str) -> _Live:
+            await self.retire()
+            try:
+                self._live = await self._start(recorder, home=live.home, connection=connection)
+            except SetupFailed as failed:
+                # It started before: this is what the restart did, not how the run is set up.
+                self.blocked = None
+                raise TargetGone(f"after its restart: {failed}") from failed
+            return self._live
+
+        return Wires(
+            live, recorder, owed, again=again, pump=lambda peer: self._tasks.start_soon(peer.pump)
+        )
+
+    def _recorder(self, name: str) -> tuple[Recorder, OwedByTheLiving]:
         recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
-        owed = Owed()
+        owed = OwedByTheLiving()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
         return recorder, owed
@@ -273,10 +311,14 @@ class Bench:
         recorder.mark("setup", {"active": False})
         return self._live
 
-    async def _start(self, recorder: Recorder) -> _Live:
-        home = self._folder.fresh("home")
+    async def _start(
+        self, recorder: Recorder, *, home: Path | None = None, connection: str = "c1"
+    ) -> _Live:
+        """Start the server, over a new home or over the one of a server that ended."""
+        furnished, home = home is not None, home or self._folder.fresh("home")
         values = {"model_url": self._models.url, "home": str(home), "cwd": str(home)}
-        furnish(home, self.profile, values)
+        if not furnished:
+            furnish(home, self.profile, values)
         env = environment(fill(self.profile.env, values), home, self.profile.home_env)
         stderr = self._folder.path / f"{home.name}.stderr"
         command = find_program(fill(self.profile.command, values))
@@ -286,7 +328,7 @@ class Bench:
             )
         except ProfileError as error:
             raise self._failed("setup.not-started", str(error), recorder) from error
-        peer = Peer(process.transport, recorder)
+        peer = Peer(process.transport, recorder, name=connection)
         live = _Live(process, peer, home)
         self._tasks.start_soon(peer.pump)
         await self._handshake(live, recorder)
@@ -410,8 +452,9 @@ async def open_bench(
         folder.close()
 
 
-def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:
-    recorder.trace.end = ended.end
+def _close_trace(recorder: Recorder, peer: Peer, ended: Ended, closed: set[str]) -> None:
+    # Of a connection that we ended nothing is owed; a reader of the file asks for the whole trace.
+    recorder.trace.end = End.CLOSED if closed and ended.end is End.QUIESCENT else ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
         recorder.mark("partial-line", {"head": head, "bytes": len(peer.transport.partial)})

@@ -17,13 +17,14 @@ from harness.suite.bench import Run, SetupFailed
 from harness.suite.outcome import Finding, ScenarioOutcome
 from harness.suite.probe import absent
 from harness.target.profile import Deviation, Profile
-from harness.trace.trace import End
+from harness.trace.trace import End, Trace
 from harness.trace.views import Conversation, conversation_of
 
 _KINDS = {
     "timeout": "scenario.timeout",
     "refused": "scenario.expectation",
     "other-end": "scenario.expectation",
+    "not-offered": "scenario.expectation",
 }
 _BUSY = "liveness.turn-does-not-end"
 
@@ -37,9 +38,7 @@ def outcome_of(
     rules: dict[str, type[Monitor]],
 ) -> ScenarioOutcome:
     """Judge one run."""
-    rows = [
-        known_row(row, loaded.id, entries) for row in judge(book, run.trace, rules=rules.values())
-    ]
+    rows = [known_row(row, loaded.id, entries) for row in _rows(run, book, rules)]
     conversation = conversation_of(run.trace)
     # What a server does not offer shows in what it did; one that broke off showed nothing.
     missing = [] if _broke_off(run) else absent(loaded, run, conversation, profile)
@@ -52,7 +51,7 @@ def outcome_of(
         end=str(run.trace.end),
         stderr=run.stderr,
         seconds=run.seconds,
-        played=run.unmet is None and run.ended.end is End.QUIESCENT,
+        played=run.unmet is None and run.whole,
     )
     findings = [] if missing else _findings(run, loaded, conversation, rows, profile, rules)
     findings = [
@@ -139,6 +138,21 @@ def _findings(
     return found
 
 
+def _rows(run: Run, book: Book, rules: dict[str, type[Monitor]]) -> list[Row]:
+    """Judge the connections that the scenario ended apart: nothing that is missing there is owed.
+
+    Connections share no monitor, so the two halves give what the whole would.
+    """
+    if not run.closed:
+        return judge(book, run.trace, rules=rules.values())
+    rows: list[Row] = []
+    for closed, end in ((True, End.CLOSED), (False, run.ended.end)):
+        frames = [f for f in run.trace.frames if (f.connection in run.closed) is closed]
+        part = Trace(run.trace.header, frames, run.trace.marks, end)
+        rows += judge(book, part, rules=rules.values())
+    return rows
+
+
 def _broke_off(run: Run) -> bool:
     """Whether the server broke off before it could show what it offers.
 
@@ -146,7 +160,7 @@ def _broke_off(run: Run) -> bool:
     """
     unmet = run.unmet
     stuck = unmet is not None and unmet.kind == "timeout" and unmet.step != "wait"
-    return stuck or run.ended.end is not End.QUIESCENT
+    return stuck or not run.whole
 
 
 def _end_of(run: Run) -> str:

@@ -63,8 +63,9 @@ def absent(loaded: Loaded, run: Run, conversation: Conversation, profile: Profil
     declared = profile.capabilities
     if declared != "probe":
         return [need for need in loaded.scenario.needs if need not in declared]
+    lacking = run.unmet.capability if run.unmet is not None else ""
     return [
         need
         for need in loaded.scenario.needs
-        if need in _PROBES and not _PROBES[need](run, conversation)
+        if need == lacking or (need in _PROBES and not _PROBES[need](run, conversation))
     ]

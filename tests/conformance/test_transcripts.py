@@ -15,15 +15,18 @@ from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import Loaded, find, load
 from harness.snapshot.extension import TranscriptExtension
 from harness.suite.session import Session, configure
+from harness.target.profile import load_profile
 from harness.trace.normalise import transcript
 from harness.trace.store import load as load_trace
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
+OFFERED = set(load_profile("reference").capabilities)
 SCENARIOS = {
     scenario.id: scenario
     for root, file in find([bundled_folder()])
     for scenario in [load(file, root=root)]
+    if set(scenario.scenario.needs) <= OFFERED
 }
 
 

@@ -9,8 +9,9 @@ from markdown_pages import PAGES, ROOT, anchors, blocks, links
 from harness.backend.script import ModelStep, Part
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_folder
+from harness.scenario.client_steps import ClientStep, Wait
 from harness.scenario.loader import find, load, scenario_id
-from harness.scenario.model import ClientStep, Scenario, Settings, Wait
+from harness.scenario.model import Scenario, Settings
 from harness.spec.book import load_book
 from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated

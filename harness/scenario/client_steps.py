@@ -1,0 +1,320 @@
+"""What the client's side of a scenario can do: the pydantic models of its steps.
+
+Here: names, types and defaults of each step, and nothing that plays one (`steps/`). Fields with
+the same name mean the same everywhere, and the loader checks them by that name: `thread` and
+`turn` name what an earlier step started, `as` gives a name to what comes back, `on` names a
+connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `message` and `result`
+stand for values that came back earlier.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from harness.backend.script import Strict, key_of
+
+Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+Statuses = Literal["completed", "interrupted", "failed"]
+Answers = Literal["result", "error", "any"]
+MAIN = "main"
+
+
+class Talk(Strict):
+    """What speaks on a connection: the first one, or the one that `on` names."""
+
+    on: Alias = MAIN
+
+
+class StartThread(Talk):
+    """Start a thread; `params` are added to the settings."""
+
+    alias: Alias = Field(alias="as")
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class StartTurn(Talk):
+    """Start a turn with a text or with whole input items; `params` are further parameters."""
+
+    thread: Alias
+    alias: Alias = Field(alias="as")
+    text: str | None = None
+    input: list[dict[str, Any]] | None = None
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "StartTurn":
+        if (self.text is None) == (self.input is None):
+            raise ValueError("expected exactly one of text and input")
+        return self
+
+
+class Interrupt(Talk):
+    """Interrupt a turn."""
+
+    turn: Alias
+
+
+class Steer(Talk):
+    """Add input to a running turn; `params` replace what would be sent, for wrong turn ids."""
+
+    turn: Alias
+    text: str
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
+    expect: Answers = "result"
+    alias: Alias | None = Field(default=None, alias="as")
+
+
+class ReadThread(Talk):
+    """Read a thread."""
+
+    thread: Alias
+    include_turns: bool = False
+
+
+class Request(Talk):
+    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once."""
+
+    method: str = Field(min_length=1)
+    params: Any = Field(default_factory=dict[str, Any])
+    alias: Alias | None = Field(default=None, alias="as")
+    expect: Answers = "result"
+    deliberate: bool = False
+    wait: bool = True
+
+    @model_validator(mode="after")
+    def _named(self) -> "Request":
+        if not self.wait and self.alias is None:
+            raise ValueError("wait: false needs as, so that a later step can wait for the answer")
+        return self
+
+
+class Notify(Talk):
+    """Any notification."""
+
+    method: str = Field(min_length=1)
+    params: Any = None
+    deliberate: bool = False
+
+
+class SendRaw(Talk):
+    """Bytes as they are: `line` is a text with a line end, `bytes` a text without, `hex` any."""
+
+    line: str | None = None
+    text: str | None = Field(default=None, alias="bytes")
+    hex: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "SendRaw":
+        if sum(value is not None for value in (self.line, self.text, self.hex)) != 1:
+            raise ValueError("expected exactly one of line, bytes and hex")
+        try:
+            bytes.fromhex(self.hex or "")
+        except ValueError:
+            raise ValueError(f"hex: {self.hex!r} is no row of pairs of hex digits") from None
+        return self
+
+    @property
+    def raw(self) -> bytes:
+        """What is written."""
+        if self.hex is not None:
+            return bytes.fromhex(self.hex)
+        return (f"{self.line}\n" if self.line is not None else self.text or "").encode()
+
+
+class AnswerError(Strict):
+    """A JSON-RPC error as the answer."""
+
+    code: int = -32000
+    message: str = "refused by the scenario"
+
+
+class Answer(Talk):
+    """Wait for a server request and answer it; `where` says which, if there are several."""
+
+    to: str = Field(min_length=1)
+    where: dict[str, Any] = Field(default_factory=dict[str, Any])
+    decision: Any = None
+    result: Any = None
+    error: AnswerError | None = None
+    alias: Alias | None = Field(default=None, alias="as")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "Answer":
+        if len({"decision", "result", "error"} & self.model_fields_set) != 1:
+            raise ValueError("expected exactly one of decision, result and error")
+        return self
+
+
+class ModelWait(Strict):
+    """The model call of that number (from 1) was made; with `ended`, its stream is over."""
+
+    call: int = Field(ge=1)
+    ended: bool = False
+
+
+WAITED_FOR = ("turn", "notification", "request", "answer", "message", "gate", "model")
+
+
+class Wait(Talk):
+    """Wait for one thing that the server, or the model's side, does.
+
+    `turn`: its end; `status` lists the ends that are right for the script to go on.
+    `notification`, `request`: a message of the server; `where` maps dotted paths in its params to
+    values. `answer`: the answer to a request sent with `wait: false`. `message`: any message,
+    dotted paths in the whole of it. `gate`: a gate that the model's stream reached. `model`: a
+    call.
+    """
+
+    turn: Alias | None = None
+    status: Statuses | list[Statuses] | None = None
+    notification: str | None = None
+    request: str | None = None
+    where: dict[str, Any] = Field(default_factory=dict[str, Any])
+    answer: Alias | None = None
+    message: dict[str, Any] | None = None
+    gate: str | None = None
+    model: ModelWait | None = None
+    alias: Alias | None = Field(default=None, alias="as")
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """The accepted ends of the turn; empty for any."""
+        if self.status is None:
+            return ()
+        return (self.status,) if isinstance(self.status, str) else tuple(self.status)
+
+    @property
+    def what(self) -> list[str]:
+        """Which of the things that can be waited for are named."""
+        return [name for name in WAITED_FOR if getattr(self, name) is not None]
+
+
+class SlowReader(Talk):
+    """Stop reading from a connection, or read on."""
+
+    reading: bool
+
+
+class StartThreadStep(Strict):
+    """`start_thread: {as: t}`"""
+
+    start_thread: StartThread
+
+
+class StartTurnStep(Strict):
+    """`start_turn: {thread: t, text: "…", as: u}`"""
+
+    start_turn: StartTurn
+
+
+class InterruptStep(Strict):
+    """`interrupt: {turn: u}`"""
+
+    interrupt: Interrupt
+
+
+class SteerStep(Strict):
+    """`steer: {turn: u, text: "…"}`"""
+
+    steer: Steer
+
+
+class ReadThreadStep(Strict):
+    """`read_thread: {thread: t, include_turns: true}`"""
+
+    read_thread: ReadThread
+
+
+class RequestStep(Strict):
+    """`request: {method: thread/list, params: {limit: 1}, as: page}`"""
+
+    request: Request
+
+
+class NotifyStep(Strict):
+    """`notify: {method: initialized}`"""
+
+    notify: Notify
+
+
+class SendRawStep(Strict):
+    """`send_raw: {line: "{broken"}`"""
+
+    send_raw: SendRaw
+
+
+class AnswerStep(Strict):
+    """`answer: {to: item/commandExecution/requestApproval, decision: accept}`"""
+
+    answer: Answer
+
+
+class WaitStep(Strict):
+    """`wait: {turn: u, status: completed}`"""
+
+    wait: Wait
+
+
+class OpenStep(Strict):
+    """`open: GATE`"""
+
+    open: str = Field(min_length=1)
+
+
+class RestartStep(Strict):
+    """`restart: true`: end the server as a user would and start it again over the same home."""
+
+    restart: Literal[True]
+
+
+class KillStep(Strict):
+    """`kill: true`: the server is killed at once."""
+
+    kill: Literal[True]
+
+
+class DisconnectStep(Strict):
+    """`disconnect: true`, or `disconnect: NAME`: end a connection."""
+
+    disconnect: Literal[True] | Alias
+
+    @property
+    def name(self) -> str:
+        """The connection's name."""
+        return MAIN if self.disconnect is True else self.disconnect
+
+
+class ConnectStep(Strict):
+    """`connect: NAME`: a further connection to the same server."""
+
+    connect: Alias
+
+
+class SlowReaderStep(Strict):
+    """`slow_reader: {reading: false}`, and later `slow_reader: {reading: true}`"""
+
+    slow_reader: SlowReader
+
+
+ClientStep = Annotated[
+    Annotated[StartThreadStep, Tag("start_thread")]
+    | Annotated[StartTurnStep, Tag("start_turn")]
+    | Annotated[InterruptStep, Tag("interrupt")]
+    | Annotated[SteerStep, Tag("steer")]
+    | Annotated[ReadThreadStep, Tag("read_thread")]
+    | Annotated[RequestStep, Tag("request")]
+    | Annotated[NotifyStep, Tag("notify")]
+    | Annotated[SendRawStep, Tag("send_raw")]
+    | Annotated[AnswerStep, Tag("answer")]
+    | Annotated[WaitStep, Tag("wait")]
+    | Annotated[OpenStep, Tag("open")]
+    | Annotated[RestartStep, Tag("restart")]
+    | Annotated[KillStep, Tag("kill")]
+    | Annotated[DisconnectStep, Tag("disconnect")]
+    | Annotated[ConnectStep, Tag("connect")]
+    | Annotated[SlowReaderStep, Tag("slow_reader")],
+    Discriminator(key_of),
+]
+
+# Steps after which a process cannot be given to the next scenario.
+SPOILING = (SendRawStep, RestartStep, KillStep, DisconnectStep, ConnectStep, SlowReaderStep)

@@ -1,0 +1,169 @@
+"""What the types of a scenario cannot say: names exist before they are used, gates are held.
+
+Here: the walk over the steps in the order in which they are played. Fields are known by their
+names (`thread`, `turn`, `as`, `on`, and those that may hold references), so a new step is checked
+without a line here. Not here: wording of type errors (explain), playing.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from harness.scenario.client_steps import (
+    MAIN,
+    ClientStep,
+    ConnectStep,
+    DisconnectStep,
+    KillStep,
+    OpenStep,
+    RequestStep,
+    RestartStep,
+    StartThreadStep,
+    StartTurnStep,
+    WaitStep,
+)
+from harness.scenario.explain import unknown
+from harness.scenario.model import Scenario
+from harness.scenario.references import references
+from harness.scenario.yaml12 import Document, Loc, ScenarioError
+
+# Fields of steps that may hold `$alias.path`.
+_REFERRING = ("params", "input", "where", "message", "result")
+
+_NONE = {
+    "thread": "no start_thread step stands before this one",
+    "turn": "no start_turn step stands before this one",
+    "gate": "the model's side holds at no gate",
+    "value": "no step before this one gives a name with as",
+    "answer": "no request with as and wait: false stands before this one",
+    "connection": "it ended, and no restart or connect step came since",
+}
+
+
+class Names:
+    """The names that exist as the steps are played; `check` raises `ScenarioError`."""
+
+    def __init__(self, scenario: Scenario, document: Document, path: Path) -> None:
+        self._scenario = scenario
+        self._document = document
+        self._path = path
+        self._threads: set[str] = set()
+        self._turns: set[str] = set()
+        self._values: set[str] = set()
+        self._sent: set[str] = set()
+        self._connections: set[str] = {MAIN}
+        self._gates = set(scenario.held_gates())
+
+    def check(self) -> None:
+        """Walk over both sides and the expectations."""
+        for side in ("setup", "client"):
+            for index, step in enumerate(getattr(self._scenario, side)):
+                self._step((side, index), step)
+        if isinstance(self._scenario.model, dict):
+            for alias in self._scenario.model:
+                self._known("thread", alias, self._threads, ("model", alias), key=True)
+        outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
+        outcomes += [
+            (("expect", "any_of", index), outcome)
+            for index, outcome in enumerate(self._scenario.expect.any_of)
+        ]
+        for loc, outcome in outcomes:
+            for alias in outcome.turns:
+                self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
+
+    def _step(self, loc: Loc, step: ClientStep) -> None:
+        key = next(iter(type(step).model_fields))
+        body: Any = getattr(step, key)
+        if isinstance(body, BaseModel):
+            self._used((*loc, key), body)
+        match step:
+            case OpenStep():
+                self._known("gate", step.open, self._gates, (*loc, key))
+            case WaitStep():
+                self._wait((*loc, key), step)
+            case RestartStep():
+                self._connections = {MAIN}
+            case KillStep():
+                self._known("connection", MAIN, self._connections, loc, key=True)
+                self._connections.clear()
+            case DisconnectStep():
+                self._known("connection", step.name, self._connections, (*loc, key))
+                self._connections.discard(step.name)
+            case ConnectStep():
+                self._new(step.connect, self._connections, (*loc, key))
+            case _:
+                pass
+        if isinstance(body, BaseModel):
+            self._named((*loc, key), step, getattr(body, "alias", None))
+
+    def _used(self, loc: Loc, body: BaseModel) -> None:
+        """The names that a step uses."""
+        used: list[tuple[str, str, Collection[str]]] = [
+            ("on", "connection", self._connections),
+            ("thread", "thread", self._threads),
+            ("turn", "turn", self._turns),
+            ("gate", "gate", self._gates),
+            ("answer", "answer", self._sent),
+        ]
+        for field, what, names in used:
+            name = getattr(body, field, None)
+            if isinstance(name, str):
+                self._known(what, name, names, (*loc, field))
+        for field in _REFERRING:
+            for place, alias in references(getattr(body, field, None), (*loc, field)):
+                self._known("value", alias, self._values, place)
+
+    def _named(self, loc: Loc, step: Any, alias: str | None) -> None:
+        """The name that a step gives."""
+        if alias is None:
+            return
+        match step:
+            case StartThreadStep():
+                self._new(alias, self._threads, (*loc, "as"))
+            case StartTurnStep():
+                self._new(alias, self._turns, (*loc, "as"))
+            case RequestStep(request=request) if not request.wait:
+                self._new(alias, self._sent, (*loc, "as"))
+                return  # It has no value before its answer was waited for.
+            case _:
+                if alias in self._values:
+                    self._fail((*loc, "as"), f"the alias {alias!r} is taken already")
+        self._values.add(alias)
+
+    def _wait(self, loc: Loc, step: WaitStep) -> None:
+        wait = step.wait
+        if len(wait.what) != 1:
+            self._fail(
+                loc,
+                "expected exactly one of turn, notification, request, answer, message, gate "
+                "and model",
+            )
+        if wait.status is not None and wait.turn is None:
+            self._fail((*loc, "status"), "status goes with turn", key=True)
+        if wait.where and wait.notification is None and wait.request is None:
+            self._fail((*loc, "where"), "where goes with notification or request", key=True)
+        if wait.alias is not None and wait.what[0] in ("gate", "model"):
+            self._fail((*loc, "as"), f"a {wait.what[0]} gives no value to name", key=True)
+        if wait.answer is not None:
+            self._values.add(wait.answer)
+
+    def _new(self, alias: str, names: set[str], loc: Loc) -> None:
+        if alias in names:
+            self._fail(loc, f"the alias {alias!r} is taken already")
+        names.add(alias)
+
+    def _known(
+        self, what: str, name: str, names: Collection[str], loc: Loc, *, key: bool = False
+    ) -> None:
+        if name in names:
+            return
+        if what == "connection" and name == MAIN:
+            self._fail(loc, f"no connection is left; {_NONE[what]}", key=key)
+        if names:
+            self._fail(loc, unknown(what, name, names), key=key)
+        self._fail(loc, f"unknown {what} {name!r}; {_NONE[what]}", key=key)
+
+    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
+        raise ScenarioError(self._path, self._document.place(loc, key=key), message)

@@ -1,0 +1,17 @@
+"""How each step of the client's side is played: a module per family, found by walking.
+
+Here: nothing but the look-up. What a step may hold is `client_steps`; who calls these functions is
+the player.
+"""
+
+import importlib
+import pkgutil
+
+from harness.scenario.steps.scene import Play, registered
+
+
+def plays_by_step() -> dict[type, Play]:
+    """The function that plays each class of step."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return registered()

@@ -1,0 +1,47 @@
+"""Connections and the process behind them: connect, disconnect, kill, restart, read slowly.
+
+Here: the steps; who really starts and ends anything is behind `Reach`.
+"""
+
+from harness.scenario.client_steps import (
+    ConnectStep,
+    DisconnectStep,
+    KillStep,
+    RestartStep,
+    SlowReaderStep,
+)
+from harness.scenario.steps.scene import Scene, plays
+
+
+@plays(ConnectStep)
+async def connect(scene: Scene, step: ConnectStep) -> None:
+    """A further connection."""
+    scene.awaited = f"connection {step.connect}"
+    await scene.reach.connect(step.connect)
+
+
+@plays(DisconnectStep)
+async def disconnect(scene: Scene, step: DisconnectStep) -> None:
+    """The end of a connection."""
+    scene.awaited = "the end of the connection"
+    await scene.reach.disconnect(step.name)
+
+
+@plays(KillStep)
+async def kill(scene: Scene, step: KillStep) -> None:
+    """The server is killed."""
+    scene.awaited = "the end of the killed server"
+    await scene.reach.kill()
+
+
+@plays(RestartStep)
+async def restart(scene: Scene, step: RestartStep) -> None:
+    """The server ends and starts again over the same home."""
+    scene.awaited = "the restarted server"
+    await scene.reach.restart()
+
+
+@plays(SlowReaderStep)
+async def slow_reader(scene: Scene, step: SlowReaderStep) -> None:
+    """Stop reading, or read on."""
+    scene.peer(step.slow_reader.on).reading(active=step.slow_reader.reading)

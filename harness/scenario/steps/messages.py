@@ -1,0 +1,64 @@
+"""Any message: requests, notifications, raw bytes, answers to the server's requests.
+
+Here: the steps that send what the file says, whatever it means.
+"""
+
+from typing import Any
+
+from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
+from harness.scenario.steps.scene import Scene, described, fits, plays
+from harness.trace.frame import Frame
+
+
+@plays(RequestStep)
+async def request(scene: Scene, step: RequestStep) -> None:
+    """A request, and its answer unless the step goes on without."""
+    body = step.request
+    peer = scene.peer(body.on)
+    params = scene.resolved(body.params)
+    sent = await peer.send_request(body.method, params, deliberate=body.deliberate)
+    if body.wait:
+        await scene.answer_to(peer, sent, body.expect, body.alias)
+    else:
+        scene.sent[body.alias or ""] = (peer, sent, body.expect)
+
+
+@plays(NotifyStep)
+async def notify(scene: Scene, step: NotifyStep) -> None:
+    """A notification."""
+    body = step.notify
+    params = scene.resolved(body.params)
+    await scene.peer(body.on).notify(body.method, params, deliberate=body.deliberate)
+
+
+@plays(SendRawStep)
+async def send_raw(scene: Scene, step: SendRawStep) -> None:
+    """Bytes as they are; nobody is blamed for them."""
+    await scene.peer(step.send_raw.on).send_raw(step.send_raw.raw)
+
+
+@plays(AnswerStep)
+async def answer(scene: Scene, step: AnswerStep) -> None:
+    """Wait for a server request that is not answered yet, and answer it."""
+    body = step.answer
+    peer = scene.peer(body.on)
+    where = scene.resolved(body.where)
+    scene.awaited = described(f"the server request {body.to}", where)
+
+    def open_question(frame: Frame) -> bool:
+        return (
+            frame.method == body.to
+            and any(one is frame for one in peer.questions.values())
+            and fits(frame.params, where)
+        )
+
+    question = await peer.inbox.wait(open_question)
+    if body.alias is not None:
+        scene.values[body.alias] = question.params
+    if body.error is not None:
+        await peer.refuse(question, body.error.message, code=body.error.code)
+        return
+    result: Any = body.result
+    if "decision" in body.model_fields_set:
+        result = {"decision": body.decision}
+    await peer.answer(question, scene.resolved(result))

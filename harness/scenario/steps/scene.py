@@ -1,0 +1,210 @@
+"""What a step is played with, and how the function that plays it makes itself known.
+
+Here: the run's state as the steps see it, their one failure, the registry, and the two ways in
+which nearly every step speaks (ask, wait). Not here: any step.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from harness.backend.model import ScriptedModel
+from harness.client.inbox import Predicate, TargetGone
+from harness.client.peer import Peer
+from harness.scenario.client_steps import MAIN, Answers
+from harness.scenario.references import UnknownValue, resolved
+from harness.target.profile import Bounds
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import MISSING, dig, obj, text
+
+
+@dataclass(slots=True)
+class Cast:
+    """What the scenario's aliases stand for in this run."""
+
+    threads: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[str, str] = field(default_factory=dict[str, str])
+    thread_of: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class StepFailed(Exception):
+    """A step cannot be done: `kind` as in `Unmet`, `capability` where that is what is missing."""
+
+    def __init__(self, kind: str, message: str, *, capability: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.capability = capability
+
+
+class Reach(Protocol):
+    """The connections of a scenario, by their names in the file, and the process behind them."""
+
+    def peer(self, name: str) -> Peer:
+        """The connection of that name."""
+        ...
+
+    async def connect(self, name: str) -> None:
+        """Open a further connection. Raises `StepFailed` where the target allows one only."""
+        ...
+
+    async def disconnect(self, name: str) -> None:
+        """End a connection."""
+        ...
+
+    async def kill(self) -> None:
+        """Kill the server."""
+        ...
+
+    async def restart(self) -> None:
+        """End the server if it runs, and start it again over the same home."""
+        ...
+
+
+class OneConnection:
+    """A connection to something that cannot be killed, restarted or reached twice."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def peer(self, name: str) -> Peer:
+        """The one connection."""
+        return self._peer
+
+    async def connect(self, name: str) -> None:
+        """Never possible."""
+        message = f"there is no second connection for {name!r}: the target offers one only"
+        raise StepFailed("not-offered", message, capability="several-clients")
+
+    async def disconnect(self, name: str) -> None:
+        """End the connection."""
+        await self._peer.transport.aclose()
+
+    async def kill(self) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "there is no process behind this connection")
+
+    async def restart(self) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "there is no process behind this connection")
+
+
+@dataclass(slots=True)
+class Scene:
+    """The state of one run of the client's side.
+
+    `values` holds what came back under each alias, `sent` the requests whose answers are still to
+    be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now.
+    """
+
+    reach: Reach
+    model: ScriptedModel
+    cast: Cast
+    cwd: Path
+    bounds: Bounds
+    thread_params: dict[str, Any]
+    markers: dict[str, str]
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    sent: dict[str, tuple[Peer, Frame, Answers]] = field(
+        default_factory=dict[str, tuple[Peer, Frame, Answers]]
+    )
+    taken: set[int] = field(default_factory=set[int])
+    awaited: str = ""
+
+    def peer(self, name: str = MAIN) -> Peer:
+        """The connection of that name."""
+        return self.reach.peer(name)
+
+    def resolved(self, value: Any) -> Any:
+        """The value with its references replaced by what came back."""
+        try:
+            return resolved(value, self.values)
+        except UnknownValue as error:
+            raise StepFailed("refused", str(error)) from error
+
+    async def ask(self, on: str, method: str, params: Any, *, alias: str | None = None) -> Frame:
+        """Send a request that must be answered by a result."""
+        peer = self.peer(on)
+        request = await peer.send_request(method, params)
+        return await self.answer_to(peer, request, "result", alias)
+
+    async def answer_to(
+        self, peer: Peer, request: Frame, expect: Answers, alias: str | None
+    ) -> Frame:
+        """Wait for the answer to a request; it must be what the step expects."""
+        self.awaited = "an answer"
+        answer = await peer.answer_to(request)
+        method = request.method or "the request"
+        if answer.kind is Kind.ERROR and expect == "result":
+            message = text(obj(answer.error).get("message")) or "no message"
+            raise StepFailed("refused", f"{method} was answered by an error: {message}")
+        if answer.kind is not Kind.ERROR and expect == "error":
+            raise StepFailed("refused", f"{method} was answered by a result; expected an error")
+        if alias is not None:
+            self.values[alias] = answer.error if answer.kind is Kind.ERROR else answer.result
+        return answer
+
+    async def take(self, on: str, matches: Predicate, what: str) -> Frame:
+        """Wait for a frame that no other wait has taken."""
+        self.awaited = what
+        taken = self.taken
+        frame = await self.peer(on).inbox.wait(
+            lambda frame: frame.seq not in taken and matches(frame)
+        )
+        taken.add(frame.seq)
+        return frame
+
+    async def or_gone(self, wait: Callable[[], Awaitable[None]], what: str) -> None:
+        """Wait for something outside the connection, but not beyond its end."""
+        self.awaited = what
+        peer = self.peer()
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                await peer.ended.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            await wait()
+            tasks.cancel_scope.cancel()
+            return
+        raise TargetGone("the server closed the connection")
+
+
+Play = Callable[[Scene, Any], Awaitable[None]]
+P = TypeVar("P", bound=Play)
+
+_PLAYS: dict[type, Play] = {}
+
+
+def plays(step: type) -> Callable[[P], P]:
+    """Register the function that plays a class of step; a second one raises ValueError."""
+
+    def register(play: P) -> P:
+        if step in _PLAYS:
+            raise ValueError(f"{step.__name__} is played by {_PLAYS[step]!r} already")
+        _PLAYS[step] = play
+        return play
+
+    return register
+
+
+def registered() -> dict[type, Play]:
+    """What has registered so far."""
+    return dict(_PLAYS)
+
+
+def fits(value: Any, where: dict[str, Any]) -> bool:
+    """Whether dotted paths in a value have these values."""
+    for path, wanted in where.items():
+        found = dig(value, *path.split("."))
+        if found is MISSING or found != wanted:
+            return False
+    return True
+
+
+def described(what: str, where: dict[str, Any]) -> str:
+    """`item/started where {'item.type': 'plan'}`"""
+    return what + (f" where {where}" if where else "")

@@ -1,0 +1,89 @@
+"""Waiting: for the end of a turn, a message, an answer, a gate, a model call; and opening gates.
+
+Here: what is looked for and how it is described when it does not come. Nothing waits by the clock.
+"""
+
+from functools import partial
+
+from harness.scenario.client_steps import OpenStep, Wait, WaitStep
+from harness.scenario.steps.scene import Scene, StepFailed, described, fits, plays
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import dig, text
+
+
+@plays(OpenStep)
+async def open_gate(scene: Scene, step: OpenStep) -> None:
+    """Open a gate of the model's side."""
+    scene.model.gates.open(step.open)
+    scene.peer().recorder.mark("gate", {"open": step.open})
+
+
+@plays(WaitStep)
+async def wait(scene: Scene, step: WaitStep) -> None:
+    """Wait for the one thing that the step names."""
+    body = step.wait
+    frame: Frame | None = None
+    match body.what[0]:
+        case "turn":
+            frame = await _turn(scene, body)
+        case "gate":
+            name = body.gate or ""
+            reached = partial(scene.model.gates.reached, name)
+            await scene.or_gone(reached, f"the model's stream at gate {name}")
+        case "model":
+            await _model(scene, body)
+        case "answer":
+            peer, request, expect = scene.sent[body.answer or ""]
+            await scene.answer_to(peer, request, expect, body.answer)
+        case "message":
+            where = scene.resolved(body.message)
+            frame = await scene.take(
+                body.on,
+                lambda frame: fits(frame.json, where),
+                described("a message", where),
+            )
+        case _:
+            frame = await _named(scene, body)
+    if body.alias is not None and frame is not None:
+        scene.values[body.alias] = frame.json if body.message is not None else frame.params
+
+
+async def _turn(scene: Scene, body: Wait) -> Frame:
+    alias = body.turn or ""
+    turn_id = scene.cast.turns[alias]
+    scene.awaited = f"the end of turn {alias}"
+    frame = await scene.peer(body.on).inbox.wait(lambda frame: _ends(frame, turn_id))
+    status = text(dig(frame.params, "turn", "status"))
+    if body.statuses and status not in body.statuses:
+        cause = text(dig(frame.params, "turn", "error", "message"))
+        raise StepFailed(
+            "other-end",
+            f"turn {alias} ended as {status or 'nothing'}"
+            f"{f' ({cause})' if cause else ''}; expected {' or '.join(body.statuses)}",
+        )
+    return frame
+
+
+async def _named(scene: Scene, body: Wait) -> Frame:
+    """A notification or a server request of one method."""
+    method = body.notification or body.request or ""
+    kind = Kind.NOTIFICATION if body.notification is not None else Kind.REQUEST
+    where = scene.resolved(body.where)
+
+    def matches(frame: Frame) -> bool:
+        return frame.kind is kind and frame.method == method and fits(frame.params, where)
+
+    what = method if body.notification is not None else f"the server request {method}"
+    return await scene.take(body.on, matches, described(what, where))
+
+
+async def _model(scene: Scene, body: Wait) -> None:
+    wanted = body.model
+    if wanted is None:
+        return
+    what = f"{'the end of ' if wanted.ended else ''}model call {wanted.call}"
+    await scene.or_gone(partial(scene.model.called, wanted.call, ended=wanted.ended), what)
+
+
+def _ends(frame: Frame, turn_id: str) -> bool:
+    return frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id

@@ -1,0 +1,146 @@
+"""The connections of one conversation, and the process behind them, as a scenario reaches them.
+
+Here: which connection a scenario's name stands for now, their ends by our own doing, restarts over
+the same home. Connections are numbered in the trace: c1, c2, ... in the order in which they began.
+Not here: how a server is started (bench), what a step means (scenario).
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+
+from harness.client.peer import Peer
+from harness.scenario.client_steps import MAIN
+from harness.scenario.steps.scene import StepFailed
+from harness.target.process import ServerProcess
+from harness.trace.owed import Owed
+from harness.trace.recorder import Recorder
+from harness.transport.base import Transport
+
+
+class Live(Protocol):
+    """A running server and the first connection to it."""
+
+    @property
+    def process(self) -> ServerProcess:
+        """The process."""
+        ...
+
+    @property
+    def peer(self) -> Peer:
+        """The connection."""
+        ...
+
+
+class OwedByTheLiving(Owed):
+    """What is owed on connections that we did not end ourselves."""
+
+    def forget(self, connection: str) -> None:
+        """Nothing more is owed on a connection that we ended."""
+        for key, obligation in list(self._open.items()):
+            if obligation.frame.connection == connection:
+                del self._open[key]
+        self._retrying.clear()
+
+
+L = TypeVar("L", bound=Live)
+Opener = Callable[[], Awaitable[Transport]]
+
+
+class Wires(Generic[L]):
+    """A scenario's connections.
+
+    `again` ends the process if need be and starts it over the same home, its connection named as
+    given; `open_transport` opens a further connection, None where the target allows one only;
+    `pump` runs a peer.
+    """
+
+    def __init__(
+        self,
+        live: L,
+        recorder: Recorder,
+        owed: OwedByTheLiving,
+        *,
+        again: Callable[[str], Awaitable[L]],
+        pump: Callable[[Peer], Any],
+        open_transport: Opener | None = None,
+    ) -> None:
+        self.live = live
+        self.closed: set[str] = set()
+        self.restarted = False
+        self._recorder = recorder
+        self._owed = owed
+        self._again = again
+        self._pump = pump
+        self._open_transport = open_transport
+        self._peers: dict[str, Peer] = {MAIN: live.peer}
+        self._count = 1
+
+    @property
+    def main_is_closed(self) -> bool:
+        """Whether we ended the first connection and did not start again."""
+        return self.live.peer.name in self.closed
+
+    def peer(self, name: str) -> Peer:
+        """The connection that a scenario's name stands for now."""
+        return self._peers[name]
+
+    async def connect(self, name: str) -> None:
+        """Open a further connection."""
+        if self._open_transport is None:
+            message = f"connection {name!r}: the target is reached over one connection only"
+            raise StepFailed("not-offered", message, capability="several-clients")
+        peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
+        self._pump(peer)
+        self._peers[name] = peer
+
+    async def disconnect(self, name: str) -> None:
+        """End a connection, and wait until the server ended it too."""
+        peer = self._peers[name]
+        self._forget(peer)
+        await peer.transport.aclose()
+        await peer.ended.wait()
+
+    async def kill(self) -> None:
+        """Kill the server's process group."""
+        for peer in self._peers.values():
+            self._forget(peer)
+        with contextlib.suppress(ProcessLookupError):  # It can have ended a moment before.
+            os.killpg(self.live.process.pid, signal.SIGKILL)
+        await self.live.process.wait()
+        await self.live.peer.ended.wait()
+
+    async def restart(self) -> None:
+        """End the server if it runs, and start it again over the same home."""
+        for peer in self._peers.values():
+            self._forget(peer)
+        self.live = await self._again(self._next_name())
+        self.restarted = True
+        self._peers = {MAIN: self.live.peer}
+
+    async def close_further(self, bound: float) -> None:
+        """At the end: read on everywhere, answer nothing more, end what `connect` opened."""
+        for name, peer in self._peers.items():
+            peer.reading(active=True)
+            if name == MAIN or peer.name in self.closed:
+                continue
+            with anyio.move_on_after(bound):
+                await self.disconnect(name)
+
+    def _next_name(self) -> str:
+        self._count += 1
+        return f"c{self._count}"
+
+    def _forget(self, peer: Peer) -> None:
+        """From here on nothing is owed on this connection: it ends by our own doing."""
+        if peer.name in self.closed:
+            return
+        peer.reading(active=True)
+        peer.questions.clear()
+        self.closed.add(peer.name)
+        self._owed.forget(peer.name)
+        self._recorder.mark("closed", {"connection": peer.name})
