@@ -1,19 +1,35 @@
-"""Rules on errors inside turns: the classification's spelling, and the cause at the end.
+"""Rules on errors inside turns: whose they are, how they are classified, the cause at the end.
 
-Here: TurnError objects. Not here: answers that are errors (their form is not shown), and when a
-turn has an error at all (turn_objects).
+Here: TurnError objects and the error notification. Not here: answers that are errors (their form is
+not shown), and when a turn has an error at all (turn_objects).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import ours, shown, threads_in, turn_id_of, turn_in
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_kind,
+    rule,
+)
+from harness.rules.subjects import (
+    named_by_answer,
+    ours,
+    shown,
+    threads_in,
+    turn_id_of,
+    turn_in,
+)
 from harness.rules.verdict import Level
-from harness.trace.frame import Frame
+from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
-from harness.trace.views import turns_of
+from harness.trace.views import TurnView, turns_of
 
 # "TurnError": the values given; the complete list is not shown.
 GIVEN = (
@@ -88,6 +104,67 @@ class TerminalCarriesCause(Monitor):
         if message.strip():
             return [Witness(turn.subject, (*gave_up[:1], frame))]
         return [Violation(turn.subject, (frame,), "an error message", f"message {shown(message)}")]
+
+
+@rule("error.names-turn", title="An error names a turn that is running", level=Level.MUST)
+class NamesTurn(Monitor):
+    """Judges that the turnId of an `error` is of a turn that had begun and had not ended.
+
+    A turn that is never announced is judged at the end of a quiescent trace, since the place of
+    errors among the messages is open, and only on threads that were started within the trace. For
+    that reason too an error after turn/completed weighs SHOULD. The threadId, where known, must be
+    that of the turn. Left open: turns that items or turn/completed name (item.known-turn,
+    turn.started-first), turns of others, ids that are missing (shapes).
+    """
+
+    once = True
+
+    def begin(self) -> None:
+        self._early: dict[str, Frame] = {}
+        self._answered: set[str] = set()
+
+    @on_kind(Kind.RESPONSE)
+    def answer(self, frame: Frame) -> Outcomes:
+        self._answered.update(named_by_answer(frame))
+        return None
+
+    @on("error")
+    def error(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None:
+            return None
+        if not self._known(turn):
+            self._early.setdefault(turn.id, frame)
+            return None
+        return self._judge(turn, frame)
+
+    def finish(self) -> Outcomes:
+        for turn_id, frame in self._early.items():
+            turn = self.conversation.turn(turn_id)
+            thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
+            if self._known(turn) or thread is None or thread.reply is None:
+                continue
+            yield Violation(
+                turn.subject, (frame,), "the turnId of a running turn", f"turnId {shown(turn_id)}"
+            )
+
+    def _known(self, turn: TurnView) -> bool:
+        named = turn.reply or turn.started or turn.completed or turn.items
+        return bool(named) or turn.id in self._answered
+
+    def _judge(self, turn: TurnView, frame: Frame) -> Outcomes:
+        begun = [turn.started[0]] if turn.started else [turn.reply] if turn.reply else []
+        if not begun or not ours(self.conversation, turn):
+            return None
+        thread_id = text(obj(frame.params).get("threadId"))
+        if thread_id and turn.thread_id and thread_id != turn.thread_id:
+            expected, actual = f"threadId {turn.thread_id}", f"threadId {thread_id}"
+            return [Violation(turn.subject, (*begun, frame), expected, actual)]
+        if turn.completed:
+            frames = (turn.completed[0], frame)
+            expected = "errors while the turn runs"
+            return [Violation(turn.subject, frames, expected, "one after its end", Level.SHOULD)]
+        return [Witness(turn.subject, (*begun, frame))]
 
 
 def _name(info: Any) -> str:

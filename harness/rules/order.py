@@ -1,16 +1,33 @@
 """Rules on the order of a turn's messages, within one connection.
 
-Here: turn/started, then item/*, then turn/completed ("Ordering"), and which thread a message says
-it belongs to. The text gives no other order: the place of errors, status changes, diffs, plans and
-token counts is open, and so is the place of the turn/start reply.
+Here: turn/started, then item/*, then turn/completed ("Ordering"), and which turn and thread a
+message says it belongs to. The text gives no other order: the place of errors, status changes,
+diffs, plans and token counts is open, and so is the place of the turn/start reply.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import DELTAS, began_here, ours, thread_began_here, turn_id_of
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_kind,
+    rule,
+)
+from harness.rules.subjects import (
+    DELTAS,
+    began_here,
+    named_by_answer,
+    ours,
+    thread_began_here,
+    turn_id_of,
+)
 from harness.rules.verdict import Level
-from harness.trace.frame import Frame
+from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
+from harness.trace.views import TurnView
 
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
 
@@ -147,3 +164,50 @@ class KnownThread(Monitor):
         self._found.add((turn_id, thread_id))
         actual = f"{frame.method} with threadId {thread_id}"
         return [Violation(f"turn {turn_id}", (frame,), f"threadId {home}", actual)]
+
+
+@rule("item.known-turn", title="Items belong to a turn that was announced", level=Level.MUST)
+class KnownTurn(Monitor):
+    """Judges that item/* notifications name a turn that turn/started or an answer has named.
+
+    A finding, at the end of a quiescent trace: a turn on a thread that was started within the
+    trace, of which nothing but item notifications ever came. Whether it was named in time is for
+    turn.started-first, and so is a turn that only ended. Left open: threads that were resumed or
+    forked (their turns may have begun before), turns of others, missing ids (shapes).
+    """
+
+    def begin(self) -> None:
+        self._answered: set[str] = set()
+
+    @on_kind(Kind.RESPONSE)
+    def answer(self, frame: Frame) -> Outcomes:
+        self._answered.update(named_by_answer(frame))
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not turn.started or not ours(self.conversation, turn):
+            return None
+        first = _first_of_items(turn)
+        return None if first is None else [Witness(turn.subject, (turn.started[0], first))]
+
+    def finish(self) -> Outcomes:
+        for turn in self.conversation.turns.values():
+            named = turn.reply or turn.started or turn.completed or turn.id in self._answered
+            first = None if named else _first_of_items(turn)
+            if first is None or not thread_began_here(self.conversation, turn):
+                continue
+            expected = "the turnId of a turn that was announced"
+            yield Violation(turn.subject, (first,), expected, f"{first.method} of {turn.subject}")
+
+
+def _first_of_items(turn: TurnView) -> Frame | None:
+    """The first message about an item of the turn, None where there was none."""
+    firsts = [
+        frame
+        for item in turn.items.values()
+        for frame in (*item.started[:1], *item.completed[:1], item.first_delta)
+        if frame is not None
+    ]
+    return min(firsts, key=lambda frame: frame.seq, default=None)

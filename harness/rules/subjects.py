@@ -109,6 +109,16 @@ def turn_in(frame: Frame) -> dict[str, Any]:
     return obj(dig(holder, "turn"))
 
 
+def named_by_answer(frame: Frame) -> Iterator[str]:
+    """The ids of turns that an answer to any request names, as of methods the text does not show.
+
+    A review, for example, is begun by an answer that holds its turn.
+    """
+    turn_id = text(turn_in(frame).get("id"))
+    if turn_id:
+        yield turn_id
+
+
 def item_in(frame: Frame) -> dict[str, Any]:
     """The item object of an item event."""
     return obj(dig(frame.params, "item"))

@@ -88,6 +88,41 @@ class StartedOnce(Monitor):
         return [Violation(turn.subject, (turn.started[0], frame), "one turn/started", actual)]
 
 
+@rule(
+    "turn.started-carries-reply",
+    title="turn/started carries the turn of the reply",
+    level=Level.SHOULD,
+)
+class StartedCarriesReply(Monitor):
+    """Judges that the turn in turn/started is in progress, as the reply to turn/start showed it.
+
+    Derived from the two: both show the turn as it begins. That there is a turn/started with the id
+    of the reply is for turn.started-announced, items and error for the rules on turn objects. Left
+    open: turns that this client did not start, a status that is no string (shapes).
+    """
+
+    once = True
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(self.conversation.turn_of(frame))
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        return self._judge(self.conversation.turns.get(text(turn_in(frame).get("id"))))
+
+    def _judge(self, turn: TurnView | None) -> Outcomes:
+        if turn is None or turn.reply is None or not turn.started:
+            return None
+        status = turn_in(turn.started[0]).get("status")
+        if not isinstance(status, str):
+            return None
+        frames = (turn.reply, turn.started[0])
+        if status == "inProgress":
+            return [Witness(turn.subject, frames)]
+        return [Violation(turn.subject, frames, "status inProgress", f"status {status}")]
+
+
 @rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
 class CompletedOnce(Monitor):
     """Judges that no second turn/completed comes for a turn, whatever its status.

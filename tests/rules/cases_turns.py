@@ -34,6 +34,17 @@ CASES = [
         idle=foreign(),
     ),
     Case(
+        rule="turn.started-carries-reply",
+        good=opened().ask_turn().turn_started().reply_turn(),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .ask_turn()
+        .reply_turn()
+        .tells("turn/started", threadId=THREAD, turn=turn_object(status="completed")),
+        found=(Found(SUBJECT, (4, 5), Level.SHOULD),),
+        idle=foreign(),
+    ),
+    Case(
         rule="turn.started-once",
         good=running(),
         witnesses=(SUBJECT,),
@@ -125,6 +136,24 @@ CASES = [
         idle=foreign().turn_completed(thread="thr_7"),
     ),
     Case(
+        rule="item.known-turn",
+        good=running().turn_completed(),
+        witnesses=(SUBJECT,),
+        bad=running()
+        .message("m-1", "a", turn="turn_7")
+        .delta("m-2", "a", turn="turn_8")
+        .turn_completed(),
+        found=(Found("turn turn_7", (9,)), Found("turn turn_8", (12,))),
+        # Another client's; one named by an answer to a method not shown; one that only ends.
+        idle=foreign()
+        .start_thread("thr_2")
+        .asks("review/start", threadId="thr_2")
+        .answers({"turn": turn_object("turn_2")})
+        .started(agent_message("m-1", ""), "turn_2", "thr_2")
+        .started(agent_message("m-1", ""), "turn_3", "thr_2")
+        .turn_completed("turn_3", "thr_2"),
+    ),
+    Case(
         rule="turn.items-empty",
         good=running(),
         witnesses=(SUBJECT,),
@@ -173,6 +202,29 @@ CASES = [
         idle=running().turn_completed(
             status="failed", error={"message": "?", "agentErrorInfo": "serverOverloaded"}
         ),
+    ),
+    Case(
+        rule="error.names-turn",
+        good=running().failing(will_retry=True),
+        witnesses=(SUBJECT,),
+        bad=running()
+        .failing(will_retry=True, thread="thr_2")
+        .failing(will_retry=True, turn="turn_7")
+        .ask_turn()
+        .reply_turn("turn_2")
+        .turn_completed("turn_2")
+        .failing(will_retry=False, turn="turn_2"),
+        found=(
+            Found(SUBJECT, (6, 9)),
+            Found("turn turn_2", (13, 14), Level.SHOULD),
+            Found("turn turn_7", (10,)),
+        ),
+        # An error of a turn that is announced after it, and one of another client's thread.
+        idle=opened()
+        .ask_turn()
+        .failing(will_retry=True)
+        .reply_turn()
+        .failing(will_retry=True, turn="turn_9", thread="thr_9"),
     ),
     Case(
         rule="error.terminal-carries-cause",

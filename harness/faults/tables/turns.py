@@ -308,3 +308,55 @@ def completed_after_error(scene: Scene) -> Trace:
     )
     ended: dict[str, Any] = {"id": turn.id, "items": [], "status": "completed", "error": None}
     return op.edit(scene.trace, turn.completed[0], ("params", "turn"), ended)
+
+
+@fault(
+    "error-of-no-turn",
+    rule="error.names-turn",
+    on="retry",
+    reason="The turnId of an error is that of the running turn.",
+)
+def error_of_no_turn(scene: Scene) -> Trace:
+    """An error with the id of no turn."""
+    turn = scene.turn(where=lambda t: bool(t.errors))
+    return op.edit(scene.trace, turn.errors[0], ("params", "turnId"), "turn_987654321")
+
+
+@fault(
+    "error-after-the-end",
+    rule="error.names-turn",
+    on="failed",
+    reason="An error is one within the turn, so it comes while the turn runs.",
+)
+def error_late(scene: Scene) -> Trace:
+    """The error after turn/completed."""
+    turn = scene.turn(where=lambda t: bool(t.errors))
+    return op.move(scene.trace, turn.errors[0], after=turn.completed[0])
+
+
+@fault(
+    "item-of-no-turn",
+    rule="item.known-turn",
+    on="plain-turn",
+    reason="The turnId of an item notification is that of a turn that was announced.",
+)
+def item_of_no_turn(scene: Scene) -> Trace:
+    """A whole message under the id of no turn."""
+    about = scene.about(scene.item("agentMessage"))
+    return op.change(scene.trace, about, lambda m: _under(m, "turn_987654321"))
+
+
+def _under(message: dict[str, Any], turn_id: str) -> dict[str, Any]:
+    return {**message, "params": {**message["params"], "turnId": turn_id}}
+
+
+@fault(
+    "turn-announced-as-completed",
+    rule="turn.started-carries-reply",
+    on="plain-turn",
+    reason="turn/started carries the turn as it begins, in progress.",
+)
+def announced_completed(scene: Scene) -> Trace:
+    """turn/started with status completed."""
+    path = ("params", "turn", "status")
+    return op.edit(scene.trace, scene.turn().started[0], path, "completed")
