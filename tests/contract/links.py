@@ -6,18 +6,25 @@ bytes or nothing, and close either direction.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
-from anyio.abc import ByteStream, SocketStream
+from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
 from anyio.streams.stapled import StapledObjectStream
+from websockets.frames import Close, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
 
 from harness.transport.base import Transport
+from harness.transport.connect import Connection, connect
 from harness.transport.jsonl import LineSplitter
 from harness.transport.streams import LineTransport, memory_pair
 
@@ -154,4 +161,140 @@ async def _stream(ours: socket.socket) -> SocketStream:
     return await SocketStream.from_socket(ours)
 
 
-LINKS: dict[str, MakeLink] = {"memory": memory_link, "stdio": stdio_link}
+class _SocketFar:
+    """The far side of a socket, as bytes."""
+
+    def __init__(self, stream: SocketStream) -> None:
+        self.stream = stream
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send(data)
+
+    async def receive(self) -> bytes:
+        try:
+            return await self.stream.receive()
+        except anyio.EndOfStream:
+            return b""
+
+    async def close_output(self) -> None:
+        await self.stream.send_eof()
+
+    async def close_input(self) -> None:
+        await self.stream.aclose()
+
+
+@asynccontextmanager
+async def unix_link() -> AsyncGenerator[Link]:
+    """A socket in the file system."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s")
+        async with await anyio.create_unix_listener(path) as listener:
+            near = await connect(f"unix:{path}", limit=LIMIT)
+            far = await _accepted(listener)
+            try:
+                yield Link(near, _SocketFar(far))
+            finally:
+                await near.release()
+                await far.aclose()
+
+
+async def _accepted(listener: Listener[SocketStream]) -> SocketStream:
+    """The first connection that comes."""
+    found: list[SocketStream] = []
+
+    async def keep(stream: SocketStream) -> None:
+        found.append(stream)
+        serving.cancel()
+
+    with anyio.CancelScope() as serving:
+        await listener.serve(keep)
+    return found[0]
+
+
+class _WebSocketFar(_SocketFar):
+    """A server's side, in bytes: each line is a text frame, and part of a line part of a frame.
+
+    It reads with the library and writes frames itself: a library does not let a server go on
+    after the other side's close, nor close in the middle of a message.
+    """
+
+    def __init__(self, stream: SocketStream) -> None:
+        super().__init__(stream)
+        self._protocol = ServerProtocol()
+        self._half = False
+
+    async def shake_hands(self) -> None:
+        while self._protocol.state is State.CONNECTING:
+            self._protocol.receive_data(await self.stream.receive())
+            for request in self._protocol.events_received():
+                assert isinstance(request, Request)
+                self._protocol.send_response(self._protocol.accept(request))
+        await self.stream.send(b"".join(self._protocol.data_to_send()))
+
+    async def send(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        frames = [self._frame(piece, fin=True) for piece in whole]
+        frames += [self._frame(rest, fin=False)] if rest else []
+        await self.stream.send(b"".join(frames))
+
+    async def send_frame(self, frame: Frame) -> None:
+        """A frame as it is."""
+        await self.stream.send(frame.serialize(mask=False))
+
+    async def receive(self) -> bytes:
+        while True:
+            data = b""
+            for frame in self._protocol.events_received():
+                assert isinstance(frame, Frame)
+                if frame.opcode in (Opcode.TEXT, Opcode.CONT):
+                    data += bytes(frame.data) + (b"\n" if frame.fin else b"")
+            if data or self._protocol.close_rcvd is not None:
+                return data
+            try:
+                self._protocol.receive_data(await self.stream.receive())
+            except anyio.EndOfStream:
+                return b""
+
+    async def close_output(self) -> None:
+        await self.send_frame(Frame(Opcode.CLOSE, Close(1000, "").serialize()))
+
+    def _frame(self, data: bytes, *, fin: bool) -> bytes:
+        opcode = Opcode.CONT if self._half else Opcode.TEXT
+        self._half = not fin
+        return Frame(opcode, data, fin).serialize(mask=False)
+
+
+@asynccontextmanager
+async def websocket_link() -> AsyncGenerator[Link]:
+    """A WebSocket on loopback."""
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(SocketAttribute.local_port)
+        near, far = await _met(listener, f"ws://127.0.0.1:{port}")
+        try:
+            yield Link(near, far)
+        finally:
+            await near.release()
+            await far.stream.aclose()
+
+
+async def _met(listener: Listener[SocketStream], address: str) -> tuple[Connection, _WebSocketFar]:
+    """Both sides of one connection, after the handshake."""
+    near: list[Connection] = []
+    far: list[_WebSocketFar] = []
+
+    async def call() -> None:
+        near.append(await connect(address, limit=LIMIT))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        far.append(_WebSocketFar(await _accepted(listener)))
+        await far[0].shake_hands()
+    return near[0], far[0]
+
+
+LINKS: dict[str, MakeLink] = {
+    "memory": memory_link,
+    "stdio": stdio_link,
+    "unix": unix_link,
+    "websocket": websocket_link,
+}

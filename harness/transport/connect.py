@@ -1,0 +1,77 @@
+"""From an address to a connection, on this machine only.
+
+Here: the two forms of an address, `ws://127.0.0.1:PORT` and `unix:PATH`, what is refused, and the
+connection itself. Not here: choosing an address and waiting until somebody listens (target).
+"""
+
+import ipaddress
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import anyio
+
+from harness.trace.frame import MAX_FRAME_BYTES
+from harness.transport.base import Transport
+from harness.transport.jsonl import LineSplitter
+from harness.transport.unix import open_unix
+from harness.transport.websocket import open_websocket
+
+_EXPECTED = "expected ws://127.0.0.1:PORT or unix:PATH"
+
+
+class AddressError(ValueError):
+    """An address that is none, or not of this machine; the text says what to do, in one line."""
+
+
+class Connection(Transport, Protocol):
+    """A transport over a socket, which can be given back whatever is under way."""
+
+    async def release(self) -> None:
+        """Close the socket in both directions. Idempotent."""
+        ...
+
+
+async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
+    """Connect to an address; a message may have `limit` bytes.
+
+    Raises `AddressError`, `OSError` where nobody listens, and `websocket.HandshakeFailed` where
+    somebody listens who speaks no WebSocket. Unbounded: the caller sets the bound.
+    """
+    check(address)
+    if address.startswith("unix:"):
+        return await open_unix(unix_path(address), splitter=LineSplitter(limit))
+    parts = urlsplit(address)
+    stream = await anyio.connect_tcp(parts.hostname or "", parts.port or 0)
+    return await open_websocket(stream, address, limit=limit)
+
+
+def check(address: str) -> None:
+    """Raises `AddressError` where an address cannot be used."""
+    if address.startswith("unix:"):
+        if not unix_path(address):
+            raise AddressError(f"{address!r} names no path; {_EXPECTED}")
+        return
+    try:
+        parts = urlsplit(address)
+        port, host = parts.port, parts.hostname or ""
+    except ValueError as error:
+        raise AddressError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
+    if parts.scheme != "ws" or not port or parts.username is not None or parts.fragment:
+        raise AddressError(f"{address!r} is no address; {_EXPECTED}")
+    if not _loopback(host):
+        raise AddressError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
+
+
+def unix_path(address: str) -> str:
+    """The path of a `unix:PATH` address, which may also be written `unix://PATH`."""
+    rest = address.removeprefix("unix:")
+    return rest.removeprefix("//")
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,46 @@
+"""JSON Lines over a socket: one connection to a server that listens on a path.
+
+Here: what a socket does otherwise than a pair of pipes: one thing carries both directions, so our
+close ends only what we send. Not here: cutting lines (jsonl), addresses (connect).
+"""
+
+import contextlib
+
+import anyio
+from anyio.abc import SocketStream
+
+from harness.transport.base import TransportClosed
+from harness.transport.jsonl import LineSplitter
+from harness.transport.streams import LineTransport
+
+
+class SocketLineTransport(LineTransport):
+    """Lines over a connected socket. `release` gives the socket back, whatever is under way."""
+
+    def __init__(self, stream: SocketStream, splitter: LineSplitter | None = None) -> None:
+        super().__init__(stream, stream, splitter)
+        self._stream = stream
+        self._closed = False
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Write bytes as they are; two writers never interleave."""
+        if self._closed:
+            raise TransportClosed("our side is closed")
+        await super().send_bytes(raw)
+
+    async def aclose(self) -> None:
+        """End what we send; what the server still says can be read."""
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError, anyio.ClosedResourceError):
+                await self._stream.send_eof()
+
+    async def release(self) -> None:
+        """Close the socket in both directions."""
+        self._closed = True
+        await self._stream.aclose()
+
+
+async def open_unix(path: str, *, splitter: LineSplitter | None = None) -> SocketLineTransport:
+    """Connect to a socket in the file system. Raises `OSError` where nobody listens."""
+    return SocketLineTransport(await anyio.connect_unix(path), splitter)

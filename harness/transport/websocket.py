@@ -1,0 +1,215 @@
+"""WebSocket, the client's side: one message a text frame (RFC 6455), on loopback.
+
+Here: frames to messages and back, the opening and closing handshakes, the bound on one message.
+The protocol itself is the library's, without its I/O: text that is no UTF-8, half a message and a
+binary frame must reach the recorder as they came, and a ready-made client hides them. Not here:
+addresses (connect), what a message means.
+
+A message ends where a line would: what is sent up to a line end is one text frame, and the
+beginning of one is an unfinished frame.
+"""
+
+import contextlib
+
+import anyio
+from anyio.abc import ByteStream
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from harness.trace.frame import MAX_FRAME_BYTES
+from harness.transport.base import TransportClosed
+from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
+
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+_CHUNK = 256 * 1024
+# Of a message over the limit the head is kept and the rest let go; one this many times as long
+# would have to be held whole before that, so it ends the connection.
+_TIMES_THE_LIMIT = 4
+# Closed as both sides meant it: done, going away, no code given.
+_PLAIN_ENDS = (1000, 1001, 1005)
+
+
+class HandshakeFailed(Exception):
+    """Somebody listens there, and does not speak WebSocket; the text says what it answered."""
+
+
+class _Assembly(LineSplitter):
+    """Puts the frames of one message together; the bound is that of a line."""
+
+    def add(self, data: bytes, *, ends: bool) -> Line | None:
+        """Take a frame of a message in; give the message that it ends, None for a blank one."""
+        self._append(data)
+        return self._take() if ends else None
+
+
+class WebSocketTransport:
+    """Messages over a WebSocket connection. Make it with `open_websocket`."""
+
+    def __init__(self, stream: ByteStream, protocol: ClientProtocol, limit: int) -> None:
+        self._stream = stream
+        self._protocol = protocol
+        self._limit = limit
+        self._assembly = _Assembly(limit)
+        self._ready: list[Line] = []
+        self._binary = False
+        self._half_sent = False
+        self._ended = False
+        self._write_lock = anyio.Lock()
+
+    @property
+    def partial(self) -> bytes:
+        """The frames so far of a message that has not ended yet."""
+        return self._assembly.partial
+
+    async def send(self, raw: bytes) -> None:
+        """Write one message as a text frame."""
+        await self.send_bytes(raw + b"\n")
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Write bytes as they are, valid text or not; each line end ends a message."""
+        *whole, rest = raw.split(b"\n")
+        async with self._write_lock:
+            try:
+                for piece in whole:
+                    self._put(piece, ends=True)
+                if rest:
+                    self._put(rest, ends=False)
+            except InvalidState as error:
+                raise TransportClosed("the connection is closed") from error
+            await self._flush()
+
+    async def receive(self) -> list[Line]:
+        """Wait for at least one message."""
+        while not self._ready and not self._ended:
+            try:
+                chunk = await self._stream.receive(_CHUNK)
+            except _GONE:
+                self._protocol.receive_eof()
+                self._end()
+            else:
+                self._protocol.receive_data(chunk)
+            self._take_events()
+            await self._answer()
+        if self._ready:
+            lines, self._ready = self._ready, []
+            return lines
+        await self.release()
+        raise TransportClosed("the server closed the connection")
+
+    async def aclose(self) -> None:
+        """Begin the closing handshake; what the server still says can be read."""
+        async with self._write_lock:
+            with contextlib.suppress(InvalidState, TransportClosed):
+                if self._protocol.state is State.OPEN:
+                    self._protocol.send_close(1000)
+                    await self._flush()
+
+    async def release(self) -> None:
+        """Close the socket in both directions, whatever is under way."""
+        self._ended = True
+        await self._stream.aclose()
+
+    async def shake_hands(self) -> None:
+        """Ask for a WebSocket and wait until there is one. Raises `HandshakeFailed`."""
+        self._protocol.send_request(self._protocol.connect())
+        try:
+            await self._flush()
+            while self._protocol.state is State.CONNECTING:
+                if self._protocol.handshake_exc is not None:
+                    why = " ".join(str(self._protocol.handshake_exc).split())
+                    raise HandshakeFailed(f"it does not speak WebSocket: {why}")
+                self._protocol.receive_data(await self._stream.receive(_CHUNK))
+        except (*_GONE, TransportClosed) as error:
+            raise HandshakeFailed("it closed the connection before a WebSocket began") from error
+        # What came in the same piece as the handshake: messages, or a ping to be answered.
+        self._take_events()
+        await self._answer()
+
+    def _put(self, piece: bytes, *, ends: bool) -> None:
+        if self._half_sent:
+            self._protocol.send_continuation(piece, ends)
+        else:
+            self._protocol.send_text(piece, ends)
+        self._half_sent = not ends
+
+    async def _flush(self) -> None:
+        """Write what waits, also what came to it meanwhile; the write lock is held."""
+        while waiting := self._protocol.data_to_send():
+            try:
+                await self._stream.send(b"".join(waiting))
+            except _GONE as error:
+                raise TransportClosed("the server closed its input") from error
+
+    async def _answer(self) -> None:
+        """Write pongs and the answer to a close; who is writing just now writes them too."""
+        if not self._write_lock.locked():
+            async with self._write_lock:
+                with contextlib.suppress(TransportClosed):
+                    await self._flush()
+
+    def _take_events(self) -> None:
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                self._take_frame(event)
+        failure = self._protocol.parser_exc
+        if failure is not None and not self._ended and not isinstance(failure, EOFError):
+            self._fail(failure)
+
+    def _take_frame(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.CLOSE:
+            self._end()
+        elif frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            if frame.opcode is not Opcode.CONT:
+                self._binary = frame.opcode is Opcode.BINARY
+            line = self._assembly.add(bytes(frame.data), ends=frame.fin)
+            if line is not None and self._binary and not line.note:
+                line = Line(line.raw, f"a binary frame of {len(line.raw)} bytes, not a text frame")
+            if line is not None:
+                self._ready.append(line)
+
+    def _end(self) -> None:
+        """The other side has closed: what is left was cut off, and a code may say why."""
+        if self._ended:
+            return
+        self._ended = True
+        rest = self._assembly.end()
+        if rest is not None:
+            self._ready.append(rest)
+        close = self._protocol.close_rcvd
+        if close is not None and close.code not in _PLAIN_ENDS:
+            self._ready.append(Line(b"", f"the server closed the connection: {close}"))
+
+    def _fail(self, failure: Exception) -> None:
+        """What came is no WebSocket, or one message was too long to go on after it."""
+        if self._protocol.close_rcvd is not None:
+            self._end()  # It closed in the middle of a message.
+            return
+        self._ended = True
+        head = self._assembly.partial[:KEPT_OF_LONG_LINE]
+        if self._protocol.close_sent is not None and self._protocol.close_sent.code == 1009:
+            most = _TIMES_THE_LIMIT * self._limit
+            note = f"a line of more than {most} bytes; the limit is {self._limit}"
+        else:
+            note = f"the server broke the WebSocket protocol: {failure}"
+        self._ready.append(Line(head, note))
+
+
+async def open_websocket(
+    stream: ByteStream, uri: str, *, limit: int = MAX_FRAME_BYTES
+) -> WebSocketTransport:
+    """Shake hands over a connected stream; `uri` is that of the server, `limit` bytes a message.
+
+    Raises `HandshakeFailed`. Unbounded: the caller sets the bound. No compression is offered.
+    """
+    protocol = ClientProtocol(parse_uri(uri), max_size=_TIMES_THE_LIMIT * limit)
+    transport = WebSocketTransport(stream, protocol, limit)
+    try:
+        await transport.shake_hands()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await stream.aclose()
+        raise
+    return transport
