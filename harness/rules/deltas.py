@@ -1,8 +1,8 @@
 """Rules on what deltas add up to and which items they belong to.
 
-Here: agentMessage (stated), reasoning summaries (derived), kinds. Never judged: plan deltas (the
-completed plan is authoritative), raw reasoning, command output. No deltas at all is legal, and
-then nothing was judged.
+Here: agentMessage (stated), reasoning (derived), kinds, section boundaries. Never judged: plan
+deltas (the completed plan is authoritative), command output. No deltas at all is legal, and then
+nothing was judged.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -14,6 +14,8 @@ from harness.trace.values import arr, obj, text
 
 AGENT_DELTA = "item/agentMessage/delta"
 SUMMARY_DELTA = "item/reasoning/summaryTextDelta"
+PART_ADDED = "item/reasoning/summaryPartAdded"
+RAW_DELTA = "item/reasoning/textDelta"
 
 
 @rule("delta.rebuilds-reply", title="Joined deltas are the reply", level=Level.MUST)
@@ -40,37 +42,110 @@ class RebuildsReply(Monitor):
         return [Violation(item.subject, frames, f"deltas that join to {shown(final)}", actual)]
 
 
+class _Reasoning(Monitor):
+    """The deltas of one method, joined by index, against an array of the completed item."""
+
+    def differences(self, frame: Frame, method: str, member: str) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or len(item.completed) > 1 or not item.started:
+            return None
+        whole = item_in(frame).get(member)
+        indexes = sorted(index for name, index in item.parts if name == method)
+        if not indexes or item.type != "reasoning" or not isinstance(whole, list):
+            return None
+        parts = arr(item_in(frame).get(member))
+        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
+        for index in indexes:
+            joined = item.joined(method, index)
+            stored = parts[index] if 0 <= index < len(parts) else None
+            if joined != stored:
+                expected = f"{member} part {index} {shown(joined)}, as its deltas say"
+                return [Violation(item.subject, frames, expected, shown(stored))]
+        return [Witness(item.subject, frames)]
+
+
 @rule(
     "delta.reasoning-summary",
     title="Joined summary deltas are the summary parts",
     level=Level.SHOULD,
     needs=("reasoning",),
 )
-class ReasoningSummary(Monitor):
+class ReasoningSummary(_Reasoning):
     """Judges that the summary deltas of each summaryIndex, joined, equal that part of the summary.
 
     Derived from "summary: streamed summaries" and the index of the deltas, so SHOULD. Left open:
-    parts without deltas, raw reasoning content, items whose start was not seen.
+    parts without deltas, items whose start was not seen.
     """
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
-        item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not item.started:
+        return self.differences(frame, SUMMARY_DELTA, "summary")
+
+
+@rule(
+    "delta.reasoning-content",
+    title="Joined raw deltas are the blocks of the content",
+    level=Level.SHOULD,
+    needs=("reasoning-raw",),
+)
+class ReasoningContent(_Reasoning):
+    """Judges that the raw deltas of each contentIndex, joined, equal that element of the content.
+
+    Derived from "content: raw reasoning blocks" and the index of the deltas, so SHOULD. Left open:
+    blocks without deltas, items whose start was not seen.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        return self.differences(frame, RAW_DELTA, "content")
+
+
+@rule(
+    "delta.summary-part-announced",
+    title="A boundary stands between two sections of a summary",
+    level=Level.SHOULD,
+    needs=("reasoning",),
+)
+class SummaryPartAnnounced(Monitor):
+    """Judges that item/reasoning/summaryPartAdded comes where the summaryIndex of deltas changes.
+
+    The text calls it a section boundary. That a section is one summaryIndex follows from the
+    summary being an array of texts, so SHOULD. Which of the two indexes the boundary carries is
+    not said, nor whether there is one before the first section: both are left open, and so are
+    items whose start was not seen.
+    """
+
+    once = True
+
+    def begin(self) -> None:
+        self._last: dict[tuple[str, str], Frame] = {}
+        self._boundary: dict[tuple[str, str], Frame] = {}
+
+    @on("item/started", "item/completed")
+    def whole(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        key = (text(params.get("turnId")), text(item_in(frame).get("id")))
+        self._last.pop(key, None)
+        self._boundary.pop(key, None)
+
+    @on(PART_ADDED)
+    def boundary(self, frame: Frame) -> Outcomes:
+        self._boundary[_item_key(frame)] = frame
+
+    @on(SUMMARY_DELTA)
+    def delta(self, frame: Frame) -> Outcomes:
+        key, item = _item_key(frame), self.conversation.item_of(frame)
+        last, self._last[key] = self._last.get(key), frame
+        boundary = self._boundary.pop(key, None)
+        if last is None or item is None or not item.started:
             return None
-        summary = item_in(frame).get("summary")
-        indexes = sorted(index for method, index in item.parts if method == SUMMARY_DELTA)
-        if not indexes or item.type != "reasoning" or not isinstance(summary, list):
+        before, now = _index(last), _index(frame)
+        if before == now:
             return None
-        parts = arr(item_in(frame).get("summary"))
-        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        for index in indexes:
-            joined = item.joined(SUMMARY_DELTA, index)
-            stored = parts[index] if 0 <= index < len(parts) else None
-            if joined != stored:
-                expected = f"summary part {index} {shown(joined)}, as its deltas say"
-                return [Violation(item.subject, frames, expected, shown(stored))]
-        return [Witness(item.subject, frames)]
+        if boundary is not None:
+            return [Witness(item.subject, (last, boundary, frame))]
+        expected = f"summaryPartAdded between the deltas of part {before} and of part {now}"
+        return [Violation(item.subject, (last, frame), expected, "none came")]
 
 
 @rule("delta.kind-matches-item", title="Deltas fit the type of their item", level=Level.MUST)
@@ -100,6 +175,15 @@ class KindMatchesItem(Monitor):
         frames = (item.started[-1], frame)
         expected = f"deltas for an item of type {item.type}"
         return [Violation(item.subject, frames, expected, f"{key[0]}, which is for {wanted}")]
+
+
+def _item_key(frame: Frame) -> tuple[str, str]:
+    params = obj(frame.params)
+    return text(params.get("turnId")), text(params.get("itemId"))
+
+
+def _index(frame: Frame) -> object:
+    return obj(frame.params).get("summaryIndex")
 
 
 def _difference(one: str, other: str) -> int:

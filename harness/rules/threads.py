@@ -17,6 +17,17 @@ from harness.trace.values import dig, obj, text
 # Unix seconds reach this in the year 5138; milliseconds passed it in 1973.
 MILLISECONDS_FROM = 1e11
 
+# The requests whose answers hold thread objects.
+SHOWING = (
+    "thread/start",
+    "thread/resume",
+    "thread/fork",
+    "thread/read",
+    "thread/list",
+    "thread/unarchive",
+    "thread/rollback",
+)
+
 _THREAD_ID = re.compile(r"thr_\d+")
 
 
@@ -125,15 +136,7 @@ class TimestampsSeconds(Monitor):
     def started(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
-    @on_answer(
-        "thread/start",
-        "thread/resume",
-        "thread/fork",
-        "thread/read",
-        "thread/list",
-        "thread/unarchive",
-        "thread/rollback",
-    )
+    @on_answer(*SHOWING)
     def answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
@@ -147,6 +150,44 @@ class TimestampsSeconds(Monitor):
                 yield Violation(subject, (frame,), f"{key} in Unix seconds", f"{key} {at}")
             if numbers and not wrong:
                 yield Witness(subject, (frame,))
+
+
+@rule(
+    "thread.updated-not-before-created",
+    title="A thread is not changed before it is created",
+    level=Level.SHOULD,
+)
+class UpdatedNotBeforeCreated(Monitor):
+    """Judges that updatedAt of a thread object is not less than its createdAt.
+
+    Wherever a thread object stands, stored ones too. Derived from what the two names mean: SHOULD.
+    Left open: values that are no numbers (shapes) or no seconds (thread.timestamps-seconds), and
+    whether either time is right.
+    """
+
+    once = True
+
+    @on("thread/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer(*SHOWING)
+    def answer(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcomes:
+        for thread in threads_in(frame):
+            created, updated = thread.get("createdAt"), thread.get("updatedAt")
+            if not isinstance(created, int | float) or not isinstance(updated, int | float):
+                continue
+            if max(created, updated) >= MILLISECONDS_FROM:
+                continue
+            subject = f"thread {text(thread.get('id'))}"
+            if updated >= created:
+                yield Witness(subject, (frame,))
+            else:
+                expected = f"updatedAt from {created} on"
+                yield Violation(subject, (frame,), expected, f"updatedAt {updated}")
 
 
 @rule("thread.id-shape", title="Thread ids look like thr_<n>", level=Level.SHOULD)

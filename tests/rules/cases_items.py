@@ -7,6 +7,7 @@ from tests.rules.traces import THREAD, TURN, Talk, agent_message, user_message
 SUBJECT = "item m-1 of turn turn_1"
 USER = "item turn_1-user of turn turn_1"
 SUMMARY = "item/reasoning/summaryTextDelta"
+RAW = "item/reasoning/textDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 EMPTY = {"type": "reasoning", "id": "r-1", "summary": [], "content": []}
 
@@ -131,6 +132,38 @@ CASES = [
         bad=thinking().completed({**EMPTY, "summary": ["ab"]}),
         found=(Found("item r-1 of turn turn_1", (10, 12, 13), Level.SHOULD),),
         idle=running().started(EMPTY).completed({**EMPTY, "summary": ["ab"]}),
+    ),
+    Case(
+        rule="delta.reasoning-content",
+        good=running()
+        .started(EMPTY)
+        .delta("r-1", "a", method=RAW, contentIndex=0)
+        .delta("r-1", "b", method=RAW, contentIndex=0)
+        .completed({**EMPTY, "content": ["ab", "whole"]}),
+        witnesses=("item r-1 of turn turn_1",),
+        bad=running()
+        .started(EMPTY)
+        .delta("r-1", "a", method=RAW, contentIndex=1)
+        .completed({**EMPTY, "content": ["a", "b"]}),
+        found=(Found("item r-1 of turn turn_1", (10, 10, 11), Level.SHOULD),),
+        idle=thinking().completed({**EMPTY, "content": ["ab"]}),
+    ),
+    Case(
+        rule="delta.summary-part-announced",
+        good=running()
+        .started(EMPTY)
+        .delta("r-1", "a", method=SUMMARY, summaryIndex=0)
+        .tells(PART_ADDED, threadId=THREAD, turnId=TURN, itemId="r-1", summaryIndex=1)
+        .delta("r-1", "b", method=SUMMARY, summaryIndex=1),
+        witnesses=("item r-1 of turn turn_1",),
+        bad=thinking(),
+        found=(Found("item r-1 of turn turn_1", (11, 12), Level.SHOULD),),
+        # One section only, twice: the second item begins anew.
+        idle=running()
+        .started(EMPTY)
+        .delta("r-1", "a", method=SUMMARY, summaryIndex=0)
+        .started(EMPTY)
+        .delta("r-1", "a", method=SUMMARY, summaryIndex=1),
     ),
     Case(
         rule="delta.kind-matches-item",

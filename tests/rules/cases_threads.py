@@ -23,6 +23,12 @@ def _reply(**thread: Any) -> Talk:
     return Talk().asks("thread/start").answers({"thread": thread_object(**thread), **settings()})
 
 
+def _started(given: dict[str, Any] | None = None, **asked: Any) -> Talk:
+    """thread/start with these params, and a reply with some settings of its own."""
+    result = {"thread": thread_object(), **settings(), **(given or {})}
+    return Talk().asks("thread/start", **asked).answers(result)
+
+
 CASES = [
     Case(
         rule="thread.started-announced",
@@ -61,6 +67,57 @@ CASES = [
         bad=_reply(updatedAt=1_700_000_000_000),
         found=(Found(SUBJECT, (1,)),),
         idle=silent().tells("thread/closed", threadId=THREAD),
+    ),
+    Case(
+        rule="thread.updated-not-before-created",
+        good=_reply(createdAt=5, updatedAt=5),
+        witnesses=(SUBJECT,),
+        bad=_reply(createdAt=1_700_000_000, updatedAt=1_699_999_999),
+        found=(Found(SUBJECT, (1,), Level.SHOULD),),
+        idle=_reply(updatedAt="yesterday"),
+    ),
+    Case(
+        rule="thread.settings-echo",
+        good=_started(
+            model="mock-model",
+            modelProvider="mock",
+            cwd="/home/user/project/",
+            approvalPolicy="never",
+            sandbox="danger-full-access",
+        ),
+        witnesses=(SUBJECT,),
+        bad=_started({"cwd": "/private/srv"}, model="other", cwd="/srv", sandbox="readOnly"),
+        found=(
+            Found(SUBJECT, (0, 1), Level.SHOULD),
+            Found(SUBJECT, (0, 1), Level.SHOULD),
+            Found(SUBJECT, (1,), Level.SHOULD),
+        ),
+        idle=_started(cwd="here", personality="none", sandbox="own").asks("thread/start").refuses(),
+    ),
+    Case(
+        rule="thread.preview-first-message",
+        good=opened()
+        .start_turn(text="make  a very long file")
+        .end_turn()
+        .asks("thread/list")
+        .answers({"data": [thread_object(preview="make a very…")], "nextCursor": None}),
+        witnesses=(SUBJECT,),
+        bad=opened()
+        .plain_turn()
+        .plain_turn("turn_2")
+        .asks("thread/read", threadId=THREAD)
+        .answers({"thread": thread_object(preview="other")})
+        .asks("thread/read", threadId=THREAD)
+        .answers({"thread": thread_object()}),
+        found=(Found(SUBJECT, (3, 28), Level.SHOULD), Found(SUBJECT, (3, 30), Level.SHOULD)),
+        # A turn that goes on; a thread that was rolled back; a thread of others.
+        idle=running()
+        .read(include=False)
+        .end_turn()
+        .asks("thread/rollback", threadId=THREAD)
+        .answers({"thread": thread_object()})
+        .read(include=False)
+        .read(thread="thr_2"),
     ),
     Case(
         rule="thread.id-shape",

@@ -166,9 +166,13 @@ def test_every_rule_says_what_it_judges_and_is_cited_by_the_book() -> None:
             assert capability in capabilities, f"{rule_id} needs unknown {capability}"
 
 
+# They judge only what follows from the sentences that they cite, and weigh less than those.
+LIGHTER = {"error.terminal-carries-cause", "delta.summary-part-announced"}
+
+
 def test_a_rule_weighs_as_much_as_the_gravest_requirement_it_judges() -> None:
     """A rule of level MUST needs a requirement of level MUST, and so on down."""
     book = load_book()
     for rule_id, monitor in all_rules().items():
         levels = {str(row.clause.level) for row in book.requirements_of(rule_id)}
-        assert str(monitor.level) in levels or rule_id == "error.terminal-carries-cause", rule_id
+        assert str(monitor.level) in levels or rule_id in LIGHTER, rule_id

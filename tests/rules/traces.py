@@ -71,6 +71,7 @@ class Talk:
         self._recorder = Recorder(header, clock=lambda: self._now)
         self._connection = "c1"
         self._id = 0
+        self._said: dict[str, str] = {}
 
     def trace(self, end: End = End.QUIESCENT) -> Trace:
         """The trace so far."""
@@ -126,6 +127,7 @@ class Talk:
 
     def ask_turn(self, thread: str = THREAD, text: str = "hello") -> Self:
         """turn/start alone."""
+        self._said.setdefault(thread, text)
         return self.asks("turn/start", threadId=thread, input=[{"type": "text", "text": text}])
 
     def reply_turn(self, turn: str = TURN) -> Self:
@@ -209,7 +211,8 @@ class Talk:
         more: dict[str, Any] = {"includeTurns": True} if include else {}
         self.asks("thread/read", threadId=thread, **more)
         shown = {"status": {"type": "notLoaded"}, **({"turns": list(turns)} if include else {})}
-        return self.answers({"thread": thread_object(thread, **shown)})
+        preview = self._said.get(thread, "")
+        return self.answers({"thread": thread_object(thread, preview=preview, **shown)})
 
     def plain_turn(self, turn: str = TURN, thread: str = THREAD) -> Self:
         """A whole turn with one answer in two deltas."""

@@ -11,6 +11,8 @@ from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView
 
 SUMMARY = "item/reasoning/summaryTextDelta"
+PART_ADDED = "item/reasoning/summaryPartAdded"
+RAW = "item/reasoning/textDelta"
 
 
 def _summaries(scene: Scene) -> list[Frame]:
@@ -218,3 +220,30 @@ def echo_changed(scene: Scene) -> Trace:
             path = ("params", "item", "content", index, "text")
             return op.edit(scene.trace, item.completed[0], path, "something else")
     raise NotApplied("no text in the userMessage")
+
+
+@fault(
+    "raw-delta-lost",
+    rule="delta.reasoning-content",
+    on="reasoning",
+    reason="The raw deltas of one index are that block of the completed item's content.",
+)
+def raw_lost(scene: Scene) -> Trace:
+    """One raw delta is missing, others are there."""
+    item = scene.item("reasoning", deltas=2, where=lambda i: len(i.parts.get((RAW, 0), ())) > 1)
+    raw = [frame for frame in scene.deltas(item) if frame.method == RAW]
+    if len(raw) < 2:
+        raise NotApplied("fewer than two raw deltas with a text")
+    return op.drop(scene.trace, raw[0])
+
+
+@fault(
+    "summary-section-without-boundary",
+    rule="delta.summary-part-announced",
+    on="reasoning",
+    reason="item/reasoning/summaryPartAdded tells of each boundary of sections.",
+)
+def no_boundary(scene: Scene) -> Trace:
+    """No boundary at all between sections that there are."""
+    item = scene.item("reasoning", where=lambda i: {(SUMMARY, 0), (SUMMARY, 1)} <= set(i.parts))
+    return op.drop(scene.trace, *(f for f in scene.about(item) if f.method == PART_ADDED))

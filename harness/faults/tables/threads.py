@@ -264,3 +264,59 @@ def other_status(scene: Scene) -> Trace:
     place, turn = _stored_turn(scene, answer)
     other = "completed" if turn.get("status") == "interrupted" else "interrupted"
     return op.edit(scene.trace, answer, ("result", "thread", "turns", place, "status"), other)
+
+
+@fault(
+    "thread-changed-before-it-was-created",
+    rule="thread.updated-not-before-created",
+    on="plain-turn",
+    reason="The last change of a thread is not before its creation.",
+)
+def changed_too_early(scene: Scene) -> Trace:
+    """A creation after the last change."""
+    answer = scene.answers("thread/start")[0]
+    updated = dig(answer.result, "thread", "updatedAt")
+    if not isinstance(updated, int | float):
+        raise NotApplied("no updatedAt")
+    return op.edit(scene.trace, answer, ("result", "thread", "createdAt"), updated + 1)
+
+
+@fault(
+    "thread-starts-in-another-folder",
+    rule="thread.settings-echo",
+    on="plain-turn",
+    reason="The reply to thread/start names the folder that was asked for.",
+)
+def other_folder(scene: Scene) -> Trace:
+    """Another cwd than asked for, in the reply and in the thread."""
+    answer = scene.answers("thread/start", lambda a: _asked_for(scene, a, "cwd"))[0]
+    moved = op.edit(scene.trace, answer, ("result", "cwd"), "/elsewhere")
+    return op.edit(moved, moved.frames[answer.seq], ("result", "thread", "cwd"), "/elsewhere")
+
+
+@fault(
+    "thread-of-another-provider-than-the-reply",
+    rule="thread.settings-echo",
+    on="plain-turn",
+    reason="The reply to thread/start and the thread within it speak of one provider.",
+)
+def other_provider(scene: Scene) -> Trace:
+    """The thread names a provider of its own."""
+    answer = scene.answers("thread/start")[0]
+    return op.edit(scene.trace, answer, ("result", "thread", "modelProvider"), "another")
+
+
+def _asked_for(scene: Scene, answer: Frame, key: str) -> bool:
+    return bool(text(obj(scene.request_of(answer).params).get(key)))
+
+
+@fault(
+    "preview-of-something-else",
+    rule="thread.preview-first-message",
+    on="two-turns-read",
+    reason="The preview is usually the first user message of the thread.",
+)
+def other_preview(scene: Scene) -> Trace:
+    """A preview that nobody said."""
+    answer = _read(scene, turns=False)
+    return op.edit(scene.trace, answer, ("result", "thread", "preview"), "nobody said this")

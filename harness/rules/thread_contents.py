@@ -1,0 +1,150 @@
+"""Rules on what a thread object says: its settings and its preview.
+
+Here: the reply to thread/start against what was asked, the preview against what was said first.
+Not here: shapes, ids and times (threads), turns within a thread (turn_objects, reads).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import posixpath
+from typing import Any
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
+from harness.rules.subjects import completed_before, shown, threads_in
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import ThreadView, TurnView
+
+# The string parameter `sandbox` and the type of the object that the reply holds ("Enumerations").
+_SANDBOX = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+}
+# macOS shows the temporary folders under their real name.
+_REAL_ROOT = "/private"
+
+
+@rule(
+    "thread.settings-echo",
+    title="The reply to thread/start names what was asked for",
+    level=Level.SHOULD,
+)
+class SettingsEcho(Monitor):
+    """Judges model, modelProvider, cwd, approvalPolicy and sandbox of the reply, where asked for.
+
+    And that modelProvider and cwd of the reply are those of the thread in it. Derived: the result
+    has the names of the params, and nothing says that they are the same values, so SHOULD. The
+    sandbox asked for is a word, the one returned an object: its type is compared. Left open:
+    settings that were not asked for, relative folders, words that the text does not list.
+    """
+
+    @on_answer("thread/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None or request.deliberate:
+            return
+        result = obj(frame.result)
+        subject = f"thread {text(dig(result, 'thread', 'id'))}"
+        asked = _asked(obj(request.params))
+        given = {**result, "sandbox": dig(result, "sandbox", "type")}
+        wrong = [key for key in asked if not _same(key, asked[key], given.get(key))]
+        for key in wrong:
+            expected, actual = f"{key} {shown(asked[key])}", f"{key} {shown(given.get(key))}"
+            clauses = ("thread-start.echoes",)
+            yield Violation(subject, (request, frame), expected, actual, clauses=clauses)
+        thread = obj(result.get("thread"))
+        apart = [key for key in ("modelProvider", "cwd") if result.get(key) != thread.get(key)]
+        for key in apart:
+            expected = f"{key} {shown(result.get(key))} in the thread too"
+            clauses = ("thread-start.members-agree",)
+            actual = shown(thread.get(key))
+            yield Violation(subject, (frame,), expected, actual, clauses=clauses)
+        if asked and not wrong and not apart:
+            yield Witness(subject, (request, frame))
+
+
+def _asked(params: dict[str, Any]) -> dict[str, str]:
+    """What was asked for, as the reply should name it."""
+    asked = {key: text(params.get(key)) for key in ("model", "modelProvider", "approvalPolicy")}
+    cwd, sandbox = text(params.get("cwd")), text(params.get("sandbox"))
+    asked["cwd"] = cwd if posixpath.isabs(cwd) else ""
+    asked["sandbox"] = sandbox if sandbox in _SANDBOX.values() else _SANDBOX.get(sandbox, "")
+    return {key: value for key, value in asked.items() if value}
+
+
+def _same(key: str, asked: str, given: Any) -> bool:
+    if key != "cwd" or not isinstance(given, str):
+        return asked == given
+    folder = posixpath.normpath(asked)
+    return posixpath.normpath(given) in (folder, _REAL_ROOT + folder)
+
+
+@rule(
+    "thread.preview-first-message",
+    title="A thread's preview is what was said first",
+    level=Level.SHOULD,
+)
+class PreviewFirstMessage(Monitor):
+    """Judges the preview of a thread whose first turn had ended before it was asked for.
+
+    It should be the text of that turn's input, whole or its beginning; white space and an ellipsis
+    at the end do not count. The text says "usually": SHOULD. Left open: threads that were not
+    started within the trace or were rolled back, first turns of others or without a text, a
+    preview that is no string (shapes).
+    """
+
+    @on_answer("thread/read", "thread/list", "thread/resume")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None or self._rolled_back():
+            return
+        for thread in threads_in(frame):
+            view = self.conversation.threads.get(text(thread.get("id")))
+            preview = thread.get("preview")
+            first = _first_turn(view) if view is not None and view.reply is not None else None
+            if first is None or not isinstance(preview, str):
+                continue
+            said = _said(first)
+            if not said or not completed_before(self.trace, first, request):
+                continue
+            frames = tuple(f for f in (first.request, frame) if f is not None)
+            subject = f"thread {first.thread_id}"
+            if _is_beginning(preview, said):
+                yield Witness(subject, frames)
+            else:
+                yield Violation(subject, frames, f"preview {shown(said)}", shown(preview))
+
+    def _rolled_back(self) -> bool:
+        requests = self.conversation.requests.values()
+        return any(request.method == "thread/rollback" for request in requests)
+
+
+def _first_turn(thread: ThreadView) -> TurnView | None:
+    """The turn that came first, None where that one was not asked for here."""
+    begun = [
+        (turn.request or turn.started[0], turn)
+        for turn in thread.turns.values()
+        if turn.request or turn.started
+    ]
+    if not begun:
+        return None
+    turn = min(begun, key=lambda pair: pair[0].seq)[1]
+    return turn if turn.request is not None else None
+
+
+def _said(turn: TurnView) -> str:
+    """The texts of the input of a turn, joined."""
+    parts = (
+        [obj(part) for part in arr(obj(turn.request.params).get("input"))] if turn.request else []
+    )
+    return _plain(" ".join(text(part.get("text")) for part in parts if part.get("type") == "text"))
+
+
+def _is_beginning(preview: str, said: str) -> bool:
+    cut = _plain(preview).removesuffix("…").removesuffix("...").rstrip()
+    return bool(cut) and "".join(said.split()).startswith("".join(cut.split()))
+
+
+def _plain(words: str) -> str:
+    return " ".join(words.split())
