@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from harness.backend.model import ScriptedModel
 from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
+from harness.backend.tools import ToolRow
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
@@ -29,9 +30,10 @@ from harness.scenario.player import Cast, Player, Unmet
 from harness.spec.book import Book
 from harness.suite.outcome import Finding
 from harness.suite.wires import OwedByTheLiving, Wires
-from harness.target.place import RunFolder, furnish
-from harness.target.process import ServerProcess, environment, find_program, start
-from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.target.launch import launch
+from harness.target.place import RunFolder
+from harness.target.process import ServerProcess
+from harness.target.profile import Bounds, Profile, ProfileError
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
@@ -195,7 +197,13 @@ class Bench:
         recorder, owed = self._recorder(name)
         live = await self._ready(recorder)
         model = ScriptedModel(
-            scripts, ResponsesEncoder(), mark=recorder.mark, markers=markers, strict=strict_model
+            scripts,
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=markers,
+            strict=strict_model,
+            tools=[ToolRow(**tool.model_dump()) for tool in self.profile.tools],
+            outcomes={str(name): texts for name, texts in self.profile.outcomes.items()},
         )
         wires = self._wires(live, recorder, owed)
         stage = Stage(live.peer, model, self._workspace(files or {}), Cast(), wires)
@@ -315,16 +323,9 @@ class Bench:
         self, recorder: Recorder, *, home: Path | None = None, connection: str = "c1"
     ) -> _Live:
         """Start the server, over a new home or over the one of a server that ended."""
-        furnished, home = home is not None, home or self._folder.fresh("home")
-        values = {"model_url": self._models.url, "home": str(home), "cwd": str(home)}
-        if not furnished:
-            furnish(home, self.profile, values)
-        env = environment(fill(self.profile.env, values), home, self.profile.home_env)
-        stderr = self._folder.path / f"{home.name}.stderr"
-        command = find_program(fill(self.profile.command, values))
         try:
-            process = await start(
-                command, cwd=Path.cwd(), env=env, stderr=stderr, owner=self._folder.path.name
+            process, home = await launch(
+                self.profile, self._folder, self._bounds, model_url=self._models.url, home=home
             )
         except ProfileError as error:
             raise self._failed("setup.not-started", str(error), recorder) from error

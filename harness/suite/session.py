@@ -60,6 +60,7 @@ def configure(
         raise ProfileError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
         )
+    profile.listening()
     find_program(profile.command)
     if not 0 < scale < math.inf:
         raise ProfileError("--timeout-scale must be a number greater than 0")

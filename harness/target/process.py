@@ -1,7 +1,7 @@
 """One server process: started without a shell, bounded, and certainly gone afterwards.
 
-Here: start, the standard streams, the end (end of input, TERM, KILL, each verified), and who its
-children are. Not here: what is spoken over the streams.
+Here: start, the standard streams or the connections to where it listens, the end (end of input,
+TERM, KILL, each verified), and who its children are. Not here: what is spoken.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import anyio
 import anyio.to_thread
@@ -21,6 +22,9 @@ import psutil
 from anyio.abc import Process
 
 from harness.target.profile import ProfileError
+from harness.target.ready import connected
+from harness.transport.base import Transport
+from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -41,14 +45,23 @@ class Ending:
 
 
 class ServerProcess:
-    """A running server. Make it with `start`, end it with `stop`."""
+    """A running server. Make it with `start`, end it with `stop`.
 
-    def __init__(self, process: Process, command: list[str], stderr: Path, mark: str) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the process was started without pipes")
+    `address` is where it listens, "" where it speaks over its standard streams.
+    """
+
+    def __init__(
+        self, process: Process, command: list[str], stderr: Path, mark: str, address: str = ""
+    ) -> None:
         self.command = command
         self.stderr_path = stderr
-        self.transport = LineTransport(process.stdout, process.stdin)
+        self.address = address
+        self._stdio: LineTransport | None = None
+        if not address:
+            if process.stdin is None or process.stdout is None:
+                raise RuntimeError("the process was started without pipes")
+            self._stdio = LineTransport(process.stdout, process.stdin)
+        self._sockets: list[Connection] = []
         self._process = process
         self._mark = mark
         self._known: dict[int, psutil.Process] = {}
@@ -57,6 +70,16 @@ class ServerProcess:
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
+
+    @property
+    def transport(self) -> Transport:
+        """The standard streams, or the first connection."""
+        return self._stdio or self._sockets[0]
+
+    async def connect(self, bound: float) -> Transport:
+        """A connection to where it listens, within `bound` seconds. Raises `ProfileError`."""
+        self._sockets.append(await connected(self.address, ended=self.wait, bound=bound))
+        return self._sockets[-1]
 
     @property
     def returncode(self) -> int | None:
@@ -105,13 +128,17 @@ class ServerProcess:
             push = await self._push_out(grace)
             marked = await anyio.to_thread.run_sync(_marked, self._mark)
             survivors = await _reap({**marked, **self._known}.values(), grace)
+            for socket in self._sockets:
+                await socket.release()
             await self._process.aclose()
             return Ending(self._process.returncode, push, survivors)
         raise RuntimeError("a shielded scope was cancelled")
 
     async def _push_out(self, grace: float) -> str:
-        await self.transport.aclose()
-        if await self._gone(grace):
+        if self._stdio is not None:
+            await self._stdio.aclose()
+        # The end of a connection tells a server that listens nothing about its own.
+        if (self._stdio is not None or self.returncode is not None) and await self._gone(grace):
             return "none"
         self._signal(signal.SIGTERM)
         if await self._gone(grace):
@@ -152,11 +179,18 @@ def find_program(command: list[str]) -> list[str]:
 
 
 async def start(
-    command: list[str], *, cwd: Path, env: Mapping[str, str], stderr: Path, owner: str
+    command: list[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stderr: Path,
+    owner: str,
+    address: str = "",
 ) -> ServerProcess:
     """Start a server in a session of its own. Raises `ProfileError` where it cannot be started.
 
-    `owner` names the run; `end_all_of` ends what a run that died left behind.
+    `owner` names the run; `end_all_of` ends what a run that died left behind. With an `address`
+    what it prints goes to its standard error, and it is to be connected to.
     """
     program = command[0]
     mark = f"{owner}:{uuid.uuid4().hex}"
@@ -166,12 +200,13 @@ async def start(
                 command,
                 cwd=cwd,
                 env={**env, MARK: mark},
+                stdout=sink.fileno() if address else PIPE,
                 stderr=sink.fileno(),
                 start_new_session=True,
             )
         except OSError as error:
             raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
-    return ServerProcess(process, command, stderr, mark)
+    return ServerProcess(process, command, stderr, mark, address)
 
 
 def end_all_of(owner: str) -> None:

@@ -4,6 +4,7 @@ Here: the TOML format of a profile, its errors in one line, and the placeholders
 starting anything.
 """
 
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -11,9 +12,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
+
+# What a server listens on that does not speak over its standard streams.
+Listening = Literal["ws", "unix"]
 
 
 class ProfileError(Exception):
@@ -36,6 +40,30 @@ class Deviation(_Table):
     scenario: str = "*"
     pinned: str = ""
     flaky: bool = False
+
+
+class Tool(_Table):
+    """How the scripted model's intent becomes a call of a tool that this server offers.
+
+    `name`, `namespace` and the texts of `arguments` may hold the intent's values in braces.
+    """
+
+    intent: Literal["run", "patch", "update_plan", "mcp_call", "dynamic_call", "view_image"]
+    name: str = Field(min_length=1)
+    namespace: str = ""
+    arguments: dict[str, Any] | str = Field(default_factory=dict[str, Any])
+
+
+def _patterns(value: dict[str, list[str]]) -> dict[str, list[str]]:
+    for pattern in (one for patterns in value.values() for one in patterns):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return value
+
+
+Outcome = Literal["ok", "failed", "declined", "refused"]
 
 
 class Bounds(_Table):
@@ -62,6 +90,7 @@ class Profile(_Table):
     name: str
     title: str = ""
     command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
+    listen: Literal["stdio", "ws", "unix"] = "stdio"
     handshake: Literal["initialize", "none"] = "initialize"
     initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
     home_env: str = "AGENT_HOME"
@@ -73,7 +102,27 @@ class Profile(_Table):
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
+    tools: list[Tool] = Field(default_factory=list[Tool])
+    outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_patterns)] = Field(
+        default_factory=dict[Outcome, list[str]]
+    )
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
+
+    def listening(self) -> Listening | None:
+        """What the server listens on, None where it speaks over its standard streams.
+
+        A command that asks for an address listens, on a WebSocket where the profile does not say.
+        Raises `ProfileError` where the server is not told the address.
+        """
+        told = "{listen}" in repr((self.command, self.env, self.home))
+        if self.listen == "stdio":
+            return "ws" if told else None
+        if not told:
+            raise ProfileError(
+                f'the profile {self.name!r} says listen = "{self.listen}", and nothing tells the '
+                "server its address; put {listen} into the command"
+            )
+        return self.listen
 
 
 def builtin_names() -> list[str]:

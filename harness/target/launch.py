@@ -1,0 +1,52 @@
+"""From a profile to a running server that can be spoken to.
+
+Here: the home, the placeholders, the environment, the address and the first connection, in order.
+Not here: each of these by itself (place, profile, process, ready), and what is said to the server.
+"""
+
+from pathlib import Path
+
+from harness.target.place import RunFolder, furnish
+from harness.target.process import ServerProcess, environment, find_program, start
+from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.target.ready import free_address
+
+
+async def launch(
+    profile: Profile, folder: RunFolder, bounds: Bounds, *, model_url: str, home: Path | None = None
+) -> tuple[ServerProcess, Path]:
+    """Start the server of a profile; gives it, connected, and its home.
+
+    Over `home`, that of a server that ended, or over a new one. Raises `ProfileError`.
+    """
+    furnished, home = home is not None, home or folder.fresh("home")
+    values = {"model_url": model_url, "home": str(home), "cwd": str(home)}
+    listening = profile.listening()
+    if listening is not None:
+        values["listen"] = free_address(listening, folder.fresh("listen"))
+    if not furnished:
+        furnish(home, profile, values)
+    process = await start(
+        find_program(fill(profile.command, values)),
+        cwd=Path.cwd(),
+        env=environment(fill(profile.env, values), home, profile.home_env),
+        stderr=folder.path / f"{home.name}.stderr",
+        owner=folder.path.name,
+        address=values.get("listen", ""),
+    )
+    if process.address:
+        await _connect(process, bounds)
+    return process, home
+
+
+async def _connect(process: ServerProcess, bounds: Bounds) -> None:
+    """The first connection; where there is none the server is ended."""
+    try:
+        await process.connect(bounds.start)
+    except BaseException as error:
+        await process.stop(bounds.stop)
+        if not isinstance(error, ProfileError):
+            raise
+        said = process.stderr_tail(600).strip()
+        printed = f"; the end of what it printed: {said}" if said else "; it printed nothing"
+        raise ProfileError(f"{error}{printed}") from error

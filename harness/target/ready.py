@@ -1,0 +1,73 @@
+"""A server that listens: choosing its address, and connecting as soon as it does.
+
+Here: a free address of each kind, and the attempts to connect until the server listens, ends, or
+the bound is over. Not here: what an address may be (transport.connect), starting (process).
+
+That a socket is being listened on is no event for anyone but its owner: what a server prints is
+its own affair, and a look into the system's tables is polling as well. So connections are tried;
+between two attempts the one event there is gets awaited, the end of the process, with a bound. A
+server that ends is therefore seen at once.
+"""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from harness.target.profile import Listening, ProfileError
+from harness.transport.connect import Connection, connect
+from harness.transport.websocket import HandshakeFailed
+
+# The time between two attempts to connect, in seconds.
+_BETWEEN = 0.02
+# What the path of a socket may have in bytes on every system that we run on.
+_LONGEST_PATH = 100
+
+
+def free_address(kind: Listening, folder: Path) -> str:
+    """An address where nobody listens: a port on loopback, or a socket in an empty folder.
+
+    A port is free at this moment; nothing keeps another program from taking it before the server
+    does, and then the server says so and ends. Raises `ProfileError` where a path is too long.
+    """
+    if kind == "ws":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return f"ws://127.0.0.1:{probe.getsockname()[1]}"
+    # The server runs in our current folder, and only the shorter of two paths may fit.
+    paths = (str(folder / "s"), os.path.relpath(folder / "s"))
+    path = min(paths, key=len)
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        raise ProfileError(
+            f"the path of a socket may have {_LONGEST_PATH} bytes, and {path} has more; run in a "
+            "folder with a shorter path"
+        )
+    return f"unix:{path}"
+
+
+async def connected(
+    address: str, *, ended: Callable[[], Awaitable[int]], bound: float
+) -> Connection:
+    """The first connection to a server that was just started.
+
+    `ended` waits for the end of its process and gives the exit status; `bound` is in seconds.
+    Raises `ProfileError`: the server ended, does not listen in time, or speaks something else.
+    """
+    with anyio.move_on_after(bound):
+        while True:
+            try:
+                return await connect(address)
+            except HandshakeFailed as error:
+                raise ProfileError(
+                    f"what listens at {address} is no such server: {error}"
+                ) from error
+            except OSError:
+                with anyio.move_on_after(_BETWEEN):
+                    status = await ended()
+                    raise ProfileError(
+                        f"the server ended with exit status {status} before it listened at "
+                        f"{address}"
+                    ) from None
+    raise ProfileError(f"the server did not listen at {address} within {bound:g} s")
