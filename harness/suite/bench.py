@@ -37,6 +37,7 @@ from harness.target.profile import Bounds, Profile, ProfileError
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
+from harness.transport.base import Transport
 from harness.transport.jsonl import over_limit
 
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
@@ -268,8 +269,21 @@ class Bench:
                 raise TargetGone(f"after its restart: {failed}") from failed
             return self._live
 
+        async def further() -> Transport:
+            process = (self._live or live).process
+            try:
+                return await process.connect(self._bounds.step)
+            except ProfileError as error:
+                raise TargetGone(str(error)) from error
+
         return Wires(
-            live, recorder, owed, again=again, pump=lambda peer: self._tasks.start_soon(peer.pump)
+            live,
+            recorder,
+            owed,
+            again=again,
+            pump=lambda peer: self._tasks.start_soon(peer.pump),
+            open_transport=further if live.process.address else None,
+            greet=self._greet,
         )
 
     def _recorder(self, name: str) -> tuple[Recorder, OwedByTheLiving]:
@@ -336,14 +350,10 @@ class Bench:
         return live
 
     async def _handshake(self, live: _Live, recorder: Recorder) -> None:
-        if self.profile.handshake == "none":
-            return
-        params: dict[str, Any] = {"clientInfo": CLIENT, **self.profile.initialize}
         kind = problem = ""
         try:
             with anyio.fail_after(self._bounds.start):
-                await live.peer.request("initialize", params)
-                await live.peer.notify("initialized")
+                await self._greet(live.peer)
         except TargetGone:
             kind = "setup.not-started"
             if live.peer.overflow:
@@ -363,6 +373,14 @@ class Bench:
             command = " ".join(live.process.command)
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
             raise self._failed(kind, f"the server `{command}` {problem}{said}", recorder)
+
+    async def _greet(self, peer: Peer) -> None:
+        """The handshake of one connection, as the profile has it; any answer will do."""
+        if self.profile.handshake == "none":
+            return
+        params: dict[str, Any] = {"clientInfo": CLIENT, **self.profile.initialize}
+        await peer.request("initialize", params)
+        await peer.notify("initialized")
 
     async def _status(self, live: _Live) -> int | None:
         """The exit status of a server whose connection is gone; None if it runs on."""

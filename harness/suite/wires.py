@@ -56,7 +56,7 @@ class Wires(Generic[L]):
 
     `again` ends the process if need be and starts it over the same home, its connection named as
     given; `open_transport` opens a further connection, None where the target allows one only;
-    `pump` runs a peer.
+    `pump` runs a peer, `greet` shakes hands on a further connection.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Wires(Generic[L]):
         again: Callable[[str], Awaitable[L]],
         pump: Callable[[Peer], Any],
         open_transport: Opener | None = None,
+        greet: Callable[[Peer], Awaitable[None]] | None = None,
     ) -> None:
         self.live = live
         self.closed: set[str] = set()
@@ -77,6 +78,7 @@ class Wires(Generic[L]):
         self._again = again
         self._pump = pump
         self._open_transport = open_transport
+        self._greet = greet
         self._peers: dict[str, Peer] = {MAIN: live.peer}
         self._count = 1
 
@@ -96,6 +98,10 @@ class Wires(Generic[L]):
             raise StepFailed("not-offered", message, capability="several-clients")
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
         self._pump(peer)
+        if self._greet is not None:
+            self._recorder.mark("setup", {"active": True})
+            await self._greet(peer)
+            self._recorder.mark("setup", {"active": False})
         self._peers[name] = peer
 
     async def disconnect(self, name: str) -> None:
