@@ -1,7 +1,7 @@
 """Changes to a trace, as pure functions: the trace given is never touched.
 
-Here: drop, duplicate, swap, move, edit, rename, insert. Frames are numbered anew, and marks keep
-their place. Not here: which frames to change (scene, tables) and why (tables).
+Here: drop, duplicate, swap, move, edit, rename, insert, remark. Frames are numbered anew, and marks
+keep their place. Not here: which frames to change (scene, tables) and why (tables).
 """
 
 import copy
@@ -78,6 +78,16 @@ def insert(trace: Trace, *, after: Frame, message: Any, origin: Origin = Origin.
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
     blank = dataclasses.replace(after, direction=towards, origin=origin, deliberate=False, note="")
     return _rebuilt(trace, _after(trace.frames, after, [reframed(blank, seq=after.seq, raw=raw)]))
+
+
+def remark(trace: Trace, marks: Iterable[Mark], **data: Any) -> Trace:
+    """With members of the data of these marks replaced."""
+    wanted = {id(mark) for mark in marks}
+    changed = [
+        dataclasses.replace(mark, data={**mark.data, **data}) if id(mark) in wanted else mark
+        for mark in trace.marks
+    ]
+    return Trace(header=trace.header, frames=trace.frames, marks=changed, end=trace.end)
 
 
 def _after(frames: Sequence[Frame], anchor: Frame, new: list[Frame]) -> list[Frame]:

@@ -48,9 +48,11 @@ class Violation:
 
 Outcome = Witness | Violation
 Outcomes = Iterable[Outcome] | None
-Handler = Callable[[Any, Frame], Outcomes]
+# A handler takes its monitor and a frame, or a mark where it listens to marks.
+Handler = Callable[[Any, Any], Outcomes]
 
-# What a handler listens to: ("method", name), ("answer", method), ("sent", method), ("kind", kind)
+# What a handler listens to: ("method", name), ("answer", method), ("sent", method), ("kind", kind),
+# ("own", ""), ("mark", kind)
 Topic = tuple[str, str]
 
 
@@ -135,6 +137,14 @@ def on_kind(*kinds: Kind) -> Callable[[H], H]:
 def on_own(handler: H) -> H:
     """Listen to every frame that the harness wrote."""
     return _topics(("own", ""))(handler)
+
+
+def on_mark(*kinds: str) -> Callable[[H], H]:
+    """Listen to marks of these kinds, while the trace has had one connection only.
+
+    A mark has no order to the messages of several connections, so rules do not see it then.
+    """
+    return _topics(*(("mark", kind) for kind in kinds))
 
 
 def _topics(*topics: Topic) -> Callable[[H], H]:

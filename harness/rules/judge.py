@@ -68,6 +68,8 @@ class Judge:
                 seat.mark_setup(active=self._setup)
         for seat in self._seats.values():
             seat.owed.feed_mark(mark)
+            if len(self._seats) == 1:
+                seat.feed_mark(mark, setup=self._setup)
 
     def finish(self, end: End) -> list[Row]:
         """Judge what never came (only when QUIESCENT) and give all rows."""
@@ -169,6 +171,15 @@ class _Seat:
                     self._ledger.keep(monitor, outcomes, setup=setup)
             except Exception:
                 self._ledger.broke(monitor, frame)
+
+    def feed_mark(self, mark: Mark, *, setup: bool) -> None:
+        for monitor, handler in self._topics.get(("mark", mark.kind), ()):
+            if monitor.id in self._ledger.broken:
+                continue
+            try:
+                self._ledger.keep(monitor, handler(monitor, mark) or (), setup=setup)
+            except Exception:
+                self._ledger.broke(monitor, None)
 
     def finish(self) -> None:
         for monitor in self._monitors:

@@ -6,6 +6,7 @@ ground for faults: a fault's pattern must occur in one of them.
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from harness.trace.store import save
 from harness.trace.trace import Trace
@@ -106,6 +107,24 @@ def steered() -> Trace:
     return talk.message("m-1", "Both.").end_turn().trace()
 
 
+OVERRIDES: dict[str, Any] = {
+    "model": "other-model",
+    "effort": "low",
+    "summary": "concise",
+    "outputSchema": {"type": "object"},
+}
+
+
+def overrides() -> Trace:
+    """A turn with a model, effort, summary and schema of its own, and one after it with none."""
+    talk = Talk("overrides").start_thread().ask_turn(text="first", **OVERRIDES).reply_turn()
+    talk.status("active").turn_started().item(user_message("u-1", "first"))
+    talk.calls("first", model="other-model", effort="low", summary="concise", schema=True)
+    talk.message("m-1", "{}").end_turn().start_turn("turn_2", text="second")
+    talk.calls("first", "second", model="other-model")
+    return talk.message("m-2", "Yes.", turn="turn_2").end_turn("turn_2").trace()
+
+
 def refused() -> Trace:
     """Requests that fail are answered with errors; the thread goes on."""
     talk = Talk("refused").start_thread().ask_turn("thr_9").refuses("no such thread")
@@ -123,6 +142,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "two-turns-read": two_turns_read,
     "two-threads": two_threads,
     "steered": steered,
+    "overrides": overrides,
     "refused": refused,
 }
 

@@ -7,10 +7,22 @@ from harness.rules.judge import judge
 from harness.rules.verdict import Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.trace import Trace
-from tests.rules import cases_items, cases_messages, cases_threads, cases_turns
+from tests.rules import (
+    cases_items,
+    cases_messages,
+    cases_model_calls,
+    cases_threads,
+    cases_turns,
+)
 from tests.rules.case import Case, Found
 
-CASES = [*cases_messages.CASES, *cases_threads.CASES, *cases_turns.CASES, *cases_items.CASES]
+CASES = [
+    *cases_messages.CASES,
+    *cases_threads.CASES,
+    *cases_turns.CASES,
+    *cases_items.CASES,
+    *cases_model_calls.CASES,
+]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
 

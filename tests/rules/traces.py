@@ -125,10 +125,17 @@ class Talk:
         self.answers({"thread": thread_object(thread), **settings()})
         return self.tells("thread/started", thread=thread_object(thread))
 
-    def ask_turn(self, thread: str = THREAD, text: str = "hello") -> Self:
+    def ask_turn(self, thread: str = THREAD, text: str = "hello", **more: Any) -> Self:
         """turn/start alone."""
         self._said.setdefault(thread, text)
-        return self.asks("turn/start", threadId=thread, input=[{"type": "text", "text": text}])
+        said = [{"type": "text", "text": text}]
+        return self.asks("turn/start", threadId=thread, input=said, **more)
+
+    def calls(self, *texts: str, model: str = "mock-model", **more: Any) -> Self:
+        """A model call of the scenario's script, with these texts of the user."""
+        none = {"effort": "", "summary": "", "schema": False}
+        said = {"model": model, "user_texts": list(texts)}
+        return self.mark("model-call", call=1, thread="", step=0, **said, **{**none, **more})
 
     def reply_turn(self, turn: str = TURN) -> Self:
         """The reply to turn/start."""

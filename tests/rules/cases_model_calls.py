@@ -1,0 +1,81 @@
+"""Cases of the rules on what the model was asked."""
+
+from typing import Any
+
+from harness.rules.verdict import Level
+from tests.rules.case import Case, Found, opened
+from tests.rules.traces import THREAD, Talk
+
+SCHEMA = {"type": "object"}
+FIRST, SECOND, THIRD = "turn turn_1", "turn turn_2", "turn turn_3"
+
+
+def turn(talk: Talk, number: int = 1, call: dict[str, Any] | None = None, **more: Any) -> Talk:
+    """turn/start, its reply, one model call, and the end: three messages."""
+    name = f"turn_{number}"
+    talk.ask_turn(text=f"say {number}", **more).reply_turn(name)
+    return talk.calls(f"say {number}", **(call or {})).turn_completed(name)
+
+
+def unclear(**more: Any) -> Talk:
+    """Turns that say nothing of these params: in vain, overlapping, cut off, after a resume."""
+    wrong = {"user_texts": [], "model": "x", "schema": True, "effort": "x", "summary": "x"}
+    talk = opened().ask_turn(text="no", **more).refuses().ask_turn(text="uncalled").reply_turn()
+    talk.turn_completed().ask_turn(text="a", **more).reply_turn("turn_2")
+    talk.ask_turn(text="b", **more).reply_turn("turn_3").mark("model-call", step=0, **wrong)
+    talk.turn_completed("turn_2").mark("model-call", step=0, **wrong).turn_completed("turn_3")
+    talk.ask_turn(text="c").reply_turn("turn_4").turn_completed("turn_4", status="interrupted")
+    talk.ask_turn(text="late").reply_turn("turn_5").mark("model-call", step=0, **wrong)
+    return talk.turn_completed("turn_5").asks("thread/resume", threadId=THREAD).refuses()
+
+
+CASES = [
+    Case(
+        rule="model.input-arrives",
+        good=turn(opened()),
+        witnesses=(FIRST,),
+        bad=opened().ask_turn().reply_turn().calls("other", "words").turn_completed(),
+        found=(Found(FIRST, (3, 5), Level.SHOULD),),
+        idle=unclear(),
+    ),
+    Case(
+        rule="model.named",
+        good=turn(turn(opened(), 1, {"model": "m"}, model="m"), 2, {"model": "m"}),
+        witnesses=(FIRST, SECOND),
+        bad=turn(turn(opened(), 1, {"model": "o"}, model="m"), 2, {"model": "o"}),
+        found=(Found(FIRST, (3, 5)), Found(SECOND, (3, 6, 8))),
+        idle=turn(unclear(model="m"), 6),
+    ),
+    Case(
+        rule="model.schema-this-turn",
+        good=turn(turn(opened(), 1, {"schema": True}, outputSchema=SCHEMA), 2),
+        witnesses=(SECOND,),
+        bad=turn(
+            turn(
+                turn(opened(), 1, {"schema": True}, outputSchema=SCHEMA),
+                2,
+                {"schema": True},
+            ),
+            3,
+            outputSchema=SCHEMA,
+        ),
+        found=(Found(SECOND, (3, 6, 8)), Found(THIRD, (9, 11), Level.SHOULD)),
+        idle=turn(opened(), 1, {"schema": True}),
+    ),
+    Case(
+        rule="model.effort-passed",
+        good=turn(opened(), 1, {"effort": "low"}, effort="low"),
+        witnesses=(FIRST,),
+        bad=turn(opened(), 1, {"effort": "high"}, effort="low"),
+        found=(Found(FIRST, (3, 5), Level.INFO),),
+        idle=turn(unclear(effort="low"), 6),
+    ),
+    Case(
+        rule="model.summary-passed",
+        good=turn(opened(), 1, {"summary": "concise"}, summary="concise"),
+        witnesses=(FIRST,),
+        bad=turn(opened(), 1, summary="concise"),
+        found=(Found(FIRST, (3, 5), Level.INFO),),
+        idle=turn(unclear(summary="concise"), 6),
+    ),
+]
