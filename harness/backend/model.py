@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from harness.backend.asked import asked
 from harness.backend.encoder import Encoder, Stream
 from harness.backend.gates import Gates
 from harness.backend.script import (
@@ -111,7 +112,8 @@ class ScriptedModel:
         except ValueError:
             body = {}
         call, step = self._assign(body)
-        self._note("model-call", call, thread=call.thread, step=call.index)
+        about = asked(body, self._encoder.user_texts(body))
+        self._note("model-call", call, thread=call.thread, step=call.index, **about)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
         return Answer(
