@@ -7,7 +7,9 @@ Here: what an encoder must be able to say. The only one today is the Responses A
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from harness.backend.script import UsageBody
+from harness.backend.asks import WebSearchBody
+from harness.backend.parts import UsageBody
+from harness.backend.tools import Chosen, Offered
 
 Headers = Mapping[str, str]
 
@@ -51,6 +53,14 @@ class Stream(Protocol):
         """The reasoning is whole."""
         ...
 
+    def tool_call(self, chosen: Chosen) -> tuple[str, list[bytes]]:
+        """A tool is called: the call's id, and its chunks."""
+        ...
+
+    def web_search(self, body: WebSearchBody) -> list[bytes]:
+        """The model's side searched the web."""
+        ...
+
     def failed(self, code: str, message: str) -> bytes:
         """The stream ends by an error event."""
         ...
@@ -75,6 +85,22 @@ class Encoder(Protocol):
 
     def user_texts(self, body: Mapping[str, Any]) -> list[str]:
         """The user's texts in the call's input, oldest first."""
+        ...
+
+    def offered(self, body: Mapping[str, Any]) -> list[Offered]:
+        """The tools that the call offers."""
+        ...
+
+    def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
+        """The outputs of tool calls in the call's input, by the id of their call."""
+        ...
+
+    def event_of(self, chunk: bytes) -> str:
+        """The name of the event that a chunk holds, "" for none."""
+        ...
+
+    def rerouted(self, model: str) -> dict[str, str]:
+        """The headers that say that another model answers."""
         ...
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
-from harness.backend.model import Answer, ScriptedModel, StreamCut, catalogue
+from harness.backend.model import Answer, ScriptedModel, catalogue
+from harness.backend.play import StreamCut
 from harness.backend.script import Script
 from harness.backend.wire.responses import ResponsesEncoder
 

@@ -1,32 +1,22 @@
 """The scripted model: takes a call, plays the next step of its script, and keeps an audit.
 
-Here: which step a call gets, gates, repetition, what it noticed about its caller. Not here: HTTP
-(server, inprocess) and event names (wire). One value serves one scenario.
+Here: which step a call gets, repetition, what it noticed about its caller. Not here: how a reply is
+streamed (play), HTTP (server, inprocess), event names (wire). One value serves one scenario.
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
 from harness.backend.asked import asked
-from harness.backend.encoder import Encoder, Stream
+from harness.backend.encoder import Encoder
 from harness.backend.gates import Gates
-from harness.backend.script import (
-    Delta,
-    Disconnect,
-    Fail,
-    Hold,
-    Message,
-    ModelStep,
-    Part,
-    Reasoning,
-    Script,
-    Usage,
-    UsageBody,
-)
+from harness.backend.play import Performance, StreamCut, Unfit, answering_model
+from harness.backend.script import Fail, ModelStep, Script, ToolOutput
+from harness.backend.tools import ToolRow, outcome_of
 from harness.backend.tracks import Tracks
 from harness.trace.values import obj
 
@@ -37,13 +27,12 @@ OPEN = "open"
 EXHAUSTED = "(the scenario's script has no further reply)"
 
 
-class StreamCut(Exception):
-    """The script closes the connection here."""
-
-
 @dataclass(slots=True)
 class Call:
-    """One model call, for the audit: its thread ("" for none known) and the step it got."""
+    """One model call, for the audit: its thread ("" for none known) and the step it got.
+
+    `tool_calls` holds the ids of the tool calls that its answer asked for.
+    """
 
     number: int
     body: dict[str, Any]
@@ -52,6 +41,7 @@ class Call:
     step: ModelStep | None
     problems: list[str] = field(default_factory=list[str])
     outcome: str = OPEN
+    tool_calls: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +58,8 @@ class ScriptedModel:
     """Plays the model's side of one scenario. `mark` is told of each call's beginning and end.
 
     `script` is one script, or one per thread alias; see `Tracks` for how a call finds its own.
+    `tools` and `outcomes` are the profile's tables. `unfit` holds what it wanted to call and was
+    not offered; `stuck` is set by the first of them, since the script cannot go on as it says.
     """
 
     def __init__(
@@ -79,14 +71,20 @@ class ScriptedModel:
         mark: Marker | None = None,
         markers: Mapping[str, str] | None = None,
         strict: bool = False,
+        tools: Sequence[ToolRow] = (),
+        outcomes: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.gates = gates or Gates()
         self.calls: list[Call] = []
         self.open_streams = 0
+        self.unfit: list[Unfit] = []
+        self.stuck = anyio.Event()
         self._tracks = Tracks({"": script} if isinstance(script, list) else script, markers)
         self._encoder = encoder
         self._mark: Marker = mark or (lambda _kind, _data: None)
         self._strict = strict
+        self._tools = tools
+        self._outcomes = dict(outcomes or {})
         self._happened = anyio.Event()
 
     @property
@@ -116,9 +114,11 @@ class ScriptedModel:
         self._note("model-call", call, thread=call.thread, step=call.index, **about)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
-        return Answer(
-            200, {"content-type": self._encoder.content_type}, chunks=self._play(call, step)
-        )
+        headers = {"content-type": self._encoder.content_type}
+        model = answering_model(step)
+        if model:
+            headers.update(self._encoder.rerouted(model))
+        return Answer(200, headers, chunks=self._play(call, step))
 
     def _assign(self, body: dict[str, Any]) -> tuple[Call, ModelStep]:
         texts = self._encoder.user_texts(body)
@@ -149,6 +149,45 @@ class ScriptedModel:
         for wanted in expected:
             if json.dumps(wanted, ensure_ascii=False)[1:-1] not in whole:
                 call.problems.append(f"call {call.number}: its input does not contain {wanted!r}")
+        if step.expect is not None and step.expect.tool_output is not None:
+            call.problems += self._outputs(call, step.expect.tool_output)
+
+    def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
+        """What is wrong with the outputs of the tool calls of the thread's last reply."""
+        called: list[str] = next(
+            (
+                one.tool_calls
+                for one in reversed(self.calls)
+                if one is not call and one.thread == call.thread and one.tool_calls
+            ),
+            list[str](),
+        )
+        outputs = self._encoder.outputs(call.body)
+        problems: list[str] = []
+        for call_id in called:
+            output = outputs.get(call_id)
+            if output is None:
+                problems.append(f"call {call.number}: no output for the tool call {call_id}")
+                continue
+            found = outcome_of(output, self._outcomes)
+            if found != wanted.outcome:
+                problems.append(
+                    f"call {call.number}: the tool output is {found or 'of no known wording'}, "
+                    f"expected {wanted.outcome}: {output[:200]!r}"
+                    + (
+                        ""
+                        if found
+                        else f"; the profile can name it: [outcomes] {wanted.outcome} = [...]"
+                    )
+                )
+            if wanted.contains is not None and wanted.contains not in output:
+                problems.append(
+                    f"call {call.number}: the tool output does not contain {wanted.contains!r}: "
+                    f"{output[:200]!r}"
+                )
+        if not called:
+            problems.append(f"call {call.number}: no tool was called before it")
+        return problems
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
         call.outcome = f"status {status}"
@@ -156,81 +195,34 @@ class ScriptedModel:
         headers = {"content-type": "application/json"}
         if fail.retry_after is not None:
             headers["retry-after"] = f"{fail.retry_after:g}"
-        return Answer(
-            status, headers, body=self._encoder.error_body(status, fail.code, fail.message)
-        )
+        body = self._encoder.error_body(status, fail.code, fail.message)
+        if fail.body is not None:
+            body = (fail.body if isinstance(fail.body, str) else json.dumps(fail.body)).encode()
+        return Answer(status, headers, body=body)
 
     async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
         stream = self._encoder.stream(call.number, call.body)
+        performance = Performance(stream, self._encoder, call.body, self.gates, self._tools)
+        call.tool_calls = performance.called
         self.open_streams += 1
         outcome = "dropped by the caller"
         try:
-            yield stream.opened()
-            if step.fail is not None:
-                yield stream.failed(step.fail.code or "server_error", step.fail.message)
-                outcome = f"failed {step.fail.code or 'server_error'}"
-                return
-            usage = UsageBody()
-            for part in step.reply or []:
-                if isinstance(part, Usage):
-                    usage = part.usage
-                async for chunk in self._part(stream, part):
-                    yield chunk
-            yield stream.completed(usage)
+            async for chunk in performance.play(step):
+                yield chunk
             outcome = "completed"
+            if step.fail is not None:
+                outcome = f"failed {step.fail.code or 'server_error'}"
         except StreamCut:
             outcome = "disconnected"
             raise
         finally:
             self.open_streams -= 1
             call.outcome = outcome
+            call.problems += [f"call {call.number}: no event {one}" for one in performance.missed]
+            self.unfit += performance.unfit
+            if performance.unfit:
+                self.stuck.set()
             self._note("model-end", call, outcome=outcome)
-
-    async def _part(self, stream: Stream, part: Part) -> AsyncGenerator[bytes]:
-        match part:
-            case Message():
-                yield stream.message_started()
-                said: list[str] = []
-                async for delta in self._deltas(part.message.deltas):
-                    said.append(delta)
-                    yield stream.message_delta(delta)
-                yield stream.message_done("".join(said), part.message.phase)
-            case Reasoning():
-                async for chunk in self._reasoning(stream, part):
-                    yield chunk
-            case Hold():
-                await self.gates.pass_through(part.hold)
-            case Disconnect():
-                raise StreamCut
-            case Usage():
-                return
-
-    async def _reasoning(self, stream: Stream, part: Reasoning) -> AsyncGenerator[bytes]:
-        yield stream.reasoning_started()
-        summary: list[str] = []
-        for index, block in enumerate(part.reasoning.summary):
-            yield stream.summary_part(index)
-            summary.append("")
-            async for delta in self._deltas(block):
-                summary[-1] += delta
-                yield stream.summary_delta(index, delta)
-        raw: list[str] = []
-        for index, block in enumerate(part.reasoning.raw):
-            raw.append("")
-            async for delta in self._deltas(block):
-                raw[-1] += delta
-                yield stream.raw_delta(index, delta)
-        yield stream.reasoning_done(summary, raw)
-
-    async def _deltas(self, block: str | list[Delta]) -> AsyncGenerator[str]:
-        for entry in [block] if isinstance(block, str) else block:
-            match entry:
-                case Hold():
-                    await self.gates.pass_through(entry.hold)
-                case Disconnect():
-                    raise StreamCut
-                case _:
-                    yield entry
 
 
 def catalogue(model: str = "mock-model") -> Mapping[str, Any]:

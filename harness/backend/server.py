@@ -17,7 +17,8 @@ import anyio
 import anyio.lowlevel
 import uvicorn
 
-from harness.backend.model import ScriptedModel, StreamCut, catalogue
+from harness.backend.model import ScriptedModel, catalogue
+from harness.backend.play import StreamCut
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

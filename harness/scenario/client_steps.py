@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from harness.backend.script import Strict, key_of
+from harness.backend.strict import Strict, key_of
 
 Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 Statuses = Literal["completed", "interrupted", "failed"]

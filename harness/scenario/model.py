@@ -5,12 +5,15 @@ The model's side is `harness.backend.script`, the client's `client_steps`; error
 column are the loader's.
 """
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from harness.backend.script import ModelStep, Script, Strict
+from harness.backend.parts import Delta, Part
+from harness.backend.script import ModelStep, Script
+from harness.backend.strict import Strict
 from harness.scenario.client_steps import (
     SPOILING,
     Alias,
@@ -137,6 +140,18 @@ class Scenario(Strict):
         return self.server == "fresh" or any(
             isinstance(step, SPOILING) for step in (*self.setup, *self.client)
         )
+
+    def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
+        """Every part of the model's side, and every entry within one, with its path in the file."""
+        sides: list[tuple[tuple[str, ...], list[ModelStep]]]
+        if isinstance(self.model, dict):
+            sides = [(("model", alias), script) for alias, script in self.model.items()]
+        else:
+            sides = [(("model",), self.model)]
+        for at, script in sides:
+            for index, step in enumerate(script):
+                for loc, entry in step.entries():
+                    yield (*at, index, *loc), entry
 
     def opened_gates(self) -> list[str]:
         """The gates that the client's side opens."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from harness.backend.parts import Delay
 from harness.scenario.client_steps import (
     MAIN,
     ClientStep,
@@ -64,6 +65,7 @@ class Names:
         if isinstance(self._scenario.model, dict):
             for alias in self._scenario.model:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
+        self._delays()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
         outcomes += [
             (("expect", "any_of", index), outcome)
@@ -72,6 +74,15 @@ class Names:
         for loc, outcome in outcomes:
             for alias in outcome.turns:
                 self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
+
+    def _delays(self) -> None:
+        """What waits by the clock must not be met by a scenario that only shares the process."""
+        if self._scenario.server == "fresh":
+            return
+        for loc, entry in self._scenario.entries():
+            if isinstance(entry, Delay):
+                at = (*loc, "delay")
+                self._fail(at, "delay needs a server of its own: write server: fresh", key=True)
 
     def _step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))

@@ -13,6 +13,8 @@ from typing import Any
 import anyio
 
 from harness.backend.model import ScriptedModel
+from harness.backend.play import Unfit
+from harness.backend.tools import CAPABILITIES, lines_to_add
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.scenario.client_steps import ClientStep, RestartStep
@@ -93,7 +95,7 @@ class Player:
             bound = self._bound_of(step)
             try:
                 with anyio.fail_after(bound):
-                    await self._plays[type(step)](self._scene, step)
+                    await self._play(step)
             except TimeoutError:
                 waited = f"waited {bound:g} s for {self._scene.awaited}"
                 return Unmet("timeout", name, line, f"{waited}; it did not come")
@@ -103,8 +105,38 @@ class Player:
                 return Unmet(failed.kind, name, line, str(failed), failed.capability)
         return None
 
+    async def _play(self, step: ClientStep) -> None:
+        """Play one step, and no longer once the model's side cannot go on as the script says."""
+        scene, failure = self._scene, None
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                await scene.model.stuck.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            try:
+                await self._plays[type(step)](scene, step)
+            except (StepFailed, TargetGone) as error:
+                failure = error
+            tasks.cancel_scope.cancel()
+        if scene.model.unfit:
+            raise _not_offered(scene.model.unfit[0])
+        if failure is not None:
+            raise failure
+
     def _bound_of(self, step: ClientStep) -> float:
         """In seconds; a restart is an end, which may need three pushes, and a start."""
         if isinstance(step, RestartStep):
             return self._bounds.start + 3 * self._bounds.stop
         return self._bounds.step
+
+
+def _not_offered(unfit: Unfit) -> StepFailed:
+    names = ", ".join(map(str, unfit.offered)) or "none"
+    return StepFailed(
+        "not-offered",
+        f"the model's side wanted to {unfit.intent} and no offered tool fits; offered: {names}; "
+        f"the profile can say which it is: {lines_to_add(unfit.intent)}",
+        capability=CAPABILITIES[unfit.intent],
+    )

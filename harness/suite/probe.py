@@ -6,7 +6,7 @@ that declares a capability promises it: nothing is probed, its absence is a fail
 
 from collections.abc import Callable
 
-from harness.backend.script import Reasoning
+from harness.backend.parts import Reasoning
 from harness.scenario.loader import Loaded
 from harness.suite.bench import Run
 from harness.target.profile import Profile

@@ -292,3 +292,161 @@ async def test_two_callers_are_streamed_to_at_the_same_time(side: Any) -> None:
         one.model.gates.open("g")
     assert said(first) == "a"
     assert [call.outcome for call in one.model.calls] == ["completed", "completed"]
+
+
+TOOLS = [
+    {"type": "function", "name": "exec_command", "parameters": {}},
+    {"type": "custom", "name": "apply_patch"},
+    {"type": "namespace", "name": "mcp__tiny", "tools": [{"type": "function", "name": "add"}]},
+]
+
+
+async def ask_with_tools(side: Side, *more: Json) -> list[Json]:
+    events: list[Json] = []
+    given = {**body("hi"), "tools": TOOLS}
+    given["input"] += more
+    async with side.caller.stream("POST", "responses", json=given) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                events.append(json.loads(line[6:]))  # noqa: PERF401 - a stream
+    return events
+
+
+def done_items(events: list[Json]) -> list[Json]:
+    return [one["item"] for one in events if one["type"] == "response.output_item.done"]
+
+
+async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
+    text = """
+    [{reply: [{run: {command: ls, escalate: true, reason: why}},
+              {patch: {add: {a.txt: "one\\n"}, update: {b.txt: {old: x, new: y}}, delete: [c.txt]}},
+              {mcp_call: {server: tiny, tool: add, arguments: {a: 1}}}]}]
+    """
+    async with side(text) as one:
+        run, patch, mcp = done_items(await ask_with_tools(one))
+    assert run["name"] == "exec_command"
+    assert json.loads(run["arguments"]) == {
+        "cmd": "ls",
+        "yield_time_ms": 10000,
+        "sandbox_permissions": "require_escalated",
+        "justification": "why",
+    }
+    assert (patch["type"], patch["name"]) == ("custom_tool_call", "apply_patch")
+    assert patch["input"].splitlines() == [
+        "*** Begin Patch",
+        "*** Add File: a.txt",
+        "+one",
+        "*** Delete File: c.txt",
+        "*** Update File: b.txt",
+        "@@",
+        "-x",
+        "+y",
+        "*** End Patch",
+    ]
+    assert (mcp["namespace"], mcp["name"], mcp["arguments"]) == ("mcp__tiny", "add", '{"a": 1}')
+    assert one.model.calls[0].tool_calls == [run["call_id"], patch["call_id"], mcp["call_id"]]
+
+
+async def test_intent_without_a_tool_is_noted_and_the_reply_ends(side: Any) -> None:
+    async with side("[{reply: [{view_image: {path: x.png}}]}]") as one:
+        events = await ask_with_tools(one)
+    assert events[-1]["type"] == "response.completed"
+    (unfit,) = one.model.unfit
+    assert unfit.intent == "view_image"
+    assert [str(tool) for tool in unfit.offered] == ["exec_command", "apply_patch", "mcp__tiny.add"]
+    assert one.model.stuck.is_set()
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("Process exited with code 0\nOutput:\nx", "ok"),
+        ("Process exited with code 3", "failed"),
+        ('{"output": "", "metadata": {"exit_code": 1}}', "failed"),
+        ([{"type": "input_text", "text": "exec_command failed: rejected by user"}], "declined"),
+        ("command refused by approval policy", "refused"),
+        ("mumble", ""),
+    ],
+)
+async def test_output_of_a_tool_is_compared_by_its_meaning(
+    side: Any, output: Any, outcome: str
+) -> None:
+    for wanted in ("ok", "failed", "declined", "refused"):
+        expected = f"{{tool_output: {{outcome: {wanted}}}}}"
+        text = f"[{{reply: [{{run: ls}}]}}, {{expect: {expected}, reply: []}}]"
+        async with side(text) as one:
+            (call,) = done_items(await ask_with_tools(one))
+            answer = {"type": "function_call_output", "call_id": call["call_id"], "output": output}
+            await ask_with_tools(one, call, answer)
+            problems = one.model.calls[1].problems
+        assert (problems == []) == (wanted == outcome)
+        if problems:
+            assert f"expected {wanted}" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("cut", "last"),
+    [
+        ("before: response.created", ""),
+        ("after: response.created", "response.created"),
+        ("before: response.output_text.delta", "response.output_item.added"),
+        ("after: response.output_text.delta", "response.output_text.delta"),
+        ("before: response.completed", "response.output_item.done"),
+    ],
+)
+async def test_stream_is_cut_at_a_named_event(side: Any, cut: str, last: str) -> None:
+    events: list[Json] = []
+    async with side(f"[{{reply: [{{message: a}}, {{disconnect: {{{cut}}}}}]}}]") as one:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await ask_into(events, one, "hi")
+    assert (events[-1]["type"] if events else "") == last
+
+
+async def test_cut_at_an_event_that_never_comes_is_noted(side: Any) -> None:
+    text = "[{reply: [{disconnect: {before: response.reasoning_text.delta}}]}]"
+    async with side(text) as one:
+        await ask(one, "hi")
+    assert one.model.calls[0].problems == ["call 1: no event response.reasoning_text.delta"]
+
+
+async def test_failure_has_the_body_that_the_script_says(side: Any) -> None:
+    text = "[{fail: {status: 500, body: ''}}, {fail: {status: 429, body: {detail: slow}}}]"
+    async with side(text) as one:
+        empty, other = [await one.caller.post("responses", json=body("hi")) for _ in "ab"]
+    assert (empty.status_code, empty.content) == (500, b"")
+    assert (other.status_code, other.json()) == (429, {"detail": "slow"})
+
+
+async def test_another_model_is_named_in_a_header_and_bytes_go_as_they_are(side: Any) -> None:
+    text = "[{reply: [{reroute: {model: other}}, {malformed: {hex: 'ff0a0a'}}]}]"
+    async with side(text) as one:
+        response = await one.caller.post("responses", json=body("hi"))
+    assert response.headers["openai-model"] == "other"
+    assert b"\xff\n\n" in response.content
+
+
+async def test_malformed_reply_is_repeated_until_the_turn_ends(side: Any) -> None:
+    text = "[{reply: [{malformed: {bytes: x, times: until-turn-ends}}]}, {reply: [{message: y}]}]"
+    async with side(text) as one:
+        assert [said(await ask(one, "a")) for _ in "xy"] == ["", ""]
+        assert said(await ask(one, "a", "b")) == "y"
+
+
+async def test_plan_search_and_review_are_what_models_say(side: Any) -> None:
+    text = """
+    [{reply: [{plan_item: "1. look"}, {web_search: {query: sun}},
+              {review: {explanation: fine, findings: [{title: t, path: /x, start: 1, end: 2}]}}]}]
+    """
+    async with side(text) as one:
+        plan, search, review = done_items(await ask(one, "hi"))
+    assert plan["content"][0]["text"] == "<proposed_plan>\n1. look\n</proposed_plan>"
+    assert search["action"] == {"type": "search", "query": "sun"}
+    findings = json.loads(review["content"][0]["text"])["findings"]
+    assert findings[0]["code_location"]["line_range"] == {"start": 1, "end": 2}
+
+
+async def test_delay_keeps_the_stream_silent_and_then_goes_on(side: Any) -> None:
+    async with side("[{reply: [{message: {deltas: [a, {delay: {seconds: 0.05}}, b]}}]}]") as one:
+        began = anyio.current_time()
+        assert said(await ask(one, "hi")) == "ab"
+        assert anyio.current_time() - began >= 0.05

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from markdown_pages import PAGES, ROOT, anchors, blocks, links
 
-from harness.backend.script import ModelStep, Part
+from harness.backend.parts import Part
+from harness.backend.script import ModelStep
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait

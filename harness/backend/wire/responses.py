@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.backend.script import UsageBody
+from harness.backend.asks import WebSearchBody
+from harness.backend.parts import UsageBody
+from harness.backend.tools import Chosen, Offered
 from harness.trace.values import arr, obj, text
 
 Json = dict[str, Any]
@@ -111,6 +113,45 @@ class ResponsesStream:
             item["content"] = [{"type": "reasoning_text", "text": block} for block in raw]
         return self._event("response.output_item.done", output_index=self._items - 1, item=item)
 
+    def tool_call(self, chosen: Chosen) -> tuple[str, list[bytes]]:
+        """response.output_item.added, the arguments, response.output_item.done"""
+        self._items += 1
+        call_id = f"call_{self._call}_{self._items}"
+        if chosen.tool.free:
+            given = text(obj(chosen.arguments).get("input"))
+            kind, key, delta = "custom_tool_call", "input", "custom_tool_call_input"
+        else:
+            given = json.dumps(chosen.arguments, ensure_ascii=False)
+            kind, key, delta = "function_call", "arguments", "function_call_arguments"
+        item: Json = {"type": kind, "id": self._item_id("fc"), "call_id": call_id}
+        item["name"] = chosen.tool.name
+        if chosen.tool.namespace:
+            item["namespace"] = chosen.tool.namespace
+        at: Json = {"output_index": self._items - 1}
+        begun = {**item, key: "", "status": "in_progress"}
+        done = {**item, key: given, "status": "completed"}
+        return call_id, [
+            self._event("response.output_item.added", **at, item=begun),
+            self._event(f"response.{delta}.delta", **at, item_id=item["id"], delta=given),
+            self._event("response.output_item.done", **at, item=done),
+        ]
+
+    def web_search(self, body: WebSearchBody) -> list[bytes]:
+        """response.output_item.added and response.output_item.done with a web_search_call"""
+        self._items += 1
+        action: Json = {"type": "search", "query": body.query}
+        if body.pattern is not None:
+            action = {"type": "find_in_page", "url": body.url, "pattern": body.pattern}
+        elif body.url is not None:
+            action = {"type": "open_page", "url": body.url}
+        item: Json = {"type": "web_search_call", "id": self._item_id("ws")}
+        at: Json = {"output_index": self._items - 1}
+        done = {**item, "status": "completed", "action": action}
+        return [
+            self._event("response.output_item.added", **at, item={**item, "status": "in_progress"}),
+            self._event("response.output_item.done", **at, item=done),
+        ]
+
     def failed(self, code: str, message: str) -> bytes:
         """response.failed"""
         error = {"code": code, "message": message}
@@ -168,6 +209,38 @@ class ResponsesEncoder:
             for part in _parts(message)
         ]
 
+    def offered(self, body: Mapping[str, Any]) -> list[Offered]:
+        """The tools of the call, those of a namespace too."""
+        found: list[Offered] = []
+        for tool in map(obj, arr(body.get("tools"))):
+            name = text(tool.get("name"))
+            if tool.get("type") == "namespace":
+                found += [
+                    Offered(text(obj(one).get("name")), name) for one in arr(tool.get("tools"))
+                ]
+            elif name:
+                found.append(Offered(name, free=tool.get("type") == "custom"))
+        return found
+
+    def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
+        """The texts of all tool outputs of the input."""
+        found: dict[str, str] = {}
+        for entry in map(obj, arr(body.get("input"))):
+            if text(entry.get("type")).endswith("_call_output"):
+                output = entry.get("output")
+                shown = output if isinstance(output, str) else _texts(output)
+                found[text(entry.get("call_id"))] = shown
+        return found
+
+    def event_of(self, chunk: bytes) -> str:
+        """The name after `event:`."""
+        first = chunk.split(b"\n", 1)[0]
+        return first[7:].decode() if first.startswith(b"event: ") else ""
+
+    def rerouted(self, model: str) -> dict[str, str]:
+        """The header in which the API names the model that answers."""
+        return {"openai-model": model}
+
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
         """Tool outputs in the input whose call is not in the input before them."""
         called: set[str] = set()
@@ -186,6 +259,12 @@ def _messages(body: Mapping[str, Any]) -> list[Json]:
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     return [entry for entry in map(obj, arr(given)) if "role" in entry]
+
+
+def _texts(output: Any) -> str:
+    """The texts of an output that is a list of content items, else its JSON."""
+    texts = [text(obj(item).get("text")) for item in arr(output)]
+    return "\n".join(filter(None, texts)) or json.dumps(output, ensure_ascii=False)
 
 
 def _parts(message: Json) -> list[Any]:

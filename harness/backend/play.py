@@ -1,0 +1,208 @@
+"""One model call being answered: the parts of a reply become chunks of a stream.
+
+Here: what each part sends, gates, delays, cuts at named events, the choice of tools. Not here:
+which step a call gets (model), the bytes of an event (wire), HTTP (server, inprocess).
+"""
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from harness.backend.asks import Review, ReviewBody, WebSearch
+from harness.backend.encoder import Encoder, Stream
+from harness.backend.gates import Gates
+from harness.backend.parts import (
+    Cut,
+    Delay,
+    Delta,
+    Disconnect,
+    Hold,
+    Malformed,
+    Message,
+    MessageBody,
+    Part,
+    PlanItem,
+    Reasoning,
+    Reroute,
+    Usage,
+    UsageBody,
+)
+from harness.backend.script import ModelStep
+from harness.backend.tools import Offered, ToolRow, choose, intent_of
+
+PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
+
+
+class StreamCut(Exception):
+    """The script closes the connection here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """An intent for which the server offered no tool that the tables know."""
+
+    intent: str
+    offered: tuple[Offered, ...]
+
+
+@dataclass(slots=True)
+class Performance:
+    """Plays one reply. `called` gathers the ids of the tool calls it made, `unfit` those it could
+    not make, `missed` the events at which it should have been cut and that never came.
+    """
+
+    stream: Stream
+    encoder: Encoder
+    body: Mapping[str, Any]
+    gates: Gates
+    tools: Sequence[ToolRow] = ()
+    called: list[str] = field(default_factory=list[str])
+    unfit: list[Unfit] = field(default_factory=list[Unfit])
+    missed: list[str] = field(default_factory=list[str])
+
+    async def play(self, step: ModelStep) -> AsyncGenerator[bytes]:
+        """The chunks of the whole reply. Raises `StreamCut` where the script cuts it."""
+        cuts = [entry.cut for _, entry in step.entries() if isinstance(entry, Disconnect)]
+        at_events = {name: cut for cut in cuts for name in (cut.before, cut.after) if name}
+        async for chunk in self._whole(step):
+            cut: Cut | None = None
+            if at_events:
+                cut = at_events.pop(self.encoder.event_of(chunk), None)
+            if cut is not None and cut.before:
+                raise StreamCut
+            yield chunk
+            if cut is not None:
+                raise StreamCut
+        self.missed = list(at_events)
+
+    async def _whole(self, step: ModelStep) -> AsyncGenerator[bytes]:
+        yield self.stream.opened()
+        if step.fail is not None:
+            yield self.stream.failed(step.fail.code or "server_error", step.fail.message)
+            return
+        usage = UsageBody()
+        for part in step.reply or []:
+            if isinstance(part, Usage):
+                usage = part.usage
+            async for chunk in self._part(part):
+                yield chunk
+        yield self.stream.completed(usage)
+
+    async def _part(self, part: Part) -> AsyncGenerator[bytes]:
+        match part:
+            case Message():
+                async for chunk in self._message(part.message):
+                    yield chunk
+            case PlanItem():
+                deltas = [PLAN_OPEN, *part.plan_item.deltas, PLAN_CLOSE]
+                whole = MessageBody(deltas=deltas, phase=part.plan_item.phase)
+                async for chunk in self._message(whole):
+                    yield chunk
+            case Review():
+                async for chunk in self._message(MessageBody(deltas=[review_text(part.review)])):
+                    yield chunk
+            case Reasoning():
+                async for chunk in self._reasoning(part):
+                    yield chunk
+            case WebSearch():
+                for chunk in self.stream.web_search(part.web_search):
+                    yield chunk
+            case Malformed():
+                yield part.malformed.raw
+            case Usage() | Reroute():
+                return
+            case Hold() | Disconnect() | Delay():
+                await self._pause(part)
+            case _:
+                intent, values = intent_of(part)
+                offered = self.encoder.offered(self.body)
+                chosen = choose(self.tools, offered, intent, values)
+                if chosen is None:
+                    self.unfit.append(Unfit(intent, tuple(offered)))
+                    return
+                call_id, chunks = self.stream.tool_call(chosen)
+                self.called.append(call_id)
+                for chunk in chunks:
+                    yield chunk
+
+    async def _message(self, body: MessageBody) -> AsyncGenerator[bytes]:
+        yield self.stream.message_started()
+        said: list[str] = []
+        async for delta in self._deltas(body.deltas):
+            said.append(delta)
+            yield self.stream.message_delta(delta)
+        yield self.stream.message_done("".join(said), body.phase)
+
+    async def _reasoning(self, part: Reasoning) -> AsyncGenerator[bytes]:
+        stream = self.stream
+        yield stream.reasoning_started()
+        summary: list[str] = []
+        for index, block in enumerate(part.reasoning.summary):
+            yield stream.summary_part(index)
+            summary.append("")
+            async for delta in self._deltas(block):
+                summary[-1] += delta
+                yield stream.summary_delta(index, delta)
+        raw: list[str] = []
+        for index, block in enumerate(part.reasoning.raw):
+            raw.append("")
+            async for delta in self._deltas(block):
+                raw[-1] += delta
+                yield stream.raw_delta(index, delta)
+        yield stream.reasoning_done(summary, raw)
+
+    async def _deltas(self, block: str | list[Delta]) -> AsyncGenerator[str]:
+        for entry in [block] if isinstance(block, str) else block:
+            if isinstance(entry, str):
+                yield entry
+            else:
+                await self._pause(entry)
+
+    async def _pause(self, entry: Hold | Disconnect | Delay) -> None:
+        match entry:
+            case Hold():
+                await self.gates.pass_through(entry.hold)
+            case Disconnect():
+                if entry.here:
+                    raise StreamCut
+            case Delay():
+                # The one wait by the clock of the model's side: the scenario is about time.
+                with anyio.move_on_after(entry.delay.seconds):
+                    await anyio.sleep_forever()
+
+
+def review_text(body: ReviewBody) -> str:
+    """A reviewer's answer in the form in which models are asked for it."""
+    findings = [
+        {
+            "title": one.title,
+            "body": one.body,
+            "confidence_score": 0.9,
+            "priority": 1,
+            "code_location": {
+                "absolute_file_path": one.path,
+                "line_range": {"start": one.start, "end": one.end},
+            },
+        }
+        for one in body.findings
+    ]
+    verdict = "patch is correct" if body.correct else "patch is incorrect"
+    return json.dumps(
+        {
+            "findings": findings,
+            "overall_correctness": verdict,
+            "overall_explanation": body.explanation,
+            "overall_confidence_score": 0.9,
+        }
+    )
+
+
+def answering_model(step: ModelStep) -> str:
+    """The model that a step says answers, "" for the one that was asked."""
+    for part in step.reply or []:
+        if isinstance(part, Reroute):
+            return part.reroute.model
+    return ""

@@ -1,0 +1,29 @@
+"""What every mapping of a scenario file has in common.
+
+Here: the base model, how the one key of a mapping tells which alternative it is, and counts of
+calls. Not here: any part or step.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.trace.values import obj
+
+Times = Annotated[int, Field(ge=1, le=100)] | Literal["until-turn-ends"]
+
+
+class Strict(BaseModel):
+    """A mapping in a scenario file: unknown keys are errors, values are never converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+def key_of(value: Any) -> str | None:
+    """The one key of a mapping, which says which alternative it is; "text" for a text."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, BaseModel):
+        return next(iter(type(value).model_fields), None)
+    mapping = obj(value)
+    return next(iter(mapping)) if len(mapping) == 1 else None
