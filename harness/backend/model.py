@@ -103,12 +103,13 @@ class ScriptedModel:
         self._happened.set()
         self._happened = anyio.Event()
 
+    def claims(self, raw: bytes) -> bool:
+        """Whether a call carries the marker of one of the threads, so that it is meant for us."""
+        return self._tracks.claims(self._encoder.user_texts(_parsed(raw)))
+
     def answer(self, raw: bytes) -> Answer:
         """The answer to one call; its chunks must be iterated to the end or closed."""
-        try:
-            body = obj(json.loads(raw))
-        except ValueError:
-            body = {}
+        body = _parsed(raw)
         call, step = self._assign(body)
         about = asked(body, self._encoder.user_texts(body))
         self._note("model-call", call, thread=call.thread, step=call.index, **about)
@@ -223,6 +224,14 @@ class ScriptedModel:
             if performance.unfit:
                 self.stuck.set()
             self._note("model-end", call, outcome=outcome)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    """The body of a call, empty where it is no JSON object."""
+    try:
+        return obj(json.loads(raw))
+    except ValueError:
+        return {}
 
 
 def catalogue(model: str = "mock-model") -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The scripted model over HTTP on loopback.
 
 Here: the ASGI application and the server around it. One server lives as long as a worker; which
-scenario's model answers is set by `serve`. A call that comes while no scenario is served is kept
+scenario's model answers is set by `serve`, or with `join` by the markers in the calls. A call that comes while no scenario is served is kept
 in `strays`. Each chunk is sent at once, and a caller that goes away is noticed at once, also while
 the stream is held at a gate.
 """
@@ -34,11 +34,19 @@ class ModelServer:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1"
         self.strays: list[str] = []
-        self._model: ScriptedModel | None = None
+        self._models: list[ScriptedModel] = []
 
     def serve(self, model: ScriptedModel | None) -> None:
-        """From now on this model answers; None for nobody."""
-        self._model = model
+        """From now on this model alone answers; None for nobody."""
+        self._models = [] if model is None else [model]
+
+    def join(self, model: ScriptedModel) -> None:
+        """This model answers too: of several, the one whose marker a call carries."""
+        self._models.append(model)
+
+    def leave(self, model: ScriptedModel) -> None:
+        """This model answers no more."""
+        self._models.remove(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application."""
@@ -53,13 +61,20 @@ class ModelServer:
             self.strays.append(f"{scope['method']} {path}")
             await _whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
 
+    def _model_of(self, body: bytes) -> ScriptedModel | None:
+        if len(self._models) == 1:
+            return self._models[0]
+        return next((model for model in self._models if model.claims(body)), None)
+
     async def _call(self, receive: Receive, send: Send) -> None:
         body = await _body(receive)
-        if self._model is None:
-            self.strays.append("a model call while no scenario was running")
+        model = self._model_of(body)
+        if model is None:
+            what = "of no running scenario" if self._models else "while no scenario was running"
+            self.strays.append(f"a model call {what}")
             await _whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
             return
-        answer = self._model.answer(body)
+        answer = model.answer(body)
         if answer.chunks is None:
             await _whole(send, answer.status, answer.body, answer.headers)
             return

@@ -72,6 +72,11 @@ class Tracks:
         """How many steps of all scripts no call has asked for."""
         return sum(track.unplayed for track in self.all)
 
+    def claims(self, user_texts: Sequence[str]) -> bool:
+        """Whether one of the markers stands in the texts."""
+        markers = [marker for marker in self._markers.values() if marker]
+        return any(marker in text for marker in markers for text in user_texts)
+
     def owner(self, user_texts: Sequence[str]) -> Track | None:
         """The track that a call belongs to, None for a call without owner."""
         if len(self.all) == 1:
