@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -172,8 +173,15 @@ def start_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ru
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
         env.pop(name, None)
     with (folder / "out.txt").open("wb") as sink:
-        process = subprocess.Popen(line, cwd=folder, env=env, stdout=sink, stderr=sink)
+        process = subprocess.Popen(
+            line, cwd=folder, env=env, stdout=sink, stderr=sink, preexec_fn=_interruptible
+        )
     return Running(process, folder, bound)
+
+
+def _interruptible() -> None:
+    """Where the tests run in the background, a shell has made SIGINT be ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:

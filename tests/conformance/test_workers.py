@@ -95,6 +95,7 @@ def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: 
     script.write_text(HANGER)
     os.mkfifo(fifo)
     options = ["--server-cmd", command(script), "one.scenario.yaml", workers]
+    options += ["--timeout-scale", "0.5"]
     running = start_pytest(*options, folder=place, mark=mark)
     fifo.open().close()  # Until the server has been asked for a turn.
     os.kill(running.pid, signal.SIGINT)
