@@ -155,6 +155,40 @@ CASES = [
         .status("idle"),
     ),
     Case(
+        rule="status.read-matches-turns",
+        good=running().read_status("active").end_turn().read_status("idle"),
+        witnesses=(SUBJECT,),
+        bad=running().read_status("idle").message("m-1", "a").end_turn().read_status("active"),
+        found=(Found(SUBJECT, (6, 9, 10, 11)), Found(SUBJECT, (16, 17))),
+        # The turn may have ended, or begun, between the request and its answer.
+        idle=running()
+        .read_status("idle")
+        .end_turn()
+        .ask_turn()
+        .read_status("active")
+        .answers({"turn": turn_object("turn_2")}, to=4)
+        .turn_started("turn_2")
+        .read_status("notLoaded")
+        .read_status("systemError"),
+    ),
+    Case(
+        rule="status.change-notified",
+        good=running().read_status("active"),
+        witnesses=(SUBJECT,),
+        bad=opened().ask_turn().reply_turn().turn_started().read_status("active"),
+        found=(Found(SUBJECT, (1, 7)),),
+        idle=opened()
+        .read_status("idle")
+        .read_status("notLoaded")
+        .asks("thread/resume", threadId=THREAD)
+        .answers({"thread": thread_object()})
+        .read_status("active")
+        .asks("thread/unsubscribe", threadId=THREAD)
+        .answers({"status": "unsubscribed"})
+        .read_status("active")
+        .read_status("idle"),
+    ),
+    Case(
         rule="read.thread-id",
         good=opened().read(include=False),
         witnesses=(SUBJECT,),

@@ -125,6 +125,14 @@ def overrides() -> Trace:
     return talk.message("m-2", "Yes.", turn="turn_2").end_turn("turn_2").trace()
 
 
+def read_while_active() -> Trace:
+    """A thread read in the middle of a turn and after it, with the status of each moment."""
+    talk = Talk("read-while-active").start_thread().start_turn()
+    talk.started(agent_message("m-1", "")).delta("m-1", "Hel").read_status("active")
+    talk.delta("m-1", "lo").completed(agent_message("m-1", "Hello"))
+    return talk.end_turn().read_status("idle").trace()
+
+
 def refused() -> Trace:
     """Requests that fail are answered with errors; the thread goes on."""
     talk = Talk("refused").start_thread().ask_turn("thr_9").refuses("no such thread")
@@ -143,6 +151,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "two-threads": two_threads,
     "steered": steered,
     "overrides": overrides,
+    "read-while-active": read_while_active,
     "refused": refused,
 }
 

@@ -221,6 +221,13 @@ class Talk:
         preview = self._said.get(thread, "")
         return self.answers({"thread": thread_object(thread, preview=preview, **shown)})
 
+    def read_status(self, kind: str, thread: str = THREAD) -> Self:
+        """thread/read and its reply with a status."""
+        status = {"type": kind, "activeFlags": []} if kind == "active" else {"type": kind}
+        self.asks("thread/read", threadId=thread)
+        preview = self._said.get(thread, "")
+        return self.answers({"thread": thread_object(thread, preview=preview, status=status)})
+
     def plain_turn(self, turn: str = TURN, thread: str = THREAD) -> Self:
         """A whole turn with one answer in two deltas."""
         self.start_turn(turn, thread).message(f"{turn}-msg", "Hel", "lo", turn=turn, thread=thread)

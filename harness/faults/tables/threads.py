@@ -320,3 +320,54 @@ def other_preview(scene: Scene) -> Trace:
     """A preview that nobody said."""
     answer = _read(scene, turns=False)
     return op.edit(scene.trace, answer, ("result", "thread", "preview"), "nobody said this")
+
+
+def _status_read(scene: Scene, kind: str, *, ended: bool) -> Frame:
+    """A thread/read that shows this status while the turn streams, or after its end."""
+    turn = scene.turn(where=lambda t: any(i.last_delta for i in t.items.values()))
+    last = max(i.last_delta.seq for i in turn.items.values() if i.last_delta)
+    began, end = turn.started[0].seq, turn.completed[0].seq
+
+    def fits(answer: Frame) -> bool:
+        asked = scene.request_of(answer).seq
+        during = asked > end if ended else began < asked and answer.seq < last
+        same = dig(answer.result, "thread", "id") == turn.thread_id
+        return during and same and dig(answer.result, "thread", "status", "type") == kind
+
+    return scene.answers("thread/read", fits)[0]
+
+
+@fault(
+    "read-idle-while-a-turn-runs",
+    rule="status.read-matches-turns",
+    on="read-while-active",
+    reason="idle means that the thread has no active turn.",
+)
+def idle_too_early(scene: Scene) -> Trace:
+    """Idle in the middle of a turn."""
+    answer = _status_read(scene, "active", ended=False)
+    return op.edit(scene.trace, answer, ("result", "thread", "status"), {"type": "idle"})
+
+
+@fault(
+    "read-active-after-the-last-turn",
+    rule="status.read-matches-turns",
+    on="read-while-active",
+    reason="active means that the thread has an active turn.",
+)
+def active_too_long(scene: Scene) -> Trace:
+    """Active after all turns have ended."""
+    answer = _status_read(scene, "idle", ended=True)
+    return op.edit(scene.trace, answer, ("result", "thread", "status"), ACTIVE)
+
+
+@fault(
+    "status-changes-without-a-word",
+    rule="status.change-notified",
+    on="read-while-active",
+    reason="thread/status/changed is emitted whenever the status of a loaded thread changes.",
+)
+def silent_change(scene: Scene) -> Trace:
+    """No report of any status, though answers show that it changed."""
+    _status_read(scene, "active", ended=False)
+    return op.drop(scene.trace, *scene.statuses())
