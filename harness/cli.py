@@ -188,6 +188,53 @@ def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders"
     raise typer.Exit(1 if bad or not found else 0)
 
 
+@scenario.command(name="list")
+def list_scenarios(
+    paths: Annotated[list[Path] | None, typer.Argument(help="files or folders")] = None,
+) -> None:
+    """List scenarios, the bundled ones without paths: id, what it needs, title."""
+    from harness.scenario.bundled import bundled_folder
+    from harness.scenario.loader import ScenarioError, find, load
+
+    bad = 0
+    for root, file in find(paths or [bundled_folder()]):
+        try:
+            loaded = load(file, root=root)
+        except ScenarioError as error:
+            bad += 1
+            typer.echo(str(error), err=True)
+            continue
+        needs = f" [{', '.join(loaded.scenario.needs)}]" if loaded.scenario.needs else ""
+        typer.echo(f"{loaded.id}{needs}: {loaded.scenario.title}")
+    raise typer.Exit(1 if bad else 0)
+
+
+@scenario.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from harness.scenario.schema import schema_text
+
+    typer.echo(schema_text(), nl=False)
+
+
+@scenario.command()
+def play(
+    file: Annotated[Path, typer.Argument(help="a scenario file")],
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    timeout_scale: Scale = 1.0,
+) -> None:
+    """Play one scenario and judge it: `harness run` of one file, with all its lines."""
+    run(
+        [str(file)],
+        target=target,
+        server_cmd=server_cmd,
+        timeout_scale=timeout_scale,
+        verbose=True,
+    )
+
+
 class _errors:
     """Turns the errors that a user can cause into one line and exit status 2."""
 

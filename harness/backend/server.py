@@ -1,9 +1,9 @@
 """The scripted model over HTTP on loopback.
 
 Here: the ASGI application and the server around it. One server lives as long as a worker; which
-scenario's model answers is set by `serve`, or with `join` by the markers in the calls. A call that comes while no scenario is served is kept
-in `strays`. Each chunk is sent at once, and a caller that goes away is noticed at once, also while
-the stream is held at a gate.
+scenario's model answers is set by `serve`, or with `join` by the markers in the calls. A call that
+no scenario's model answers is kept in `strays`. Each chunk is sent at once, and a caller that goes
+away is noticed at once, also while the stream is held at a gate.
 """
 
 import contextlib

@@ -90,3 +90,37 @@ def test_the_bad_scenarios_have_one_line_each() -> None:
 
 def test_agent_gives_its_version() -> None:
     assert re.fullmatch(r"agent \d+\.\d+\.\d+", call("agent", "--version").out)
+
+
+def test_scenarios_are_listed_with_what_they_need() -> None:
+    said = call("harness", "scenario", "list")
+    assert said.status == 0
+    lines = said.out.splitlines()
+    assert "turns/plain-turn: " in "\n".join(lines)
+    assert any(line.startswith("tools/run-command [command-execution]: ") for line in lines)
+    ids = [line.split(":")[0].split(" ")[0] for line in lines]
+    assert len(ids) == len(set(ids)) >= 20
+
+
+def test_list_names_a_bad_file_and_lists_the_others(tmp_path: Path) -> None:
+    good = "title: Fine\nclient:\n  - start_thread: {as: t}\n"
+    (tmp_path / "a.scenario.yaml").write_text(good)
+    (tmp_path / "b.scenario.yaml").write_text(good.replace("client", "clinet"))
+    said = call("harness", "scenario", "list", str(tmp_path))
+    assert said.status == 1
+    assert said.out.splitlines() == ["a: Fine"]
+    assert "b.scenario.yaml:2:1: unknown key 'clinet'" in said.err
+
+
+def test_schema_is_printed_as_committed() -> None:
+    said = call("harness", "scenario", "schema")
+    assert said.status == 0
+    committed = (ROOT / "docs/scenario.schema.json").read_text("utf-8")
+    assert json.loads(said.out) == json.loads(committed)
+
+
+def test_one_scenario_is_played_like_a_run_of_one_file() -> None:
+    file = "scenarios/turns/plain-turn.scenario.yaml"
+    said = call("harness", "scenario", "play", file, "--target", "reference")
+    assert said.status == 0
+    assert "scenarios: 1 (1 PASS)" in said.out

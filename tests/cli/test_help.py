@@ -16,6 +16,9 @@ HARNESS = (
     "status",
     "scenario",
     "scenario validate",
+    "scenario list",
+    "scenario schema",
+    "scenario play",
 )
 
 
