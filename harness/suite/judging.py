@@ -26,6 +26,8 @@ _KINDS = {
     "other-end": "scenario.expectation",
     "not-offered": "scenario.expectation",
 }
+# Steps that wait for what a server may not offer.
+_WAITS = ("wait", "answer")
 _BUSY = "liveness.turn-does-not-end"
 
 
@@ -159,7 +161,7 @@ def _broke_off(run: Run) -> bool:
     A wait in vain is no such thing: what is waited for may be what is not offered.
     """
     unmet = run.unmet
-    stuck = unmet is not None and unmet.kind == "timeout" and unmet.step != "wait"
+    stuck = unmet is not None and unmet.kind == "timeout" and unmet.step not in _WAITS
     return stuck or not run.whole
 
 

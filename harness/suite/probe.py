@@ -10,6 +10,7 @@ from harness.backend.parts import Reasoning
 from harness.scenario.loader import Loaded
 from harness.suite.bench import Run
 from harness.target.profile import Profile
+from harness.trace.frame import Kind
 from harness.trace.values import dig
 from harness.trace.views import Conversation
 
@@ -51,7 +52,49 @@ def _model_retry(run: Run, conversation: Conversation) -> bool:
     return announced or len(run.model.calls) > 1
 
 
+def _says(*methods: str) -> Probe:
+    """Offered if the server sent a notification or a request of one of these methods."""
+
+    def probe(run: Run, conversation: Conversation) -> bool:
+        return any(
+            frame.from_target and frame.kind in (Kind.NOTIFICATION, Kind.REQUEST)
+            for frame in run.trace.frames
+            if frame.method in methods
+        )
+
+    return probe
+
+
+def _shows(kind: str) -> Probe:
+    """Offered if an item of this type was shown."""
+
+    def probe(run: Run, conversation: Conversation) -> bool:
+        return any(
+            item.type == kind
+            for turn in conversation.turns.values()
+            for item in turn.items.values()
+        )
+
+    return probe
+
+
+def _steering(run: Run, conversation: Conversation) -> bool:
+    """Offered unless turn/steer is refused as an unknown method."""
+    return not any(
+        frame.kind is Kind.ERROR and dig(frame.error, "code") == _UNKNOWN_METHOD
+        for frame in run.trace.frames
+        if (asked := conversation.request_of(frame)) is not None and asked.method == "turn/steer"
+    )
+
+
+_UNKNOWN_METHOD = -32601
 _PROBES: dict[str, Probe] = {
+    "command-approval": _says("item/commandExecution/requestApproval"),
+    "dynamic-tools": _says("item/tool/call"),
+    "model-reroute": _says("model/rerouted"),
+    "plan-update": _says("turn/plan/updated"),
+    "steering": _steering,
+    "web-search": _shows("webSearch"),
     "deltas": _deltas,
     "reasoning": _reasoning,
     "model-retry": _model_retry,

@@ -260,3 +260,33 @@ async def test_disconnect_closes_our_side() -> None:
             with anyio.fail_after(1):
                 await server.leave()
                 await peer.ended.wait()
+
+
+async def test_step_ends_when_the_model_side_wants_a_tool_that_is_not_offered() -> None:
+    text = HEAD + TURN_STEP + "  - wait: {turn: u}\nmodel: [{reply: [{run: ls}]}]\n"
+    with anyio.fail_after(20):
+        async with connected() as (peer, _, _):
+            loaded = load_text(text)
+            model = ScriptedModel(loaded.scenario.scripts(), ResponsesEncoder())
+            one = Player(loaded, peer, model, cwd=Path("/x"), bounds=LONG, thread_params={})
+            body = json.dumps({"input": [], "tools": [{"type": "function", "name": "walk"}]})
+
+            async def call_model() -> None:
+                await peer.inbox.wait(lambda frame: frame.id == 2)
+                await anyio.wait_all_tasks_blocked()
+                chunks = model.answer(body.encode()).chunks
+                assert chunks is not None
+                async for _ in chunks:
+                    pass
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call_model)
+                unmet = await one.play()
+    assert unmet is not None
+    assert (unmet.kind, unmet.step, unmet.capability) == (
+        "not-offered",
+        "wait",
+        "command-execution",
+    )
+    assert "offered: walk" in unmet.message
+    assert '[[tools]] intent = "run"' in unmet.message
