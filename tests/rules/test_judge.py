@@ -3,12 +3,12 @@
 import pytest
 
 from harness.rules import judge as judging
-from harness.rules.base import Monitor, Outcomes, Violation, all_rules, on_kind, rule
+from harness.rules.base import Monitor, Outcomes, Violation, all_rules, on_kind, on_mark, rule
 from harness.rules.judge import Judge, judge, judged
 from harness.rules.verdict import Level, Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.frame import Frame, Kind
-from harness.trace.trace import End, Trace
+from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
 from tests.rules.traces import Talk, agent_message, user_message
 
@@ -134,6 +134,32 @@ def test_a_rule_that_crashes_is_an_error_and_is_not_asked_again() -> None:
 def test_a_rule_that_crashes_at_the_end_is_an_error() -> None:
     found = judge(load_book(), silent().trace(), rules=[BrokenAtTheEnd])
     assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
+
+
+class Listening(Broken):
+    """Raises at every mark that reaches it."""
+
+    id = "test.listening"
+
+    @on_mark("model-call")
+    def called(self, mark: Mark) -> Outcomes:
+        raise LookupError(mark.data["what"])
+
+    @on_kind(Kind.ERROR)
+    def error(self, frame: Frame) -> Outcomes:
+        return None
+
+
+def test_a_rule_that_crashes_at_a_mark_is_an_error_without_a_frame() -> None:
+    trace = silent().mark("gate").mark("model-call", what="heard").refuses().trace()
+    found = judge(load_book(), trace, rules=[Listening])
+    assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
+    assert "heard" in found[0].actual
+
+
+def test_marks_have_no_order_to_the_messages_of_two_connections() -> None:
+    trace = silent().on("c2").asks("thread/read").mark("model-call", what="heard").trace(End.CLOSED)
+    assert judge(load_book(), trace, rules=[Listening]) == []
 
 
 def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
