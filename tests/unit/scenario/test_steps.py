@@ -264,6 +264,7 @@ async def test_disconnect_closes_our_side() -> None:
 
 async def test_step_ends_when_the_model_side_wants_a_tool_that_is_not_offered() -> None:
     text = HEAD + TURN_STEP + "  - wait: {turn: u}\nmodel: [{reply: [{run: ls}]}]\n"
+    unmet = None
     with anyio.fail_after(20):
         async with connected() as (peer, _, _):
             loaded = load_text(text)
