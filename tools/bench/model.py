@@ -10,7 +10,7 @@ import asyncio
 import re
 import sys
 
-from harness.backend.script import UsageBody
+from harness.backend.parts import UsageBody
 from harness.backend.wire.responses import ResponsesStream
 
 STREAM_WORD = "stream-of-deltas"
