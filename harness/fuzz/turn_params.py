@@ -15,7 +15,11 @@ _TEXTS = st.one_of(
     st.sampled_from(["", " ", "\n", "\u2028", "\u0000", "𝄞", "a" * 5000, "$skill", "{model_url}"]),
 )
 _SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False), _TEXTS
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    _TEXTS,
 )
 _NONSENSE = st.recursive(
     _SCALARS,

@@ -4,14 +4,15 @@ Here: one function per capability that a scenario can need and a `spec` target m
 that declares a capability promises it: nothing is probed, its absence is a failure.
 """
 
+import re
 from collections.abc import Callable
 
 from harness.backend.parts import Reasoning
 from harness.scenario.loader import Loaded
 from harness.suite.bench import Run
 from harness.target.profile import Profile
-from harness.trace.frame import Kind
-from harness.trace.values import dig
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import dig, text
 from harness.trace.views import Conversation
 
 Probe = Callable[[Run, Conversation], bool]
@@ -81,13 +82,26 @@ def _shows(kind: str) -> Probe:
 def _steering(run: Run, conversation: Conversation) -> bool:
     """Offered unless turn/steer is refused as an unknown method."""
     return not any(
-        frame.kind is Kind.ERROR and dig(frame.error, "code") == _UNKNOWN_METHOD
+        frame.kind is Kind.ERROR and _says_unknown(frame)
         for frame in run.trace.frames
         if (asked := conversation.request_of(frame)) is not None and asked.method == "turn/steer"
     )
 
 
+def _says_unknown(answer: Frame) -> bool:
+    """Whether an error says that there is no such method: by JSON-RPC's code, or in words.
+
+    The form of errors is not shown, so a server may have codes of its own.
+    """
+    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(
+        _UNKNOWN_WORDS.search(text(dig(answer.error, "message")))
+    )
+
+
 _UNKNOWN_METHOD = -32601
+_UNKNOWN_WORDS = re.compile(
+    r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)", re.I
+)
 _PROBES: dict[str, Probe] = {
     "command-approval": _says("item/commandExecution/requestApproval"),
     "dynamic-tools": _says("item/tool/call"),
