@@ -142,7 +142,7 @@ class Live:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
             self._loose.append(Finding("harness.worker-died", message))
-            sweep(self.config.base)
+            sweep(self.config.base, dead=worker)
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(one) for one in plain]
 

@@ -64,14 +64,25 @@ def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
         (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
 
 
-def sweep(base: Path) -> None:
-    """Remove what runs that died left behind: their folders, and the processes they started."""
+def sweep(base: Path, *, dead: str = "") -> None:
+    """Remove what runs that died left behind: their folders, and the processes they started.
+
+    `dead` names a worker of ours that is known to have died; it may still be on its way out.
+    """
     runs = base / "run"
     for folder in runs.glob("*-*") if runs.is_dir() else ():
         pid = folder.name.split("-", 1)[0]
-        if pid.isdigit() and not _runs(int(pid)):
+        known = bool(dead) and folder.name == f"{pid}-{dead}"
+        if pid.isdigit() and (not _runs(int(pid)) or (known and _is_ours(int(pid)))):
             end_all_of(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_ours(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).ppid() == os.getpid()
+    except psutil.Error:
+        return False
 
 
 def _runs(pid: int) -> bool:

@@ -92,6 +92,22 @@ def test_sweep_ends_the_processes_of_the_dead_and_no_others(tmp_path: Path, dead
             process.communicate()
 
 
+def test_worker_of_ours_that_is_known_to_have_died_is_swept_while_it_is_on_its_way_out(
+    tmp_path: Path,
+) -> None:
+    dying = subprocess.Popen(WAIT, stdin=subprocess.PIPE)
+    try:
+        runs = tmp_path / "run"
+        others = [f"{dying.pid}-gw10", f"{os.getppid()}-gw1"]
+        for name in (f"{dying.pid}-gw1", *others):
+            (runs / name).mkdir(parents=True)
+        sweep(tmp_path, dead="gw1")
+        assert sorted(folder.name for folder in runs.iterdir()) == sorted(others)
+    finally:
+        dying.kill()
+        dying.communicate()
+
+
 def test_sweep_of_nothing_is_nothing(tmp_path: Path) -> None:
     sweep(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
