@@ -29,7 +29,8 @@ class TraceFormatError(ValueError):
 def save(trace: Trace, path: Path) -> None:
     """Write the trace; the file appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(path.suffix + ".part")
+    # Named for this process: two runs in one folder must not write through the same file.
+    part = path.with_suffix(f"{path.suffix}.{os.getpid()}.part")
     with part.open("w", encoding="utf-8") as out:
         for line in lines(trace):
             out.write(line + "\n")

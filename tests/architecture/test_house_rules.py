@@ -94,7 +94,7 @@ def test_every_module_says_what_lives_in_it(package: str) -> None:
 
 
 def test_no_file_holds_a_path_of_one_machine() -> None:
-    homes = ("/work/", "/root/")
+    homes = tuple(f"/{name}/" for name in ("work", "root"))
     found = [
         f"{relative(path)}: {home}"
         for folder in (*OURS, "tools", "scenarios", "fixtures", "docs")
