@@ -14,7 +14,8 @@ from harness.rules.judge import judge
 from harness.rules.verdict import Level, Row, Verdict
 from harness.scenario.player import Unmet
 from harness.spec.book import Book
-from harness.suite.bench import Bench, Run, Stage
+from harness.suite.bench import Bench
+from harness.suite.run import Run, Stage
 from harness.trace.frame import Kind
 from harness.trace.values import dig, text
 

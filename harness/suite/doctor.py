@@ -11,7 +11,9 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 
 from harness.scenario.loader import load_text
-from harness.suite.bench import Bench, Run, SetupFailed, open_bench
+from harness.suite.bench import Bench, open_bench
+from harness.suite.run import Run
+from harness.suite.servers import SetupFailed
 from harness.suite.session import Config
 from harness.trace.frame import Kind
 from harness.trace.values import arr, obj, text

@@ -13,9 +13,10 @@ from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.spec.book import Book
 from harness.suite.baseline import known_finding, known_row
-from harness.suite.bench import Run, SetupFailed
 from harness.suite.outcome import Finding, ScenarioOutcome
 from harness.suite.probe import absent
+from harness.suite.run import Run
+from harness.suite.servers import SetupFailed
 from harness.target.profile import Deviation, Profile
 from harness.trace.trace import End, Trace
 from harness.trace.views import Conversation, conversation_of

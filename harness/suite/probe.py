@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from harness.backend.parts import Reasoning
 from harness.scenario.loader import Loaded
-from harness.suite.bench import Run
+from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text

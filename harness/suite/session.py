@@ -18,9 +18,10 @@ from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
 from harness.spec.book import Book, load_book
 from harness.suite.baseline import check_ids, load_baseline
-from harness.suite.bench import Bench, SetupFailed, open_bench
+from harness.suite.bench import Bench, open_bench
 from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome
 from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.servers import SetupFailed
 from harness.target.place import base_folder
 from harness.target.process import find_program
 from harness.target.profile import Deviation, Profile, ProfileError, load_profile, split_command
@@ -137,7 +138,7 @@ class Session:
         save(run.trace, path)
         outcome.trace = str(path)
         if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) or _broken(outcome):
-            portal.call(bench.retire)
+            portal.call(bench.servers.retire)
         return outcome
 
     def trace_path(self, scenario: str) -> Path:
@@ -151,7 +152,7 @@ class Session:
         self._stack.close()
         self._portal = self._bench = None
         if bench is not None:
-            self.findings += bench.findings
+            self.findings += bench.hygiene.findings
         return self.findings
 
     def _open(self) -> tuple[BlockingPortal, Bench]:

@@ -2,38 +2,24 @@
 
 Here: which connection a scenario's name stands for now, their ends by our own doing, restarts over
 the same home. Connections are numbered in the trace: c1, c2, ... in the order in which they began.
-Not here: how a server is started (bench), what a step means (scenario).
+Not here: how a server is started (servers), what a step means (scenario).
 """
 
 import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import anyio
 
 from harness.client.peer import Peer
 from harness.scenario.client_steps import MAIN
 from harness.scenario.steps.scene import StepFailed
-from harness.target.process import ServerProcess
+from harness.suite.servers import Live
 from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
 from harness.transport.base import Transport
-
-
-class Live(Protocol):
-    """A running server and the first connection to it."""
-
-    @property
-    def process(self) -> ServerProcess:
-        """The process."""
-        ...
-
-    @property
-    def peer(self) -> Peer:
-        """The connection."""
-        ...
 
 
 class OwedByTheLiving(Owed):
@@ -47,11 +33,10 @@ class OwedByTheLiving(Owed):
         self._retrying.clear()
 
 
-L = TypeVar("L", bound=Live)
 Opener = Callable[[], Awaitable[Transport]]
 
 
-class Wires(Generic[L]):
+class Wires:
     """A scenario's connections.
 
     `again` ends the process if need be and starts it over the same home, its connection named as
@@ -61,11 +46,11 @@ class Wires(Generic[L]):
 
     def __init__(
         self,
-        live: L,
+        live: Live,
         recorder: Recorder,
         owed: OwedByTheLiving,
         *,
-        again: Callable[[str], Awaitable[L]],
+        again: Callable[[str], Awaitable[Live]],
         pump: Callable[[Peer], Any],
         open_transport: Opener | None = None,
         greet: Callable[[Peer], Awaitable[None]] | None = None,

@@ -14,9 +14,9 @@ from harness.rules.verdict import Verdict
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
-from harness.suite.bench import Run
 from harness.suite.judging import blocked_outcome, outcome_of
 from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder

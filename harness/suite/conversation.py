@@ -1,0 +1,196 @@
+"""One conversation with a server: it is talked to, and the trace is brought to its end.
+
+Here: recording, the model's side, a private workspace, the bound of the whole, the ending. Not
+here: what is said (the caller), which server it is (servers), judging (judging).
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import anyio
+
+from harness.backend.model import ScriptedModel
+from harness.backend.script import Script
+from harness.backend.server import ModelServer
+from harness.backend.tools import ToolRow
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.client.inbox import TargetGone
+from harness.client.peer import Peer
+from harness.scenario.ending import Ended, Ending
+from harness.scenario.player import Cast, Unmet
+from harness.spec.book import Book
+from harness.suite.hygiene import Hygiene
+from harness.suite.run import Run, Stage
+from harness.suite.servers import Live, Servers
+from harness.suite.wires import OwedByTheLiving, Wires
+from harness.target.place import RunFolder
+from harness.target.profile import Bounds, Profile, ProfileError
+from harness.trace.names import Renamer
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End, Header
+from harness.transport.base import Transport
+
+# A conversation needs a few thousand messages at most; beyond this a server floods.
+MAX_FRAMES = 100_000
+
+Talk = Callable[[Stage], Awaitable[Unmet | None]]
+
+
+class Conversations:
+    """Holds one conversation after the other with the server of a worker."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        servers: Servers,
+        hygiene: Hygiene,
+    ) -> None:
+        self._profile = profile
+        self._bounds = bounds
+        self._book = book
+        self._folder = folder
+        self._models = models
+        self._servers = servers
+        self._hygiene = hygiene
+        self._renamer = Renamer(profile.names, book.paths_of)
+
+    async def hold(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        talk: Talk,
+        *,
+        files: Mapping[str, str] | None = None,
+        markers: Mapping[str, str] | None = None,
+        strict_model: bool = False,
+    ) -> Run:
+        """Hold one conversation. Raises `SetupFailed` where the server cannot be used at all."""
+        began = time.monotonic()
+        recorder, owed = self._recorder(name)
+        live = await self._servers.ready(recorder)
+        model = ScriptedModel(
+            scripts,
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=markers,
+            strict=strict_model,
+            tools=[ToolRow(**tool.model_dump()) for tool in self._profile.tools],
+            outcomes={str(name): texts for name, texts in self._profile.outcomes.items()},
+        )
+        wires = self._wires(live, recorder, owed)
+        stage = Stage(live.peer, model, self._workspace(files or {}), Cast(), wires)
+        recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
+        self._models.serve(model)
+        before = live.process.children()
+        unmet = await self._bounded(talk, stage)
+        if live is not wires.live:
+            live, before = wires.live, set[int]()
+        await wires.close_further(self._bounds.step)
+        model.gates.open_all()
+        ending = Ending(
+            live.peer,
+            model,
+            owed,
+            bounds=self._bounds,
+            barrier=(self._profile.barrier, _barrier_params(stage.cast)),
+            children=live.process.children,
+            before=before,
+        )
+        ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
+        self._models.serve(None)
+        _close_trace(recorder, live.peer, ended, wires.closed)
+        run = Run(
+            trace=recorder.trace,
+            cast=stage.cast,
+            unmet=unmet,
+            ended=ended,
+            model=model,
+            cwd=stage.cwd,
+            stderr=live.process.stderr_tail(),
+            seconds=time.monotonic() - began,
+            overflow=live.peer.overflow,
+            closed=frozenset(wires.closed),
+        )
+        if ended.end is End.EXITED:
+            run.status = await self._servers.status(live)
+        self._hygiene.lines(run.trace)
+        if ended.end is End.QUIESCENT:
+            left = await live.process.lingering(before, self._bounds.settle)
+            self._hygiene.lingering(name, left)
+        if unmet is not None or ended.end is not End.QUIESCENT:
+            await self._servers.retire()
+            run.stderr = live.process.stderr_tail()
+        return run
+
+    async def _bounded(self, talk: Talk, stage: Stage) -> Unmet | None:
+        with anyio.move_on_after(self._bounds.scenario):
+            return await talk(stage)
+        message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
+        return Unmet("timeout", "scenario", 1, message)
+
+    def _wires(self, live: Live, recorder: Recorder, owed: OwedByTheLiving) -> Wires:
+        servers = self._servers
+
+        async def again(connection: str) -> Live:
+            return await servers.again(recorder, connection, live.home)
+
+        async def further() -> Transport:
+            process = (servers.live or live).process
+            try:
+                return await process.connect(self._bounds.step)
+            except ProfileError as error:
+                raise TargetGone(str(error)) from error
+
+        return Wires(
+            live,
+            recorder,
+            owed,
+            again=again,
+            pump=servers.pump,
+            open_transport=further if live.process.address else None,
+            greet=servers.greet,
+        )
+
+    def _recorder(self, name: str) -> tuple[Recorder, OwedByTheLiving]:
+        recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
+        owed = OwedByTheLiving()
+        recorder.listeners.append(owed.feed)
+        recorder.mark_listeners.append(owed.feed_mark)
+        return recorder, owed
+
+    def _header(self, name: str) -> Header:
+        declared = self._profile.capabilities
+        return Header(
+            target=" ".join(self._profile.command),
+            profile=self._profile.name,
+            scenario=name,
+            spec_revision=self._book.revision,
+            names=dict(self._profile.names),
+            capabilities=[] if declared == "probe" else list(declared),
+        )
+
+    def _workspace(self, files: Mapping[str, str]) -> Path:
+        cwd = self._folder.fresh("work")
+        for name, content in files.items():
+            file = cwd / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+        return cwd
+
+
+def _close_trace(recorder: Recorder, peer: Peer, ended: Ended, closed: set[str]) -> None:
+    # Of a connection that we ended nothing is owed; a reader of the file asks for the whole trace.
+    recorder.trace.end = End.CLOSED if closed and ended.end is End.QUIESCENT else ended.end
+    if peer.transport.partial:
+        head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
+        recorder.mark("partial-line", {"head": head, "bytes": len(peer.transport.partial)})
+
+
+def _barrier_params(cast: Cast) -> dict[str, object]:
+    # Without a thread of its own the barrier names one that does not exist: an error is an answer.
+    return {"threadId": next(iter(cast.threads.values()), "thr_0")}

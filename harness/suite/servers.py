@@ -1,0 +1,154 @@
+"""A worker's server under test: one process at a time, shared by the scenarios that may.
+
+Here: starting it, the handshake, handing it out, retiring it, the set-up findings. Not here: what
+is played on it (bench), what it left behind (hygiene).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.client.inbox import TargetGone
+from harness.client.peer import Peer
+from harness.suite.hygiene import Hygiene
+from harness.suite.outcome import Finding
+from harness.target.launch import launch
+from harness.target.place import RunFolder
+from harness.target.process import ServerProcess
+from harness.target.profile import Bounds, Profile, ProfileError
+from harness.trace.recorder import Recorder
+from harness.trace.trace import Trace
+
+CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
+
+
+class SetupFailed(Exception):
+    """The server cannot be used at all; `finding` says why."""
+
+    def __init__(self, finding: Finding, trace: Trace) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+        self.trace = trace
+
+
+@dataclass(slots=True)
+class Live:
+    """A running server, the first connection to it, and its home."""
+
+    process: ServerProcess
+    peer: Peer
+    home: Path
+
+
+class Servers:
+    """Starts and ends the servers of one worker; at most one runs."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        folder: RunFolder,
+        hygiene: Hygiene,
+        *,
+        model_url: str,
+        tasks: TaskGroup,
+    ) -> None:
+        self.live: Live | None = None
+        self._profile = profile
+        self._bounds = bounds
+        self._folder = folder
+        self._hygiene = hygiene
+        self._model_url = model_url
+        self._tasks = tasks
+
+    async def ready(self, recorder: Recorder) -> Live:
+        """The running server, or one that is started now. Raises `SetupFailed`."""
+        if self.live is not None and not self.live.peer.inbox.closed:
+            self.live.peer.begin(recorder)
+            return self.live
+        if self.live is not None:
+            self._hygiene.ended_unasked(await self.status(self.live))
+        await self.retire()
+        recorder.mark("setup", {"active": True})
+        live = await self._start(recorder)
+        recorder.mark("setup", {"active": False})
+        return live
+
+    async def again(self, recorder: Recorder, connection: str, home: Path) -> Live:
+        """End the server if it runs and start it over the same home. Raises `TargetGone`."""
+        await self.retire()
+        try:
+            return await self._start(recorder, home=home, connection=connection)
+        except SetupFailed as failed:
+            # It started before: this is what the restart did, not how the run is set up.
+            raise TargetGone(f"after its restart: {failed}") from failed
+
+    async def retire(self) -> None:
+        """End the current process, so that the next scenario gets a fresh one."""
+        live, self.live = self.live, None
+        if live is not None:
+            self._hygiene.ended(await live.process.stop(self._bounds.stop), self._bounds.stop)
+
+    async def status(self, live: Live) -> int | None:
+        """The exit status of a server whose connection is gone; None if it runs on."""
+        with anyio.move_on_after(self._bounds.stop):
+            await live.process.wait()
+        return live.process.returncode
+
+    def pump(self, peer: Peer) -> None:
+        """Receive on a connection until it ends."""
+        self._tasks.start_soon(peer.pump)
+
+    async def greet(self, peer: Peer) -> None:
+        """The handshake of one connection, as the profile has it; any answer will do."""
+        if self._profile.handshake == "none":
+            return
+        params: dict[str, Any] = {"clientInfo": CLIENT, **self._profile.initialize}
+        await peer.request("initialize", params)
+        await peer.notify("initialized")
+
+    async def _start(
+        self, recorder: Recorder, *, home: Path | None = None, connection: str = "c1"
+    ) -> Live:
+        """Start the server, over a new home or over the one of a server that ended."""
+        try:
+            process, home = await launch(
+                self._profile, self._folder, self._bounds, model_url=self._model_url, home=home
+            )
+        except ProfileError as error:
+            raise _failed("setup.not-started", str(error), recorder) from error
+        self.live = live = Live(process, Peer(process.transport, recorder, name=connection), home)
+        self.pump(live.peer)
+        await self._handshake(live, recorder)
+        return live
+
+    async def _handshake(self, live: Live, recorder: Recorder) -> None:
+        kind = problem = ""
+        try:
+            with anyio.fail_after(self._bounds.start):
+                await self.greet(live.peer)
+        except TargetGone:
+            kind = "setup.not-started"
+            if live.peer.overflow:
+                kind, problem = "setup.no-handshake", f"floods: {live.peer.overflow}, none of it"
+            elif (status := await self.status(live)) is None:
+                problem = "closed its output"
+            else:
+                problem = f"ended with exit status {status}"
+            problem += " before it answered initialize"
+        except TimeoutError:
+            problem = f"did not answer initialize within {self._bounds.start:g} s"
+            kind = "setup.no-handshake"
+        if problem:
+            await self.retire()
+            tail = live.process.stderr_tail(600).strip()
+            command = " ".join(live.process.command)
+            said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
+            raise _failed(kind, f"the server `{command}` {problem}{said}", recorder)
+
+
+def _failed(kind: str, message: str, recorder: Recorder) -> SetupFailed:
+    return SetupFailed(Finding(kind, message), recorder.trace)
