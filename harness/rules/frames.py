@@ -12,7 +12,9 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, obj
 
 
-@rule("frame.well-formed", title="Every message has one of the four forms", level=Level.MUST)
+@rule(
+    "frame.well-formed", title="Every message has one of the forms of a message", level=Level.MUST
+)
 class WellFormed(Monitor):
     """Judges each line of the target against the four message forms ("Message forms").
 

@@ -151,7 +151,7 @@ class InputArrives(_Calls):
             yield Violation(asked.subject, (asked.request, end), expected, actual)
 
 
-@rule("model.named", title="The model of turn/start is the one called", level=Level.MUST)
+@rule("model.named", title="The model of turn/start is called, unless rerouted", level=Level.MUST)
 class ModelNamed(_Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 

@@ -32,7 +32,9 @@ from harness.trace.views import TurnView
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
 
 
-@rule("turn.started-first", title="turn/started is the first message of a turn", level=Level.MUST)
+@rule(
+    "turn.started-first", title="turn/started comes before the items of its turn", level=Level.MUST
+)
 class StartedFirst(Monitor):
     """Judges that no item/* notification and no turn/completed of a turn precedes turn/started.
 
@@ -78,7 +80,11 @@ class StartedFirst(Monitor):
         return [Violation(turn.subject, (frame,), "turn/started first", actual)]
 
 
-@rule("turn.completed-last", title="turn/completed is the last message of a turn", level=Level.MUST)
+@rule(
+    "turn.completed-last",
+    title="turn/completed comes after the items of its turn",
+    level=Level.MUST,
+)
 class CompletedLast(Monitor):
     """Judges that no item/* notification of a turn comes after its turn/completed.
 

@@ -91,7 +91,11 @@ class NotificationShape(Monitor):
         return [Witness(f"notification {method}", (frame,))]
 
 
-@rule("method.known", title="The server uses method names of the specification", level=Level.INFO)
+@rule(
+    "method.known",
+    title="Names that the specification does not give are recorded",
+    level=Level.INFO,
+)
 class KnownMethod(Monitor):
     """Records notifications and server requests that the specification does not name, once each.
 

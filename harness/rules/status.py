@@ -144,7 +144,7 @@ class _Answered(Monitor):
 
 @rule(
     "status.read-matches-turns",
-    title="A status read is that of the thread's turns",
+    title="An idle or active status that is read fits the turns",
     level=Level.MUST,
 )
 class ReadMatchesTurns(_Answered):

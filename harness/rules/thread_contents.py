@@ -82,7 +82,7 @@ def _same(key: str, asked: str, given: Any) -> bool:
 
 @rule(
     "thread.preview-first-message",
-    title="A thread's preview is what was said first",
+    title="A thread's preview is, as a rule, what was said first",
     level=Level.SHOULD,
 )
 class PreviewFirstMessage(Monitor):

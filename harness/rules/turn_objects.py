@@ -29,7 +29,7 @@ def _turns(frame: Frame) -> Iterator[dict[str, Any]]:
         yield from turns_of(thread)
 
 
-@rule("turn.items-empty", title="A turn's items are empty but in history", level=Level.MUST)
+@rule("turn.items-empty", title="Turns are without items outside history", level=Level.MUST)
 class ItemsEmpty(Monitor):
     """Judges that turn objects carry no items where they must not ("Turn", items).
 
