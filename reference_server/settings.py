@@ -14,6 +14,7 @@ from harness.wire.settings import (
     ApprovalPolicy,
     DangerFullAccess,
     Effort,
+    FullAccess,
     Personality,
     ReadOnly,
     SandboxMode,
@@ -47,9 +48,9 @@ def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()
         case "workspace-write" | "workspaceWrite":
-            return WorkspaceWrite()
+            return WorkspaceWrite(writable_roots=[], network_access=False)
         case "read-only" | "readOnly":
-            return ReadOnly()
+            return ReadOnly(access=FullAccess(type="fullAccess"))
 
 
 def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadSettings:

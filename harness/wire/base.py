@@ -17,6 +17,16 @@ from pydantic.alias_generators import to_camel
 Json = Any
 """A JSON value whose shape the protocol leaves open."""
 
+OpenObject = dict[str, Any]
+"""A JSON object whose members the protocol leaves open.
+
+Where this project has members of its own for such an object, a field takes a model or, failing
+that, any object: `McpToolResult | OpenObject`. So what another peer chose is read too.
+"""
+
+Number = int | float
+"""A JSON number; a whole one stays whole."""
+
 
 class WireModel(BaseModel):
     """One JSON object on the wire: strict types, camelCase names, unknown fields ignored.

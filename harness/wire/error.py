@@ -6,7 +6,7 @@ Source: session-protocol "TurnError", "Events", "Errors" 1-2.
 
 from typing import Literal
 
-from harness.wire.base import WireModel
+from harness.wire.base import Json, WireModel
 
 AgentErrorInfo = Literal[
     "ContextWindowExceeded",
@@ -22,10 +22,10 @@ AgentErrorInfo = Literal[
 
 
 class TurnError(WireModel):
-    """Why a turn, or one try of it, failed."""
+    """Why a turn, or one try of it, failed; `agentErrorInfo` may also be what others add to it."""
 
     message: str
-    agent_error_info: AgentErrorInfo
+    agent_error_info: AgentErrorInfo | Json = None
     additional_details: str | None = None
 
 

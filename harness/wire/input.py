@@ -44,7 +44,7 @@ class MentionInput(WireModel):
 
     type: Literal["mention"] = "mention"
     name: str
-    path: str
+    path: str = Field(pattern=r"^app://.")
 
 
 UserInput = Annotated[

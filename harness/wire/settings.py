@@ -28,7 +28,7 @@ Summary = Literal["concise", "verbose"]
 class FullAccess(WireModel):
     """The one `access` of a readOnly policy that the document gives."""
 
-    type: Literal["fullAccess"] = "fullAccess"
+    type: Literal["fullAccess"]
 
 
 class DangerFullAccess(WireModel):
@@ -38,28 +38,29 @@ class DangerFullAccess(WireModel):
 
 
 class ReadOnly(WireModel):
-    """Reading anywhere, writing nowhere."""
+    """Reading as `access` says, writing nowhere."""
 
     type: Literal["readOnly"] = "readOnly"
-    access: FullAccess = Field(default_factory=FullAccess)
+    access: FullAccess
 
 
 class WorkspaceWrite(WireModel):
     """Writing in the working directory and the given roots (absolute paths)."""
 
     type: Literal["workspaceWrite"] = "workspaceWrite"
-    writable_roots: list[str] = Field(default_factory=list[str])
-    network_access: bool = False
+    writable_roots: list[str]
+    network_access: bool
 
 
 class ExternalSandbox(WireModel):
-    """The caller provides the sandbox. `networkAccess`: one value given, the list is open."""
+    """The caller provides the sandbox. `networkAccess`: `enabled` is given, the list is open."""
 
     type: Literal["externalSandbox"] = "externalSandbox"
-    network_access: str = "enabled"
+    network_access: str
 
 
 SandboxPolicy = Annotated[
     DangerFullAccess | ReadOnly | WorkspaceWrite | ExternalSandbox,
     Field(discriminator="type"),
 ]
+"""Nothing in it may be left out: what is allowed is said, never guessed."""

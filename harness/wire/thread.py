@@ -1,15 +1,17 @@
-"""Threads: the resource, its status, its requests and its notifications.
+"""Threads: the resource, its status, how one is begun, and what is told of it.
 
-Here lives everything named `thread/*`. Source: session-protocol "Thread", "Thread status",
-"thread/start", "thread/read", "Events".
+Here live the thread and start, resume, fork and read; what is done to stored and loaded threads is
+`harness.wire.thread_operations`. Source: session-protocol "Thread", "Thread status",
+"thread/start", "thread/resume", "thread/fork", "thread/read", "Events".
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.wire.base import WireModel
+from harness.wire.base import Json, Number, WireModel
 from harness.wire.settings import ApprovalPolicy, Personality, SandboxMode, SandboxPolicy
+from harness.wire.tool import DynamicTool
 from harness.wire.turn import Turn
 
 
@@ -31,11 +33,15 @@ class SystemErrorStatus(WireModel):
     type: Literal["systemError"] = "systemError"
 
 
+ActiveFlag = Literal["waitingOnApproval", "waitingOnUserInput"]
+"""Our values, the shipping server's; the document shows none."""
+
+
 class ActiveStatus(WireModel):
-    """A turn is in progress. The values of `activeFlags` are not shown."""
+    """A turn is in progress. `activeFlags`: each an ActiveFlag, or another server's own."""
 
     type: Literal["active"] = "active"
-    active_flags: list[str]
+    active_flags: list[ActiveFlag | Json]
 
 
 ThreadStatus = Annotated[
@@ -45,22 +51,30 @@ ThreadStatus = Annotated[
 
 
 class Thread(WireModel):
-    """One thread. Times are whole seconds since 1970; `path` is null for an ephemeral thread."""
+    """One thread. Times are seconds since 1970; `path` is null for an ephemeral thread.
+
+    `preview` is there "if available", `turns` where they were asked for; reading knows no
+    difference between no turns and none given.
+    """
 
     id: str
-    preview: str
+    preview: str | None = None
     ephemeral: bool
     model_provider: str
-    created_at: int
-    updated_at: int
+    created_at: Number
+    updated_at: Number
     status: ThreadStatus
     path: str | None
     cwd: str
-    turns: list[Turn]
+    turns: list[Turn] = Field(default_factory=list[Turn])
 
 
 class ThreadStartParams(WireModel):
-    """Params of `thread/start`, all optional. `ephemeral` is our reading of the Thread field."""
+    """Params of `thread/start`, all optional.
+
+    Not in the document, but needed for what is: `ephemeral`, and the `dynamicTools` that
+    dynamicToolCall items call.
+    """
 
     model: str | None = None
     model_provider: str | None = None
@@ -70,6 +84,7 @@ class ThreadStartParams(WireModel):
     personality: Personality | None = None
     service_name: str | None = None
     ephemeral: bool | None = None
+    dynamic_tools: list[DynamicTool] | None = None
 
 
 class ThreadStartResult(WireModel):
@@ -81,6 +96,29 @@ class ThreadStartResult(WireModel):
     cwd: str
     approval_policy: ApprovalPolicy
     sandbox: SandboxPolicy
+
+
+class ThreadResumeParams(WireModel):
+    """Params of `thread/resume`; everything but the personality stays as the thread has it."""
+
+    thread_id: str
+    personality: Personality | None = None
+
+
+class ThreadResumeResult(ThreadStartResult):
+    """Result of `thread/resume`: the same as that of `thread/start`."""
+
+
+class ThreadForkParams(WireModel):
+    """Params of `thread/fork`."""
+
+    thread_id: str
+
+
+class ThreadForkResult(WireModel):
+    """Result of `thread/fork`: a new thread with the copied history."""
+
+    thread: Thread
 
 
 class ThreadReadParams(WireModel):

@@ -1,12 +1,12 @@
 """Turns: the resource, its requests and its notifications.
 
-Here lives everything named `turn/*`. Source: session-protocol "Turn", "turn/start",
-"turn/interrupt", "Events".
+Here lives everything named `turn/*`, and `model/rerouted`, which is news of a turn. Source:
+session-protocol "Turn", "turn/start", "turn/interrupt", "turn/steer", "Events".
 """
 
-from typing import Any, Literal
+from typing import Literal
 
-from harness.wire.base import WireModel
+from harness.wire.base import Json, OpenObject, WireModel
 from harness.wire.error import TurnError
 from harness.wire.input import UserInput
 from harness.wire.item import ThreadItem
@@ -35,7 +35,7 @@ class TurnStartParams(WireModel):
     model: str | None = None
     effort: Effort | None = None
     summary: Summary | None = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: OpenObject | None = None
 
 
 class TurnStartResult(WireModel):
@@ -51,6 +51,20 @@ class TurnInterruptParams(WireModel):
     turn_id: str
 
 
+class TurnSteerParams(WireModel):
+    """Params of `turn/steer`: input for the active turn, whose id must be the expected one."""
+
+    thread_id: str
+    input: list[UserInput]
+    expected_turn_id: str
+
+
+class TurnSteerResult(WireModel):
+    """Result of `turn/steer`: the turn that took the input."""
+
+    turn_id: str
+
+
 class TurnStartedNotification(WireModel):
     """Params of `turn/started`."""
 
@@ -63,3 +77,37 @@ class TurnCompletedNotification(WireModel):
 
     thread_id: str
     turn: Turn
+
+
+class TurnDiffUpdatedNotification(WireModel):
+    """Params of `turn/diff/updated`: the unified diff of the whole turn so far."""
+
+    thread_id: str
+    turn_id: str
+    diff: str
+
+
+class PlanStep(WireModel):
+    """One step of a plan."""
+
+    step: str
+    status: Literal["completed", "inProgress", "pending"]
+
+
+class TurnPlanUpdatedNotification(WireModel):
+    """Params of `turn/plan/updated`: the whole plan as it is now."""
+
+    thread_id: str
+    turn_id: str
+    explanation: str | None = None
+    plan: list[PlanStep]
+
+
+class ModelReroutedNotification(WireModel):
+    """Params of `model/rerouted`: another model answers; the type of `reason` is not shown."""
+
+    thread_id: str
+    turn_id: str
+    from_model: str
+    to_model: str
+    reason: str | Json

@@ -11,16 +11,14 @@ import json
 from typing import Protocol
 
 from harness.wire.base import WireModel
-from harness.wire.item import (
+from harness.wire.item import AgentMessageItem, ReasoningItem, ThreadItem
+from harness.wire.item_events import (
     AgentMessageDeltaNotification,
-    AgentMessageItem,
     ItemCompletedNotification,
     ItemStartedNotification,
-    ReasoningItem,
     ReasoningSummaryPartAddedNotification,
     ReasoningSummaryTextDeltaNotification,
     ReasoningTextDeltaNotification,
-    ThreadItem,
 )
 from harness.wire.methods import BY_PARAMS
 from reference_server.envelope import encode_notification

@@ -20,20 +20,26 @@ class Fact:
     """Of one place: the JSON types, the values if they are listed, whether it must be there.
 
     `label` is the place told from the nearest type that the book names, such as `Turn.items`.
+    `integer` is a kind of `number`: a model that takes whole ones only says something else.
     """
 
     label: str
     required: bool
     types: frozenset[str] = ANY
     values: frozenset[str] | None = None
+    pattern: str | None = None
 
 
 @dataclass
 class Facts:
-    """All places of one message; `variants` has the places whose members depend on `type`."""
+    """All places of one message; `variants` has the places whose members depend on `type`.
+
+    `conditions` has what depends on another member, which no model here says.
+    """
 
     places: dict[str, Fact] = field(default_factory=dict[str, Fact])
     variants: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    conditions: set[str] = field(default_factory=set[str])
 
     def note(self, place: str, label: str, required: bool) -> Fact:
         """The fact of a place, made when first seen; a place is required if any schema says so."""
@@ -48,33 +54,58 @@ class Facts:
 
 
 def differences(book: Facts, wire: Facts) -> set[str]:
-    """Each place of which the two say something else, as `label: book ...; wire ...`."""
-    found: set[str] = set()
-    for place, values in book.variants.items():
-        label = book.places[place].label
-        missing = values - wire.variants.get(place, values)
-        found |= {f"{label}.<{value}>: only in the book" for value in missing}
-        extra = wire.variants.get(place, values) - values
-        found |= {f"{label}.<{value}>: only in the wire" for value in extra}
-    missing_places = tuple(
+    """Each place of which the two say something else, as `label: book ...; wire ...`.
+
+    What lies within a place that only one of them has is not told apart.
+    """
+    found = {f"{condition}: only in the book" for condition in book.conditions}
+    variants = {
+        place: (book.variants.get(place, set()), wire.variants.get(place, set()))
+        for place in book.variants.keys() | wire.variants.keys()
+    }
+    for place, (ours, theirs) in variants.items():
+        label = _label(book, place)
+        found |= {f"{label}.<{value}>: only in the book" for value in ours - theirs}
+        found |= {f"{label}.<{value}>: only in the wire" for value in theirs - ours}
+    lone = {
         f"{place}.<{value}>"
-        for place, values in book.variants.items()
-        for value in values - wire.variants.get(place, set())
-    )
-    for place, fact in book.places.items():
-        if place.startswith(missing_places):
+        for place, (ours, theirs) in variants.items()
+        for value in ours ^ theirs
+    }
+    lone |= book.places.keys() ^ wire.places.keys()
+    for place in book.places.keys() | wire.places.keys():
+        if place.endswith("[]") and _says_nothing(book, wire, place):
             continue
-        other = wire.places.get(place)
-        if other is None:
-            found.add(f"{fact.label}: only in the book")
-        elif place.removesuffix(".type") not in book.variants:
-            found |= _compare(fact, other)
-    for place in wire.places.keys() - book.places.keys():
-        parent = place
-        while parent not in book.places:
-            parent = parent.rpartition(".")[0]
-        found.add(f"{book.places[parent].label}{place[len(parent) :]}: only in the wire")
+        if any(above in lone for above in _above(place)):
+            continue
+        mine, other = book.places.get(place), wire.places.get(place)
+        if mine is None or other is None:
+            if place in lone and not place.endswith(">"):
+                side = "wire" if mine is None else "book"
+                found.add(f"{_label(book, place)}: only in the {side}")
+        elif place.removesuffix(".type") not in variants:
+            found |= _compare(mine, other)
     return found
+
+
+def _says_nothing(book: Facts, wire: Facts, place: str) -> bool:
+    """Elements that one side leaves out and the other lets be anything are the same."""
+    facts = (book.places.get(place), wire.places.get(place))
+    return all(fact is None or (fact.types, fact.values) == (ANY, None) for fact in facts)
+
+
+def _above(place: str) -> list[str]:
+    """The places around a place; the message itself is none."""
+    ends = [index for index, char in enumerate(place) if char in ".[" and index]
+    return [place[:end] for end in ends]
+
+
+def _label(book: Facts, place: str) -> str:
+    """How the book calls a place, or the nearest one around it and the rest."""
+    near = place
+    while near not in book.places:
+        near = (_above(near) or [""])[-1]
+    return book.places[near].label + place[len(near) :]
 
 
 def _compare(book: Fact, wire: Fact) -> set[str]:
@@ -84,8 +115,10 @@ def _compare(book: Fact, wire: Fact) -> set[str]:
         found.add(f"{book.label}: book {word[book.required]}; wire {word[wire.required]}")
     if book.types != wire.types:
         found.add(f"{book.label}: book {_join(book.types)}; wire {_join(wire.types)}")
-    elif book.values != wire.values:
+    if book.values != wire.values:
         found.add(f"{book.label}: book {_listed(book.values)}; wire {_listed(wire.values)}")
+    if book.pattern != wire.pattern:
+        found.add(f"{book.label}: book {book.pattern}; wire {wire.pattern}")
     return found
 
 
@@ -98,9 +131,7 @@ def _listed(values: frozenset[str] | None) -> str:
 
 
 def _types(node: dict[str, Any]) -> frozenset[str]:
-    named = node["type"] if isinstance(node["type"], list) else [node["type"]]
-    # The text knows numbers only; a model may hold whole ones.
-    return frozenset("number" if name == "integer" else name for name in named)
+    return frozenset(node["type"] if isinstance(node["type"], list) else [node["type"]])
 
 
 def book_facts(book: SchemaBook, reference: str) -> Facts:
@@ -124,6 +155,7 @@ def _book(
         fact.types = _types(node)
     if "enum" in node:
         fact.values = frozenset(node["enum"])
+    fact.pattern = node.get("pattern", fact.pattern)
     if "$ref" in node:
         target, home = book.place(node["$ref"], file)
         name = node["$ref"].rpartition("/")[2]
@@ -145,6 +177,10 @@ def _book_members(
     for name, member in node.get("properties", {}).items():
         needed = name in node.get("required", [])
         _book(book, member, file, facts, f"{place}.{name}", needed, f"{label}.{name}")
+    for name in set(node.get("required", [])) - node.get("properties", {}).keys():
+        fact = facts.places.get(f"{place}.{name}")
+        if fact is not None:  # said of a member that the schema referred to describes
+            fact.required, fact.label = True, f"{label}.{name}"
     if "items" in node:
         _book(book, node["items"], file, facts, f"{place}[]", False, f"{label}[]")
 
@@ -163,7 +199,12 @@ def _branches(rule: dict[str, Any], facts: Facts, place: str) -> list[str]:
         return [place]
     tag = condition["properties"].get("type")
     if tag is None:
-        return []  # a condition on another member: models cannot say it
+        facts.conditions |= {
+            f"{facts.places[place].label}.{name} where {other} is {value['const']}"
+            for other, value in condition["properties"].items()
+            for name in rule["then"]["properties"]
+        }
+        return []
     values = [tag["const"]] if "const" in tag else tag["enum"]
     return [facts.variant(place, value) for value in values]
 
@@ -189,21 +230,49 @@ def _wire(
             _wire({"$ref": reference}, defs, facts, inner, False)
         return _lift(facts, place, list(node["discriminator"]["mapping"]))
     if "anyOf" in node:
-        for child in node["anyOf"]:
-            before = frozenset() if fact.types == ANY else fact.types
-            fact.types = ANY
-            _wire(child, defs, facts, place, required)
-            fact.types = before | fact.types
-        return None
+        return _any_of(node["anyOf"], defs, facts, place, required)
     if "type" in node:
         fact.types = _types(node)
     if "const" in node or "enum" in node:
         fact.values = frozenset([node["const"]] if "const" in node else node["enum"])
+    fact.pattern = node.get("pattern", fact.pattern)
     for name, member in node.get("properties", {}).items():
         _wire(member, defs, facts, f"{place}.{name}", name in node.get("required", []))
     if "items" in node:
         _wire(node["items"], defs, facts, f"{place}[]", False)
     return None
+
+
+_ANY_OBJECT = {"type": "object", "additionalProperties": True}
+_SAYS = {"$ref", "type", "anyOf", "discriminator", "const", "enum"}
+
+
+def _any_of(
+    choices: list[dict[str, Any]],
+    defs: dict[str, Any],
+    facts: Facts,
+    place: str,
+    required: bool,
+) -> None:
+    """A place with several forms: where one of them takes anything, the others say nothing."""
+    fact = facts.note(place, place, required)
+    if any(not choice.keys() & _SAYS for choice in choices):
+        return  # anything at all
+    types: frozenset[str] = frozenset()
+    open_object = _ANY_OBJECT in choices
+    for choice in choices:
+        if open_object and choice != _ANY_OBJECT and _is_object(choice, defs):
+            continue
+        fact.types = ANY
+        _wire(choice, defs, facts, place, required)
+        types |= fact.types
+    fact.types = types - ({"integer"} if "number" in types else set())
+
+
+def _is_object(node: dict[str, Any], defs: dict[str, Any]) -> bool:
+    if "$ref" in node:
+        node = defs[node["$ref"].rpartition("/")[2]]
+    return "discriminator" in node or node.get("type") == "object"
 
 
 def _lift(facts: Facts, place: str, tags: list[str]) -> None:
@@ -218,7 +287,7 @@ def _lift(facts: Facts, place: str, tags: list[str]) -> None:
     for name in sorted(shared):
         each = [facts.places.pop(f"{place}.<{tag}>.{name}") for tag in tags]
         fact = facts.note(f"{place}.{name}", f"{place}.{name}", all(one.required for one in each))
-        fact.types = each[0].types
+        fact.types = frozenset[str]().union(*(one.types for one in each))
         if all(one.values is not None for one in each):
             fact.values = frozenset(value for one in each for value in one.values or ())
         # A tag has a default in the models, since it is constant; it is always written.

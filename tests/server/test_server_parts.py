@@ -20,10 +20,31 @@ from reference_server.session.transitions import (
 )
 from reference_server.transport.base import Incoming, PeerGone
 
+# Requests that the server refuses as unknown; who writes a handler takes its name away here. Those
+# for remote skills stay: production clients are told to leave them alone.
+REFUSED = {
+    "review/start",
+    "skills/config/write",
+    "skills/list",
+    "skills/remote/export",
+    "skills/remote/list",
+    "thread/archive",
+    "thread/compact/start",
+    "thread/fork",
+    "thread/list",
+    "thread/loaded/list",
+    "thread/name/set",
+    "thread/resume",
+    "thread/rollback",
+    "thread/unarchive",
+    "thread/unsubscribe",
+    "turn/steer",
+}
+
 
 def test_every_request_of_the_table_has_a_handler_and_no_other_method_has() -> None:
     requests = {s.method for s in BY_METHOD.values() if s.direction is Direction.CLIENT_REQUEST}
-    assert set(discover()) == requests
+    assert set(discover()) == requests - REFUSED
 
 
 def test_handlers_take_the_params_of_their_row() -> None:

@@ -13,11 +13,12 @@ from harness.wire.settings import WorkspaceWrite
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import Turn, TurnStartParams
 
+WRITE = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
 START = {"threadId": "thr_1", "input": [{"type": "text", "text": "hi"}]}
 
 
 def test_names_are_camel_case_on_the_wire() -> None:
-    assert WorkspaceWrite(writable_roots=["/w"]).plain() == {
+    assert WorkspaceWrite(writable_roots=["/w"], network_access=False).plain() == {
         "type": "workspaceWrite",
         "writableRoots": ["/w"],
         "networkAccess": False,
@@ -81,7 +82,10 @@ def test_unknown_fields_are_ignored_at_every_depth() -> None:
         ({"input": [{"type": "sound"}]}, "input"),
         ({"effort": "huge"}, "effort"),
         ({"outputSchema": []}, "outputSchema"),
-        ({"sandboxPolicy": {"type": "workspaceWrite", "networkAccess": "true"}}, "networkAccess"),
+        ({"sandboxPolicy": {**WRITE, "networkAccess": "true"}}, "networkAccess"),
+        ({"sandboxPolicy": {"type": "workspaceWrite", "networkAccess": True}}, "writableRoots"),
+        ({"sandboxPolicy": {"type": "readOnly", "access": {"type": "other"}}}, "type"),
+        ({"input": [{"type": "mention", "name": "a", "path": "/a"}]}, "path"),
         ({"approvalPolicy": "sometimes"}, "approvalPolicy"),
     ],
 )

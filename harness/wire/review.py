@@ -1,0 +1,63 @@
+"""Reviews: how one is begun.
+
+Here lives `review/start`. The document has the items of a review and no request for one
+(session-protocol "ThreadItem": enteredReviewMode, exitedReviewMode); this is the shipping server's.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.wire.base import WireModel
+from harness.wire.turn import Turn
+
+
+class UncommittedChanges(WireModel):
+    """What the working tree has and no commit."""
+
+    type: Literal["uncommittedChanges"] = "uncommittedChanges"
+
+
+class BaseBranch(WireModel):
+    """What the current branch has and `branch` has not."""
+
+    type: Literal["baseBranch"] = "baseBranch"
+    branch: str
+
+
+class Commit(WireModel):
+    """What one commit changed; `title` is for people."""
+
+    type: Literal["commit"] = "commit"
+    sha: str
+    title: str | None = None
+
+
+class CustomTarget(WireModel):
+    """What the instructions say."""
+
+    type: Literal["custom"] = "custom"
+    instructions: str
+
+
+ReviewTarget = Annotated[
+    UncommittedChanges | BaseBranch | Commit | CustomTarget,
+    Field(discriminator="type"),
+]
+ReviewDelivery = Literal["inline", "detached"]
+"""In the thread itself, or in a new one; inline unless said."""
+
+
+class ReviewStartParams(WireModel):
+    """Params of `review/start`."""
+
+    thread_id: str
+    target: ReviewTarget
+    delivery: ReviewDelivery | None = None
+
+
+class ReviewStartResult(WireModel):
+    """Result of `review/start`: the turn of the review, and the thread it runs in."""
+
+    turn: Turn
+    review_thread_id: str
