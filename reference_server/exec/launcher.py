@@ -1,0 +1,111 @@
+"""The server's way to the wardens: one helper process, and two descriptors handed to it a command.
+
+Here lives starting and ending the helper; what it does is in `warden.py`, what a command is in
+`process.py`.
+"""
+
+import atexit
+import contextlib
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+_PROGRAM = Path(__file__).with_name("warden.py")
+_END_BOUND = 5.0
+
+
+class LaunchFailed(Exception):
+    """The helper process cannot be started or does not answer; str() says what was tried."""
+
+
+class Launcher:
+    """The helper process of one server. It ends with `close`, or when the server's process ends.
+
+    `start` costs the event loop about 2 ms, once. Where it is called as the server starts, the
+    helper is one of the server's processes from its first answer on; else the first command
+    starts it.
+    """
+
+    def __init__(self) -> None:
+        self._channel: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The helper's process id while it is there."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the helper unless it runs. Raises LaunchFailed."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            self.close()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                # Its working directory must not keep a folder busy, its streams not a reader.
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise LaunchFailed(
+                    f"the helper that starts commands ({sys.executable}) cannot be started: "
+                    f"{error.strerror}"
+                ) from error
+        self._channel = ours
+
+    def hand_over(self, output: int) -> socket.socket:
+        """Give a new warden the descriptor of a command's output; returns its control socket.
+
+        The caller keeps its own copy of `output` to close. Raises LaunchFailed.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._send(theirs.fileno(), output)
+        except LaunchFailed:
+            ours.close()
+            raise
+        ours.setblocking(False)
+        return ours
+
+    def _send(self, *fds: int) -> None:
+        for attempt in (1, 2):
+            self.start()
+            assert self._channel is not None
+            try:
+                socket.send_fds(self._channel, [b"!"], fds)
+            except OSError as error:
+                # It was ended from outside; a second one may do.
+                self.close()
+                if attempt == 2:
+                    raise LaunchFailed("the helper that starts commands went away") from error
+            else:
+                return
+
+    def close(self) -> None:
+        """End the helper; commands that run are not ended by this but by their own sockets."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_BOUND)
+            if self._process.returncode is None:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+SHARED = Launcher()
+"""The helper of this process; it ends when the interpreter does."""
+atexit.register(SHARED.close)

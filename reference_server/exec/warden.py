@@ -1,0 +1,349 @@
+"""A stand-alone program: holds the process tree of each command, and ends it without remainder.
+
+It imports the standard library only, since it runs in a bare interpreter (`python -I -S`), and is
+never imported by the server. It has two roles:
+
+- the **launcher** is started once by the server (`launcher.py`) and forks a warden per command, so
+  that starting a command neither forks the large server nor starts an interpreter;
+- a **warden** starts one command in a session of its own and is the reaper of everything below it
+  (Linux: PR_SET_CHILD_SUBREAPER). A process that leaves the group or the session, or forks twice,
+  becomes the warden's child, not init's. So the kernel itself says when the tree is gone: the
+  warden has no child any more. Where the server ends, even by KILL, its sockets close, and each
+  warden ends its command.
+
+The channel to the launcher carries one byte and two descriptors per command: the warden's control
+socket and the command's output. On the control socket the server sends a length (4 bytes, big
+endian) and a marshalled dict (`REQUEST`), later `END_BYTE`; the warden answers in lines:
+`failed STEP ERRNO`, `started PID`, `exited STATUS` (negative: by that signal), `gone [PID…]`
+(what could not be ended within `KILL_BOUND`).
+
+On systems without a subreaper (macOS) the tree is the command's process group, which is best
+effort: what left the group is not found.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import gc
+import marshal
+import os
+import select
+import signal
+import socket
+import sys
+import termios
+import time
+
+REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace")
+"""Keys of a request: texts are bytes; `program` is a path, found by the server; grace in seconds.
+
+`wrapped`: the first process is a sandbox around the command, which a TERM would end at once and
+everything in it; so TERM goes to those within, and the sandbox ends after them.
+"""
+END_BYTE = b"T"
+KILL_BOUND = 5.0
+"""Seconds in which killed processes must be gone; what the kernel holds longer is reported."""
+_TICK = 0.02
+_LINUX = sys.platform.startswith("linux")
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+
+
+_LIBC = ctypes.CDLL(None)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _LINUX:
+        _LIBC.prctl(option, value, 0, 0, 0)
+
+
+def _on_child(*_: object) -> None:
+    """The handler does nothing; that there is one makes the wake-up descriptor readable."""
+
+
+def _states() -> dict[int, int]:
+    """The parent of every living process."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as source:
+                fields = source.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in (b"Z", b"X"):
+            parents[int(name)] = int(fields[1])
+    return parents
+
+
+def below(ancestor: int, spared: frozenset[int] = frozenset()) -> list[int]:
+    """The living descendants of a process, without those `spared` and what is below them.
+
+    Nothing where there is no /proc.
+    """
+    try:
+        parents = _states()
+    except OSError:
+        return []
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    level = [ancestor]
+    while level:
+        level = [child for pid in level for child in children.get(pid, ()) if child not in spared]
+        found += level
+    return found
+
+
+def _send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _send_group(group: int, number: int) -> bool:
+    """Whether there was such a group."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def kill_below(ancestor: int, spared: frozenset[int] = frozenset()) -> None:
+    """Stop every descendant until there is none that runs, so that none can fork; then kill."""
+    stopped: set[int] = set()
+    while new := set(below(ancestor, spared)) - stopped:
+        for pid in new:
+            _send(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        _send(pid, signal.SIGKILL)
+
+
+class Warden:
+    """One command from its start until nothing of it is left."""
+
+    def __init__(self, control: socket.socket, request: dict[str, object]) -> None:
+        self._control = control
+        self._request = request
+        self._grace = float(request["grace"])  # type: ignore[arg-type]
+        self._main = 0
+        self._ending = False
+        self._deadline = 0.0
+
+    def run(self, output: int) -> None:
+        """Start it, follow it, end it; the lines of the module's docstring are its account."""
+        wake, waker = os.pipe()
+        for end in (wake, waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _on_child)
+        failed, failing = os.pipe()
+        self._main = os.fork()
+        if self._main == 0:
+            _become(self._request, output, failing)
+        os.close(output)
+        os.close(failing)
+        why = os.read(failed, 100)
+        os.close(failed)
+        if why:
+            self._say(f"failed {why.decode()}")
+            return
+        self._say(f"started {self._main}")
+        self._follow(wake)
+
+    def _say(self, line: str) -> None:
+        # The server may have ended; then the account has no reader, and the work remains.
+        with contextlib.suppress(OSError):
+            self._control.sendall(line.encode() + b"\n")
+
+    def _follow(self, wake: int) -> None:
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.register(self._control, select.POLLIN)
+        killing = False
+        while True:
+            if self._reap():
+                return
+            now = time.monotonic()
+            if self._ending and now >= self._deadline:
+                if killing and now >= self._deadline + KILL_BOUND:
+                    self._say(" ".join(["gone", *map(str, below(os.getpid()))]))
+                    return
+                killing = True
+                self._kill()
+            for fd, _ in poll.poll(self._patience(now, killing)):
+                if fd == wake:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(wake, 4096)
+                    continue
+                # Its byte, or its end: the server wants the command gone, or is gone itself.
+                poll.unregister(fd)
+                self._terminate()
+
+    def _patience(self, now: float, killing: bool) -> float | None:
+        """Milliseconds until there is something to do unasked."""
+        if not self._ending:
+            return None
+        if killing or not _LINUX:
+            return _TICK * 1000
+        return max(0.0, self._deadline - now) * 1000
+
+    def _reap(self) -> bool:
+        """Collect what has ended and tell of it; True when nothing of the tree is left."""
+        told: list[str] = []
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return False
+                if pid == self._main:
+                    told.append(f"exited {os.waitstatus_to_exitcode(status)}")
+        except ChildProcessError:
+            over = _LINUX or not _send_group(self._main, 0)
+            if over:
+                told.append("gone")
+            return over
+        finally:
+            if told:
+                self._say("\n".join(told))
+
+    def _terminate(self) -> None:
+        self._ending = True
+        self._deadline = time.monotonic() + self._grace
+        spared = self._main if self._request["wrapped"] else 0
+        for pid in below(os.getpid()):
+            if pid != spared:
+                _send(pid, signal.SIGTERM)
+                _send(pid, signal.SIGCONT)
+        if not _LINUX:
+            _send_group(self._main, signal.SIGTERM)
+            _send_group(self._main, signal.SIGCONT)
+
+    def _kill(self) -> None:
+        kill_below(os.getpid())
+        if not _LINUX:
+            _send_group(self._main, signal.SIGKILL)
+
+
+def _become(request: dict[str, object], output: int, failing: int) -> None:
+    """In the child: become the command, or say which step failed with what errno."""
+    argv: list[bytes] = request["argv"]  # type: ignore[assignment]
+    step = "start"
+    try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (*_IGNORED, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.setsid()
+        if request["tty"]:
+            fcntl.ioctl(output, termios.TIOCSCTTY, 0)
+            os.dup2(output, 0)
+        else:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        step = "cwd"
+        os.chdir(request["cwd"])  # type: ignore[arg-type]
+        step = "exec"
+        os.execve(request["program"], argv, request["env"])  # type: ignore[arg-type]
+    except OSError as error:
+        os.write(failing, f"{step} {error.errno or errno.EIO}".encode())
+    finally:
+        os._exit(127)
+
+
+def _read_exactly(source: socket.socket, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size and (part := source.recv(min(size, 1 << 16))):
+        parts.append(part)
+        size -= len(part)
+    if size:
+        os._exit(0)  # The server went away in the middle of its request: nothing was started.
+    return b"".join(parts)
+
+
+def _guard(control_fd: int, output: int) -> None:
+    for fd in (control_fd, output):
+        os.set_inheritable(fd, False)
+    control = socket.socket(fileno=control_fd)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    size = int.from_bytes(_read_exactly(control, 4), "big")
+    Warden(control, marshal.loads(_read_exactly(control, size))).run(output)
+
+
+class Launcher:
+    """Forks a warden per command, and ends what a killed warden leaves."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._wardens: set[int] = set()
+
+    def serve(self) -> None:
+        """Until the server closes the channel or ends."""
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        wake, waker = os.pipe()
+        for end in (wake, waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _on_child)
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.register(self._channel, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == wake:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(wake, 4096)
+                    self._reap()
+                elif not self._launch():
+                    return
+
+    def _launch(self) -> bool:
+        byte, fds, _, _ = socket.recv_fds(self._channel, 1, 2)
+        if not byte:
+            return False
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1  # The server sees its control socket close without a word.
+        if pid == 0:
+            self._channel.close()
+            status = 1
+            try:
+                _guard(*fds)
+                status = 0
+            finally:
+                os._exit(status)
+        self._wardens.add(pid)
+        for fd in fds:
+            os.close(fd)
+        return True
+
+    def _reap(self) -> None:
+        failed = False
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                failed = failed or status != 0
+                self._wardens.discard(pid)
+        if failed:
+            # A command killed its warden: what was below it is a child of this process now.
+            kill_below(os.getpid(), frozenset(self._wardens))
+
+
+if __name__ == "__main__":
+    # What is never collected is not touched, and pages that are not touched stay shared.
+    gc.disable()
+    gc.freeze()
+    Launcher(socket.socket(fileno=int(sys.argv[1]))).serve()

@@ -1,0 +1,76 @@
+"""How the tests of commands run them, hold them and look for what they left."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reference_server.exec.process import Command, Finished, Running
+
+BOUND = 30
+"""Seconds in which a test's command must have done its part, on a machine under load."""
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+
+
+def shell(script: str, cwd: Path | str, **options) -> Command:
+    options.setdefault("env", {"PATH": PATH, "LC_ALL": "C"})
+    return Command(("/bin/bash", "-c", script), str(cwd), **options)
+
+
+class Heard:
+    """What a command printed so far; can be waited for."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._more = anyio.Event()
+
+    async def __call__(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self._more.set()
+        self._more = anyio.Event()
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    async def until(self, holds: Callable[[str], object]) -> None:
+        with anyio.fail_after(BOUND):
+            while not holds(self.text):
+                await self._more.wait()
+
+    async def pids(self, count: int) -> list[int]:
+        """The process ids that a script printed, a line each."""
+        await self.until(lambda text: text.count("\n") >= count)
+        return [int(word) for word in self.text.split()]
+
+
+async def finished(command: Command) -> Finished:
+    heard = Heard()
+    with anyio.fail_after(BOUND):
+        result = await Running(command).run(heard)
+    assert heard.text == result.output
+    return result
+
+
+def living(*pids: int) -> list[int]:
+    """Those of them that are there, zombies too: the one who started them collects them."""
+    return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+async def ended(*watched: int) -> None:
+    """Wait until processes that are not our children have ended; closes their pidfds."""
+    with anyio.fail_after(BOUND):
+        for fd in watched:
+            await anyio.wait_readable(fd)
+            os.close(fd)
+
+
+def fifo(folder: Path, name: str = "never") -> Path:
+    """What a command blocks on, by `read x < name`, until somebody opens it for writing."""
+    path = folder / name
+    os.mkfifo(path)
+    return path
