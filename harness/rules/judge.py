@@ -61,21 +61,31 @@ class Judge:
         seat.feed(frame, setup=self._setup)
 
     def feed_mark(self, mark: Mark) -> None:
-        """Take a mark; frames within a set-up step give no witness."""
+        """Take a mark; frames within a set-up step give no witness.
+
+        A connection that the harness ended (`closed`) is judged on what came, not on what did not.
+        """
         if mark.kind == "setup":
             self._setup = bool(mark.data.get("active"))
             for seat in self._seats.values():
                 seat.mark_setup(active=self._setup)
-        for seat in self._seats.values():
+        elif mark.kind == "closed":
+            seat = self._seats.get(str(mark.data.get("connection")))
+            if seat is not None:
+                seat.closed = True
+        open_seats = [seat for seat in self._seats.values() if not seat.closed]
+        for seat in open_seats:
             seat.owed.feed_mark(mark)
-            if len(self._seats) == 1:
+            # With several connections a mark is about none of them in particular.
+            if len(open_seats) == 1:
                 seat.feed_mark(mark, setup=self._setup)
 
     def finish(self, end: End) -> list[Row]:
         """Judge what never came (only when QUIESCENT) and give all rows."""
         if end is End.QUIESCENT:
             for seat in self._seats.values():
-                seat.finish()
+                if not seat.closed:
+                    seat.finish()
         return self._ledger.rows()
 
 
@@ -143,6 +153,7 @@ class _Seat:
         self, ledger: _Ledger, monitors_of: Callable[[Conversation, Owed], list[Monitor]]
     ) -> None:
         self._ledger = ledger
+        self.closed = False
         self.conversation = Conversation()
         self.owed = Owed()
         self._monitors = monitors_of(self.conversation, self.owed)

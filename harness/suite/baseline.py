@@ -51,7 +51,7 @@ def check_ids(entries: Iterable[Deviation], known: Iterable[str], where: str) ->
 
 
 # Findings outside the rules that a baseline may name too.
-FAMILIES = ("scenario", "setup", "liveness", "hygiene")
+FAMILIES = ("scenario", "setup", "liveness", "hygiene", "leaks-state", "unsteady")
 
 
 def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:

@@ -5,7 +5,7 @@ Here: which scenario gets which process, and whether the model is reached. Not h
 """
 
 import zlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,9 +23,12 @@ from harness.suite.conversation import Conversations, Talk
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
 from harness.suite.run import Run, Stage
+from harness.suite.sanity import SANITY, proves, trouble
 from harness.suite.servers import Servers, SetupFailed
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
+
+Hold = Callable[..., Awaitable[Run]]
 
 
 class Bench:
@@ -52,6 +55,9 @@ class Bench:
             profile, bounds, book, folder, models, self.servers, self.hygiene
         )
         self._model_reached = False
+        # The scenario after which the process has yet to show that it is still good.
+        self._doubted = ""
+        self._proven = False
 
     def blocks(self, loaded: Loaded) -> Finding | None:
         """The set-up finding because of which this scenario need not be tried, if any."""
@@ -63,15 +69,31 @@ class Bench:
         return finding
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all."""
-        scenario = loaded.scenario
-        if scenario.fresh:
+        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
+
+        A process that a scenario wants for itself is used by none before it and none after it.
+        """
+        if loaded.scenario.fresh:
             await self.servers.retire()
-        markers = _markers(loaded)
+        elif self._doubted:
+            await self._sanity_turn(self._doubted)
+        live = self.servers.live
+        before = tuple(live.served) if live is not None and not live.peer.inbox.closed else ()
+        run = await self._play(loaded, self.converse)
+        run.before = before
+        if loaded.scenario.fresh:
+            await self.servers.retire()
+        if self.servers.live is not None:
+            self.servers.live.served.append(loaded)
+        proven = proves(run)
+        self._doubted = "" if proven else loaded.id
+        self._proven = self._proven or proven
+        return run
+
+    async def _play(self, loaded: Loaded, hold: Hold) -> Run:
+        scenario, markers = loaded.scenario, _markers(loaded)
 
         async def talk(stage: Stage) -> Unmet | None:
-            if not self._offered(scenario.needs):
-                return None  # Not applicable, whatever it would do.
             player = Player(
                 loaded,
                 stage.peer,
@@ -85,7 +107,7 @@ class Bench:
             )
             return await player.play()
 
-        return await self.converse(
+        return await hold(
             loaded.id,
             scenario.scripts(),
             talk,
@@ -94,10 +116,15 @@ class Bench:
             strict_model=scenario.strict_model,
         )
 
-    def _offered(self, needs: list[str]) -> bool:
-        """Whether a scenario can be tried: what it needs is declared, or to be probed."""
-        declared = self.profile.capabilities
-        return declared == "probe" or set(needs) <= set(declared)
+    async def _sanity_turn(self, after: str) -> None:
+        """Make sure that the process is still good after a scenario; else it is retired."""
+        live = self.servers.live
+        if live is None or live.peer.inbox.closed or not self._proven:
+            return
+        problem = trouble(await self._play(SANITY, self._conversations.hold))
+        if problem:
+            self.hygiene.unusable(after, problem)
+            await self.servers.retire()
 
     async def converse(
         self,

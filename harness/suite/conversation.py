@@ -23,10 +23,11 @@ from harness.spec.book import Book
 from harness.suite.hygiene import Hygiene
 from harness.suite.run import Run, Stage
 from harness.suite.servers import Live, Servers
-from harness.suite.wires import OwedByTheLiving, Wires
+from harness.suite.wires import Wires
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile, ProfileError
 from harness.trace.names import Renamer
+from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header
 from harness.transport.base import Transport
@@ -82,7 +83,7 @@ class Conversations:
             tools=[ToolRow(**tool.model_dump()) for tool in self._profile.tools],
             outcomes={str(name): texts for name, texts in self._profile.outcomes.items()},
         )
-        wires = self._wires(live, recorder, owed)
+        wires = self._wires(live, recorder)
         stage = Stage(live.peer, model, self._workspace(files or {}), Cast(), wires)
         recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
         self._models.serve(model)
@@ -103,7 +104,7 @@ class Conversations:
         )
         ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
         self._models.serve(None)
-        _close_trace(recorder, live.peer, ended, wires.closed)
+        _close_trace(recorder, live.peer, ended)
         run = Run(
             trace=recorder.trace,
             cast=stage.cast,
@@ -114,7 +115,6 @@ class Conversations:
             stderr=live.process.stderr_tail(),
             seconds=time.monotonic() - began,
             overflow=live.peer.overflow,
-            closed=frozenset(wires.closed),
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(live)
@@ -133,7 +133,7 @@ class Conversations:
         message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
         return Unmet("timeout", "scenario", 1, message)
 
-    def _wires(self, live: Live, recorder: Recorder, owed: OwedByTheLiving) -> Wires:
+    def _wires(self, live: Live, recorder: Recorder) -> Wires:
         servers = self._servers
 
         async def again(connection: str) -> Live:
@@ -149,16 +149,15 @@ class Conversations:
         return Wires(
             live,
             recorder,
-            owed,
             again=again,
             pump=servers.pump,
             open_transport=further if live.process.address else None,
             greet=servers.greet,
         )
 
-    def _recorder(self, name: str) -> tuple[Recorder, OwedByTheLiving]:
+    def _recorder(self, name: str) -> tuple[Recorder, Owed]:
         recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
-        owed = OwedByTheLiving()
+        owed = Owed()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
         return recorder, owed
@@ -183,9 +182,8 @@ class Conversations:
         return cwd
 
 
-def _close_trace(recorder: Recorder, peer: Peer, ended: Ended, closed: set[str]) -> None:
-    # Of a connection that we ended nothing is owed; a reader of the file asks for the whole trace.
-    recorder.trace.end = End.CLOSED if closed and ended.end is End.QUIESCENT else ended.end
+def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:
+    recorder.trace.end = ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
         recorder.mark("partial-line", {"head": head, "bytes": len(peer.transport.partial)})

@@ -37,6 +37,14 @@ class Hygiene:
         how = "closed its output" if status is None else f"ended with exit status {status}"
         self._add("ended-unasked", f"the server {how} by itself between two scenarios")
 
+    def unusable(self, scenario: str, problem: str) -> None:
+        """A process that a scenario left in a state in which no plain turn can be had."""
+        self._add(
+            "unusable-after",
+            f"after {scenario} the server could not do a plain turn any more: {problem}; it was "
+            "started again",
+        )
+
     def lingering(self, scenario: str, names: tuple[str, ...]) -> None:
         """Processes of a conversation that are still there when it is over."""
         if names:

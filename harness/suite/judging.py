@@ -18,7 +18,7 @@ from harness.suite.probe import absent
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.target.profile import Deviation, Profile
-from harness.trace.trace import End, Trace
+from harness.trace.trace import End
 from harness.trace.views import Conversation, conversation_of
 
 _KINDS = {
@@ -41,7 +41,8 @@ def outcome_of(
     rules: dict[str, type[Monitor]],
 ) -> ScenarioOutcome:
     """Judge one run."""
-    rows = [known_row(row, loaded.id, entries) for row in _rows(run, book, rules)]
+    judged = judge(book, run.trace, rules=rules.values())
+    rows = [known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
     # What a server does not offer shows in what it did; one that broke off showed nothing.
     missing = [] if _broke_off(run) else absent(loaded, run, conversation, profile)
@@ -71,7 +72,7 @@ def outcome_of(
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
-        outcome.reason = f"the server does not offer {', '.join(missing)}"
+        outcome.reason = _lacks(missing)
     elif any(not finding.known for finding in findings):
         outcome.verdict = Verdict.FAIL
         outcome.reason = next(f.message for f in findings if not f.known)
@@ -90,6 +91,23 @@ def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:
         verdict=Verdict.NOT_EXERCISED,
         reason=f"{finding.id}: {finding.message}",
     )
+
+
+def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
+    """The outcome of a scenario whose needs the target does not declare: nothing is started."""
+    return ScenarioOutcome(
+        id=loaded.id,
+        path=str(loaded.path),
+        title=loaded.scenario.title,
+        verdict=Verdict.NOT_APPLICABLE,
+        reason=_lacks(missing),
+        # Nothing of it is left to play: it keeps no entry of a baseline from being checked.
+        played=True,
+    )
+
+
+def _lacks(missing: list[str]) -> str:
+    return f"the server does not offer {', '.join(missing)}"
 
 
 def setup_outcome(
@@ -139,21 +157,6 @@ def _findings(
         ]
         found += _without_witness(loaded, rows, profile, rules)
     return found
-
-
-def _rows(run: Run, book: Book, rules: dict[str, type[Monitor]]) -> list[Row]:
-    """Judge the connections that the scenario ended apart: nothing that is missing there is owed.
-
-    Connections share no monitor, so the two halves give what the whole would.
-    """
-    if not run.closed:
-        return judge(book, run.trace, rules=rules.values())
-    rows: list[Row] = []
-    for closed, end in ((True, End.CLOSED), (False, run.ended.end)):
-        frames = [f for f in run.trace.frames if (f.connection in run.closed) is closed]
-        part = Trace(run.trace.header, frames, run.trace.marks, end)
-        rows += judge(book, part, rules=rules.values())
-    return rows
 
 
 def _broke_off(run: Run) -> bool:

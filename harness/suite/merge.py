@@ -15,6 +15,7 @@ from harness.spec.book import Book
 from harness.suite.baseline import known_finding, reason_of, staleness
 from harness.suite.judging import applies
 from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.repeat import LEAKS, UNSTEADY
 from harness.target.profile import Deviation, Profile
 
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
@@ -108,16 +109,28 @@ def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> li
 
     Among several of one id one that counts speaks for all; a known one must not hide it.
     """
-    every = [*loose, *(one for outcome in outcomes for one in outcome.findings if _is_setup(one))]
+    every = [*loose, *(one for outcome in outcomes for one in outcome.findings if _stands_out(one))]
     every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
-    found: dict[str, Finding] = {}
+    found: dict[str, list[Finding]] = defaultdict(list)
     for finding in every:
-        found.setdefault(finding.id, finding)
-    return [Issue(one.id, one.message, one.level, one.known) for _, one in sorted(found.items())]
+        found[finding.id].append(finding)
+    return [_issue(group) for _, group in sorted(found.items())]
 
 
-def _is_setup(finding: Finding) -> bool:
-    return finding.id.startswith("setup.")
+def _stands_out(finding: Finding) -> bool:
+    """Whether a scenario's finding is news about the server, beside the scenario's verdict."""
+    return finding.id.startswith("setup.") or finding.id in (LEAKS, UNSTEADY)
+
+
+def _issue(group: list[Finding]) -> Issue:
+    """One finding speaks for those of its id, with the number of the others.
+
+    A set-up failure is one cause, in whatever words each worker met it.
+    """
+    first = group[0]
+    others = len({one.message for one in group if one.counts is first.counts}) - 1
+    more = f" (+{others} more)" if others and not first.id.startswith("setup.") else ""
+    return Issue(first.id, first.message + more, first.level, first.known)
 
 
 def _judge_baseline(

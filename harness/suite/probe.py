@@ -115,11 +115,16 @@ _PROBES: dict[str, Probe] = {
 }
 
 
+def undeclared(loaded: Loaded, profile: Profile) -> list[str]:
+    """The needs of a scenario that a target with a list of capabilities leaves out of it."""
+    declared = profile.capabilities
+    return [need for need in loaded.scenario.needs if declared != "probe" and need not in declared]
+
+
 def absent(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
     """The needs of a scenario that this target does not offer."""
-    declared = profile.capabilities
-    if declared != "probe":
-        return [need for need in loaded.scenario.needs if need not in declared]
+    if profile.capabilities != "probe":
+        return undeclared(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
     return [
         need

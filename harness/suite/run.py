@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.backend.model import ScriptedModel
 from harness.client.peer import Peer
 from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast, Unmet
 from harness.suite.outcome import Finding
 from harness.suite.wires import Wires
@@ -20,7 +21,7 @@ class Run:
     """What playing one scenario gave, before any judgement.
 
     `status` is the exit status of a server that ended by itself, None while it ran; `overflow`
-    says which bound a flood went over; `closed` names the connections that the scenario ended.
+    says which bound a flood went over; `before` are the scenarios that its process had served.
     """
 
     trace: Trace
@@ -33,7 +34,7 @@ class Run:
     seconds: float
     overflow: str = ""
     status: int | None = None
-    closed: frozenset[str] = frozenset()
+    before: tuple[Loaded, ...] = ()
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property

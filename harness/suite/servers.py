@@ -4,7 +4,7 @@ Here: starting it, the handshake, handing it out, retiring it, the set-up findin
 is played on it (bench), what it left behind (hygiene).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
+from harness.scenario.loader import Loaded
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
 from harness.target.launch import launch
@@ -36,11 +37,12 @@ class SetupFailed(Exception):
 
 @dataclass(slots=True)
 class Live:
-    """A running server, the first connection to it, and its home."""
+    """A running server, the first connection to it, its home, the scenarios that it served."""
 
     process: ServerProcess
     peer: Peer
     home: Path
+    served: list[Loaded] = field(default_factory=list[Loaded])
 
 
 class Servers:

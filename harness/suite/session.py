@@ -17,10 +17,18 @@ from harness.rules.verdict import Level, Verdict
 from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
 from harness.spec.book import Book, load_book
-from harness.suite.baseline import check_ids, load_baseline
+from harness.suite.baseline import check_ids, known_finding, load_baseline
 from harness.suite.bench import Bench, open_bench
-from harness.suite.judging import blocked_outcome, outcome_of, setup_outcome
+from harness.suite.judging import (
+    blocked_outcome,
+    inapplicable_outcome,
+    outcome_of,
+    setup_outcome,
+)
 from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.probe import undeclared
+from harness.suite.repeat import Attempt, Repeats, failures
+from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.target.place import base_folder
 from harness.target.process import find_program
@@ -106,6 +114,8 @@ class Session:
         self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal | None = None
         self._bench: Bench | None = None
+        level = Level(self.config.profile.hygiene)
+        self._repeats = Repeats(self._attempt, self._retire, level)
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
@@ -121,8 +131,10 @@ class Session:
             )
 
     def _play(self, loaded: Loaded) -> ScenarioOutcome:
+        missing = undeclared(loaded, self.config.profile)
+        if missing:
+            return inapplicable_outcome(loaded, missing)
         portal, bench = self._open()
-        config = self.config
         finding = bench.blocks(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)
@@ -131,15 +143,48 @@ class Session:
             run = portal.call(bench.run, loaded)
         except SetupFailed as failed:
             save(failed.trace, path)
-            outcome = setup_outcome(loaded, failed, config.book, config.rules)
+            outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
             outcome.trace = str(path)
             return outcome
-        outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        outcome = self._judged(run, loaded)
         save(run.trace, path)
         outcome.trace = str(path)
-        if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) or _broken(outcome):
+        self._repeat(loaded, outcome, run.before)
+        return outcome
+
+    def _judged(self, run: Run, loaded: Loaded) -> ScenarioOutcome:
+        """Judge a run; a process on which something failed is not trusted for the next one."""
+        portal, bench = self._open()
+        config = self.config
+        outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        if outcome.verdict is Verdict.ERROR or failures(outcome):
             portal.call(bench.servers.retire)
         return outcome
+
+    def _repeat(self, loaded: Loaded, outcome: ScenarioOutcome, before: tuple[Loaded, ...]) -> None:
+        """Look again at a scenario that failed, and say in its outcome what that showed."""
+        judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
+        failed = failures(outcome)
+        if not failed or outcome.verdict not in judged:
+            return
+        try:
+            found = self._repeats.of(loaded, Attempt(failed, before))
+        except SetupFailed as gone:
+            # No scenario begins with it, so that none would report it.
+            self.findings.append(gone.finding)
+            return
+        entries = self.config.entries
+        outcome.findings += [known_finding(finding, loaded.id, entries) for finding in found]
+
+    def _attempt(self, loaded: Loaded) -> Attempt:
+        """Play a scenario once more; its trace is not kept."""
+        portal, bench = self._open()
+        run = portal.call(bench.run, loaded)
+        return Attempt(failures(self._judged(run, loaded)), run.before)
+
+    def _retire(self) -> None:
+        portal, bench = self._open()
+        portal.call(bench.servers.retire)
 
     def trace_path(self, scenario: str) -> Path:
         """Where the trace of a scenario's last run on this target is kept."""
@@ -171,8 +216,3 @@ class Session:
                 )
             )
         return self._portal, self._bench
-
-
-def _broken(outcome: ScenarioOutcome) -> bool:
-    """Whether a MUST rule failed: the process is not trusted for the next scenario."""
-    return any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in outcome.rows)

@@ -17,21 +17,8 @@ from harness.client.peer import Peer
 from harness.scenario.client_steps import MAIN
 from harness.scenario.steps.scene import StepFailed
 from harness.suite.servers import Live
-from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
 from harness.transport.base import Transport
-
-
-class OwedByTheLiving(Owed):
-    """What is owed on connections that we did not end ourselves."""
-
-    def forget(self, connection: str) -> None:
-        """Nothing more is owed on a connection that we ended."""
-        for key, obligation in list(self._open.items()):
-            if obligation.frame.connection == connection:
-                del self._open[key]
-        self._retrying.clear()
-
 
 Opener = Callable[[], Awaitable[Transport]]
 
@@ -48,7 +35,6 @@ class Wires:
         self,
         live: Live,
         recorder: Recorder,
-        owed: OwedByTheLiving,
         *,
         again: Callable[[str], Awaitable[Live]],
         pump: Callable[[Peer], Any],
@@ -59,7 +45,6 @@ class Wires:
         self.closed: set[str] = set()
         self.restarted = False
         self._recorder = recorder
-        self._owed = owed
         self._again = again
         self._pump = pump
         self._open_transport = open_transport
@@ -133,5 +118,4 @@ class Wires:
         peer.reading(active=True)
         peer.questions.clear()
         self.closed.add(peer.name)
-        self._owed.forget(peer.name)
         self._recorder.mark("closed", {"connection": peer.name})

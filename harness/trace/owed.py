@@ -52,6 +52,7 @@ class Owed:
         self._questions: dict[tuple[str, str], Frame] = {}
         self._retrying: set[str] = set()
         self._ours: set[str] = set()
+        self._closed: set[str] = set()
         self.waived: list[Obligation] = []
 
     def open(self, *kinds: Owes) -> list[Obligation]:
@@ -69,9 +70,22 @@ class Owed:
         return bool(self._retrying)
 
     def feed_mark(self, mark: Mark) -> None:
-        """Take a mark in; a model call ends the waiting of announced retries."""
+        """Take a mark in.
+
+        A model call ends the waiting of announced retries. On a connection that the harness ended
+        (`closed`) nothing is owed from there on.
+        """
         if mark.kind == "model-call":
             self._retrying.clear()
+        elif mark.kind == "closed":
+            self._close(text(mark.data.get("connection")))
+
+    def _close(self, connection: str) -> None:
+        self._closed.add(connection)
+        self._retrying.clear()
+        for key, obligation in list(self._open.items()):
+            if obligation.frame.connection == connection:
+                del self._open[key]
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
@@ -159,6 +173,8 @@ class Owed:
         return (Owes.TURN_COMPLETED, turn_id) in self._met
 
     def _owe(self, kind: Owes, subject: str, frame: Frame, *key: str) -> None:
+        if frame.connection in self._closed:
+            return
         if (kind, *key) not in self._met and (kind, *key) not in self._open:
             self._open[kind, *key] = Obligation(kind, subject, frame)
 

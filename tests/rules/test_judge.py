@@ -162,6 +162,35 @@ def test_marks_have_no_order_to_the_messages_of_two_connections() -> None:
     assert judge(load_book(), trace, rules=[Listening]) == []
 
 
+def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is() -> None:
+    def restarted(*, first_closed: bool) -> Trace:
+        talk = running()
+        if first_closed:
+            talk.mark("closed", connection="c1")
+        return talk.on("c2").asks("thread/read").trace()
+
+    def unmet(trace: Trace) -> list[tuple[str, str]]:
+        found = judge(load_book(), trace)
+        return [(row.rule, row.subject) for row in found if row.verdict is Verdict.FAIL]
+
+    assert [rule for rule, _ in unmet(restarted(first_closed=True))] == ["request.answered"]
+    assert "turn.completes" in [rule for rule, _ in unmet(restarted(first_closed=False))]
+
+
+def test_what_came_on_a_connection_before_we_ended_it_is_judged() -> None:
+    talk = opened().plain_turn().turn_completed().mark("closed", connection="c1")
+    assert [row.verdict for row in rows(talk.trace(), "turn.completed-once")] == [
+        Verdict.PASS,
+        Verdict.FAIL,
+    ]
+
+
+def test_marks_are_about_the_one_connection_that_is_still_open() -> None:
+    talk = silent().mark("closed", connection="c1").on("c2").asks("thread/read")
+    trace = talk.mark("model-call", what="heard").trace(End.CLOSED)
+    assert [row.verdict for row in judge(load_book(), trace, rules=[Listening])] == [Verdict.ERROR]
+
+
 def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
     trace = running().failing(will_retry=True).delta("m-9", "x").trace()
     live = Judge(load_book(), trace)

@@ -118,3 +118,14 @@ def test_an_announced_retry_ends_with_its_turn() -> None:
     assert not after(running().failing(will_retry=True).end_turn()).retrying
     assert not after(running().end_turn().failing(will_retry=True)).retrying
     assert not after(running().failing(will_retry=False)).retrying
+
+
+def test_nothing_is_owed_on_a_connection_that_we_ended_also_by_what_still_comes() -> None:
+    talk = running().on("c2").asks("thread/list")
+    owed = after(talk)
+    assert [str(item.kind) for item in owed.open()] == ["turn/completed", "answer"]
+    owed.feed_mark(Mark(0.0, 0, "closed", {"connection": "c1"}))
+    assert [str(item.kind) for item in owed.open()] == ["answer"]
+    for frame in Talk().asks("thread/read").trace().frames:
+        owed.feed(frame)
+    assert [str(item.kind) for item in owed.open()] == ["answer"]

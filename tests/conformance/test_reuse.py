@@ -1,0 +1,173 @@
+"""A shared process: who gets it, what is made of a failure on it, and what a steady one costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.rules.verdict import Level
+from harness.scenario.loader import Loaded, load_text
+from harness.suite.repeat import LEAKS, UNSTEADY
+
+from .judging import SERVERS, Judged, bundled, command, judged
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
+
+PLAIN, TWO, BAD_REQUEST = "turns/plain-turn", "turns/two-turns", "failures/bad-request"
+LEAKED = "item.completed-after-started"
+
+# Counts the processes and the threads of one current folder; steadily broken if it is told so.
+COUNTING = f"""
+import sys
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+def note(what):
+    with open(what, "a") as file:
+        file.write("x")
+class Counting(Server):
+    def thread_start(self, params, reply):
+        note("threads")
+        super().thread_start(params, reply)
+    def end(self, turn):
+        super().end(turn)
+        if "broken" in sys.argv:
+            self.notify("turn/completed", turn.thread, turn=turn.wire)
+note("processes")
+Counting().serve()
+"""
+
+
+def counting(folder: Path, *names: str, broken: bool = False) -> Judged:
+    """Plays bundled scenarios by id, each as often as it is named, on a server that counts."""
+    script = folder / "counting.py"
+    script.write_text(COUNTING)
+    every = {one.id: one for one in bundled(*names)}
+    line = command(script) + (" broken" if broken else "")
+    return judged(line, [every[name] for name in names])
+
+
+def counted(folder: Path, what: str) -> int:
+    return len((folder / what).read_text()) if (folder / what).exists() else 0
+
+
+def of(server: str, *names: str, target: str = "spec", baseline: str = "") -> Judged:
+    every = {one.id: one for one in bundled(*names)}
+    scenarios = [every[name] for name in names]
+    return judged(command(f"broken/{server}"), scenarios, target=target, baseline=baseline)
+
+
+def test_state_that_leaks_between_threads_is_named_with_who_was_there_before() -> None:
+    found = of("leaks_state", PLAIN, TWO)
+    assert found.verdicts() == {PLAIN: "PASS", TWO: "PASS"}
+    assert LEAKED in found.failed_rules()
+    (issue,) = found.report.issues
+    assert (issue.id, issue.level) == (LEAKS, Level.INFO)
+    assert f"{TWO} fails (" in issue.message
+    assert LEAKED in issue.message
+    assert f"on a process that served {PLAIN} before" in issue.message
+    assert issue.message in found.story(TWO)
+    assert [message[0] for message in found.scenario(TWO).messages] == [LEAKS]
+    assert found.scenario(PLAIN).messages == ()
+
+
+def test_first_verdict_stands_whatever_the_repetition_says() -> None:
+    found = of("unsteady", PLAIN, TWO)
+    assert found.failed_rules() == ["turn.completed-once"]
+    assert list(found.issues()) == [UNSTEADY]
+    assert (
+        f"{TWO} does not always give the same: turn.completed-once (at first"
+        in (found.issues()[UNSTEADY])
+    )
+
+
+def test_failure_on_a_fresh_process_that_does_not_come_again_is_unsteady() -> None:
+    found = of("unsteady", TWO)
+    assert list(found.issues()) == [UNSTEADY]
+
+
+def test_leak_is_a_must_where_the_profile_holds_to_it_and_a_baseline_can_know_it(
+    place: Path,
+) -> None:
+    strict = place / "strict.toml"
+    strict.write_text(
+        'name = "strict"\nhygiene = "MUST"\n[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
+    )
+    found = of("leaks_state", PLAIN, TWO, target=str(strict))
+    assert [(issue.id, issue.level) for issue in found.report.issues] == [(LEAKS, Level.MUST)]
+    known = place / "known.toml"
+    entry = '[[deviations]]\nrule = "leaks-state"\nreason = "as it is"\n'
+    known.write_text(entry)
+    again = of("leaks_state", PLAIN, TWO, target=str(strict), baseline=str(known))
+    assert [issue.known for issue in again.report.issues] == ["as it is"]
+
+
+def test_steady_failure_is_repeated_once_and_believed_when_it_was_confirmed(place: Path) -> None:
+    found = counting(place, *[PLAIN, TWO, PLAIN, TWO, PLAIN], broken=True)
+    assert found.failed_rules() == ["turn.completed-once"]
+    assert found.issues() == {}
+    # Two scenarios are played twice, three once; after each failure comes a new process.
+    assert counted(place, "threads") == counted(place, "processes") == 7
+
+
+def test_good_server_serves_all_with_one_process_and_no_turn_more(place: Path) -> None:
+    found = counting(place, *[PLAIN] * 4)
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert (counted(place, "processes"), counted(place, "threads")) == (1, 4)
+
+
+def test_process_shows_that_it_is_good_after_a_scenario_that_completed_no_turn(
+    place: Path,
+) -> None:
+    found = counting(place, PLAIN, BAD_REQUEST, PLAIN, PLAIN)
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert found.issues() == {}
+    assert (counted(place, "processes"), counted(place, "threads")) == (1, 5)
+
+
+def test_nothing_is_shown_to_nobody_after_the_last_scenario(place: Path) -> None:
+    counting(place, PLAIN, BAD_REQUEST)
+    assert counted(place, "threads") == 2
+
+
+def test_process_that_does_no_plain_turn_any_more_is_started_again_and_named(place: Path) -> None:
+    found = of("stuck_after_failure", PLAIN, BAD_REQUEST, TWO)
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert list(found.issues()) == ["hygiene.unusable-after"]
+    message = found.issues()["hygiene.unusable-after"]
+    assert message.startswith(f"after {BAD_REQUEST} the server could not do a plain turn any more")
+    assert "step wait: waited 1 s for the end of turn u" in message
+
+
+def fresh(loaded: Loaded) -> Loaded:
+    object.__setattr__(loaded.scenario, "server", "fresh")
+    return loaded
+
+
+def test_process_of_a_scenario_that_wants_its_own_serves_no_other(place: Path) -> None:
+    script = place / "counting.py"
+    script.write_text(COUNTING)
+    (own,), (first,), (last,) = bundled(TWO), bundled(PLAIN), bundled(PLAIN)
+    judged(command(script), [first, fresh(own), last])
+    assert counted(place, "processes") == 3
+
+
+NEEDY = """
+title: a scenario
+needs: [review]
+server: {server}
+client:
+  - start_thread: {{as: t}}
+"""
+
+
+@pytest.mark.parametrize("server", ["shared", "fresh"])
+def test_scenario_whose_needs_are_not_declared_starts_nothing(server: str, place: Path) -> None:
+    script, profile = place / "counting.py", place / "declares.toml"
+    script.write_text(COUNTING)
+    profile.write_text('name = "declares"\ncapabilities = ["core"]\n')
+    loaded = load_text(NEEDY.format(server=server), name="needy")
+    found = judged(command(script), [loaded], target=str(profile))
+    assert found.verdicts() == {"needy": "NOT_APPLICABLE"}
+    assert found.scenario("needy").reason == "the server does not offer review"
+    assert counted(place, "processes") == 0
