@@ -1,0 +1,60 @@
+"""The messages that both sides have, and the differences over them.
+
+Here: `pairs`, `stated_differences`, `document_differences`. Not here: which of them are right
+(settled).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from agreement.documents import disagreements
+from agreement.facts import differences
+from agreement.reading import book_facts, wire_facts
+from harness.spec.book import load_book
+from harness.spec.rows import MethodRow
+from harness.spec.schemas import SchemaBook
+from harness.wire.methods import METHODS, MethodSpec
+
+BOOK = load_book()
+
+
+class Pair(NamedTuple):
+    """One message: how the book names its schema, and the model of the wire."""
+
+    method: str
+    reference: str
+    model: type[BaseModel]
+
+
+def pairs(methods: Iterable[MethodSpec] = METHODS) -> Iterator[Pair]:
+    """The params and results that the text shows; the others may be any object."""
+    for spec in methods:
+        row = BOOK.method(spec.method) or BOOK.event(spec.method)
+        if row is None:
+            continue
+        result = row.result if isinstance(row, MethodRow) else None
+        for reference, model in ((row.params, spec.params), (result, spec.result)):
+            if reference is not None and model is not None:
+                yield Pair(spec.method, reference, model)
+
+
+def stated_differences(
+    schemas: SchemaBook = BOOK.schemas, messages: Iterable[Pair] | None = None
+) -> set[str]:
+    """The places of which the two say something else."""
+    found: set[str] = set()
+    for pair in pairs() if messages is None else messages:
+        found |= differences(book_facts(schemas, pair.reference), wire_facts(pair.model))
+    return found
+
+
+def document_differences(
+    schemas: SchemaBook = BOOK.schemas, messages: Iterable[Pair] | None = None
+) -> dict[str, str]:
+    """The places where a document shows a difference, each with what was seen."""
+    found: dict[str, str] = {}
+    for pair in pairs() if messages is None else messages:
+        found |= disagreements(schemas, pair.reference, pair.model)
+    return found
