@@ -5,13 +5,27 @@ Here: what an encoder must be able to say. The only one today is the Responses A
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from harness.backend.asks import WebSearchBody
 from harness.backend.parts import UsageBody
 from harness.backend.tools import Chosen, Offered
 
 Headers = Mapping[str, str]
+
+
+class Asked(TypedDict):
+    """What a call asked for: the data of the mark `model-call`, small beside the call itself.
+
+    `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
+    `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form.
+    """
+
+    model: str
+    user_texts: list[str]
+    effort: str
+    summary: str
+    schema: bool
 
 
 class Stream(Protocol):
@@ -87,6 +101,10 @@ class Encoder(Protocol):
         """The user's texts in the call's input, oldest first."""
         ...
 
+    def asked(self, body: Mapping[str, Any]) -> Asked:
+        """What the call asked for, as far as rules judge it."""
+        ...
+
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
         """The tools that the call offers."""
         ...
@@ -104,5 +122,5 @@ class Encoder(Protocol):
         ...
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Problems of the input: tool outputs without their call."""
+        """Problems of the input: tool outputs without their call, calls without their output."""
         ...

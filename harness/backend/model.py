@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 
-from harness.backend.asked import asked
 from harness.backend.encoder import Encoder
 from harness.backend.gates import Gates
 from harness.backend.play import Performance, StreamCut, Unfit, answering_model
@@ -24,6 +23,7 @@ Marker = Callable[[str, dict[str, Any]], object]
 
 # The outcome of a call whose answer is not over.
 OPEN = "open"
+COMPLETED = "completed"
 EXHAUSTED = "(the scenario's script has no further reply)"
 
 
@@ -111,7 +111,7 @@ class ScriptedModel:
         """The answer to one call; its chunks must be iterated to the end or closed."""
         body = _parsed(raw)
         call, step = self._assign(body)
-        about = asked(body, self._encoder.user_texts(body))
+        about = self._encoder.asked(body)
         self._note("model-call", call, thread=call.thread, step=call.index, **about)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
@@ -137,12 +137,29 @@ class ScriptedModel:
         self.calls.append(call)
         if not body:
             call.problems.append("the body is no JSON object")
+        call.problems += self._history(call, texts)
         if step is not None:
             self._check(call, step)
             return call, step
         if track is not None or self._strict:
             call.problems.append(f"call {call.number} is not in the script")
         return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
+
+    def _history(self, call: Call, texts: list[str]) -> list[str]:
+        """What the thread's last reply asked for within this turn and the input does not hold."""
+        mine = [one for one in self.calls if one is not call and one.thread == call.thread]
+        if not mine or mine[-1].outcome != COMPLETED:
+            return []
+        last = mine[-1]
+        # A new input of the user can begin a turn, and what then stands in the input is open.
+        if len(self._encoder.user_texts(last.body)) != len(texts):
+            return []
+        outputs = self._encoder.outputs(call.body)
+        return [
+            f"call {call.number}: its input does not hold the output of the tool call {call_id}"
+            for call_id in last.tool_calls
+            if call_id not in outputs
+        ]
 
     def _check(self, call: Call, step: ModelStep) -> None:
         expected = step.expect.input_contains if step.expect else []
@@ -210,7 +227,7 @@ class ScriptedModel:
         try:
             async for chunk in performance.play(step):
                 yield chunk
-            outcome = "completed"
+            outcome = COMPLETED
             if step.fail is not None:
                 outcome = f"failed {step.fail.code or 'server_error'}"
         except StreamCut:

@@ -2,8 +2,9 @@
 
 Here: one `Track` per thread of the scenario, and the choice between them. With one thread every
 call is its; with several a call belongs to the thread whose marker (a nonce in its first user
-text) is in the call; without markers, threads are told apart by their first user text and get the
-scripts in the order in which they first call. Not here: playing a step.
+text) is in the call, and of a fork the last such marker; without markers, threads are told apart
+by their first user text and get the scripts in the order in which they first call.
+Not here: playing a step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,16 +78,22 @@ class Tracks:
         markers = [marker for marker in self._markers.values() if marker]
         return any(marker in text for marker in markers for text in user_texts)
 
+    def _last(self, track: Track, user_texts: Sequence[str]) -> int:
+        """The index of the last text with the track's marker, -1 for none."""
+        marker = self._markers.get(track.alias, "")
+        return max(
+            (at for at, text in enumerate(user_texts) if marker and marker in text), default=-1
+        )
+
     def owner(self, user_texts: Sequence[str]) -> Track | None:
         """The track that a call belongs to, None for a call without owner."""
         if len(self.all) == 1:
             return self.all[0]
         if self._markers:
-            for track in self.all:
-                marker = self._markers.get(track.alias, "")
-                if marker and any(marker in text for text in user_texts):
-                    return track
-            return None
+            # A fork's history holds the marker of the thread it was made from: the last one tells.
+            found = [(self._last(track, user_texts), track) for track in self.all]
+            at, track = max(found, key=lambda one: one[0])
+            return track if at >= 0 else None
         first = user_texts[0] if user_texts else ""
         if first not in self._by_text and len(self._by_text) < len(self.all):
             self._by_text[first] = self.all[len(self._by_text)]

@@ -318,3 +318,29 @@ ClientStep = Annotated[
 
 # Steps after which a process cannot be given to the next scenario.
 SPOILING = (SendRawStep, RestartStep, KillStep, DisconnectStep, ConnectStep, SlowReaderStep)
+
+# The methods whose answer carries the object itself: a request of one with `as` names it.
+GIVES_THREAD = ("thread/start", "thread/fork", "thread/resume", "thread/unarchive")
+GIVES_TURN = ("turn/start", "review/start")
+
+
+def thread_named_by(step: ClientStep) -> str | None:
+    """The alias that a step gives to a thread."""
+    match step:
+        case StartThreadStep(start_thread=body):
+            return body.alias
+        case RequestStep(request=body) if body.method in GIVES_THREAD:
+            return body.alias
+        case _:
+            return None
+
+
+def turn_named_by(step: ClientStep) -> str | None:
+    """The alias that a step gives to a turn."""
+    match step:
+        case StartTurnStep(start_turn=body):
+            return body.alias
+        case RequestStep(request=body) if body.method in GIVES_TURN:
+            return body.alias
+        case _:
+            return None

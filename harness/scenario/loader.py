@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.scenario.explain import sentence, unknown
-from harness.scenario.model import Scenario
+from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
 from harness.trace.values import obj
@@ -31,6 +31,13 @@ class Loaded:
     path: Path
     scenario: Scenario
     document: Document
+
+    def markers(self) -> dict[str, str]:
+        """With several scripted threads, a nonce for each thread's first user text."""
+        aliases = list(self.scenario.scripts())
+        if len(aliases) < 2:
+            return {}
+        return {alias: f"[thread {alias} {zlib.crc32(self.id.encode()):08x}]" for alias in aliases}
 
     def line(self, *loc: str | int) -> int:
         """The line of a part of the file."""
@@ -96,6 +103,7 @@ def _checked(
     except ValidationError as error:
         raise _first(error, document, path) from error
     Names(scenario, document, path).check()
+    _beside(scenario, document, path)
     for key, names, valid in (
         ("covers", scenario.covers, rules),
         ("needs", scenario.needs, capabilities),
@@ -106,6 +114,15 @@ def _checked(
                 place = document.place((key, index))
                 raise ScenarioError(path, place, unknown(what, name, valid))
     return Loaded(identity, path, scenario, document)
+
+
+def _beside(scenario: Scenario, document: Document, path: Path) -> None:
+    """What is copied into the workspace lies beside the scenario's file."""
+    for name, content in scenario.workspace.files.items():
+        if isinstance(content, CopiedFile) and not (path.parent / content.source).is_file():
+            place = document.place(("workspace", "files", name, "from"))
+            message = f"there is no file {content.source!r} beside this one"
+            raise ScenarioError(path, place, message)
 
 
 def _first(error: ValidationError, document: Document, path: Path) -> ScenarioError:

@@ -5,22 +5,26 @@ The model's side is `harness.backend.script`, the client's `client_steps`; error
 column are the loader's.
 """
 
+import base64
+import binascii
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Strict
+from harness.backend.strict import Strict, key_of
 from harness.scenario.client_steps import (
     SPOILING,
     Alias,
     ClientStep,
+    ConnectStep,
     OpenStep,
-    StartThreadStep,
     Statuses,
+    thread_named_by,
+    turn_named_by,
 )
 
 
@@ -42,10 +46,52 @@ def _inside(path: str) -> str:
 Inside = Annotated[str, AfterValidator(_inside)]
 
 
+def _decoded(value: str) -> str:
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"found what is no base64: {error}") from None
+    return value
+
+
+class EncodedFile(Strict):
+    """`{base64: "iVBORw0K…"}`: the bytes of a file that is no text."""
+
+    base64: Annotated[str, AfterValidator(_decoded)]
+
+
+class CopiedFile(Strict):
+    """`{from: tiny_mcp.py}`: a copy of a file beside the scenario's own."""
+
+    source: Inside = Field(alias="from")
+
+
+Content = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[EncodedFile, Tag("base64")]
+    | Annotated[CopiedFile, Tag("from")],
+    Discriminator(key_of),
+]
+
+
 class Workspace(Strict):
     """Files of the private workspace before the first step: relative path -> content."""
 
-    files: dict[Inside, str] = Field(default_factory=dict[str, str])
+    files: dict[Inside, Content] = Field(default_factory=dict[str, Content])
+
+    def contents(self, beside: Path) -> dict[str, bytes]:
+        """The bytes of each file; what is copied lies in the folder `beside`. Raises `OSError`."""
+        return {name: _bytes_of(content, beside) for name, content in self.files.items()}
+
+
+def _bytes_of(content: str | EncodedFile | CopiedFile, beside: Path) -> bytes:
+    match content:
+        case str():
+            return content.encode()
+        case EncodedFile():
+            return base64.b64decode(content.base64)
+        case CopiedFile():
+            return (beside / content.source).read_bytes()
 
 
 ItemType = Literal[
@@ -108,6 +154,20 @@ ModelSide = Annotated[
 ]
 
 
+def _no_null(value: dict[str, Any]) -> dict[str, Any]:
+    if _holds_null(value):
+        raise ValueError("found null within config; TOML has none: leave the key out")
+    return value
+
+
+def _holds_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_null, value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    if isinstance(value, list):
+        return any(map(_holds_null, value))  # pyright: ignore[reportUnknownArgumentType]
+    return value is None
+
+
 class Scenario(Strict):
     """A whole scenario file."""
 
@@ -115,6 +175,9 @@ class Scenario(Strict):
     covers: list[str] = Field(default_factory=list[str])
     needs: list[str] = Field(default_factory=list[str])
     settings: Settings = Field(default_factory=Settings)
+    config: Annotated[dict[str, Any], AfterValidator(_no_null)] = Field(
+        default_factory=dict[str, Any]
+    )
     workspace: Workspace = Field(default_factory=Workspace)
     server: Literal["shared", "fresh"] = "shared"
     strict_model: bool = False
@@ -123,23 +186,39 @@ class Scenario(Strict):
     client: list[ClientStep] = Field(min_length=1)
     expect: Expectations = Field(default_factory=Expectations)
 
+    @property
+    def steps(self) -> list[ClientStep]:
+        """Both parts of the client's side."""
+        return [*self.setup, *self.client]
+
+    @property
+    def starts_turns(self) -> bool:
+        """Whether the model is to be called: a turn, or what is like one, is started."""
+        return any(turn_named_by(step) for step in self.steps)
+
     def scripts(self) -> dict[str, Script]:
         """Thread alias -> script, in the order in which the threads are started."""
-        started = [
-            step.start_thread.alias
-            for step in (*self.setup, *self.client)
-            if isinstance(step, StartThreadStep)
-        ]
+        started = [alias for alias in map(thread_named_by, self.steps) if alias]
         if isinstance(self.model, dict):
             return {alias: self.model[alias] for alias in started if alias in self.model}
         return {started[0] if started else "t": list(self.model)}
 
     @property
     def fresh(self) -> bool:
-        """Whether it needs a server process of its own: it says so, or a step of it spoils one."""
-        return self.server == "fresh" or any(
-            isinstance(step, SPOILING) for step in (*self.setup, *self.client)
+        """Whether it needs a server process of its own.
+
+        It says so, or it has a configuration of its own, or a step of it spoils a process.
+        """
+        return (
+            self.server == "fresh"
+            or bool(self.config)
+            or any(isinstance(step, SPOILING) for step in self.steps)
         )
+
+    @property
+    def several_clients(self) -> bool:
+        """Whether it opens further connections."""
+        return any(isinstance(step, ConnectStep) for step in self.steps)
 
     def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
         """Every part of the model's side, and every entry within one, with its path in the file."""
@@ -155,7 +234,7 @@ class Scenario(Strict):
 
     def opened_gates(self) -> list[str]:
         """The gates that the client's side opens."""
-        return [step.open for step in (*self.setup, *self.client) if isinstance(step, OpenStep)]
+        return [step.open for step in self.steps if isinstance(step, OpenStep)]
 
     def held_gates(self) -> list[str]:
         """The gates at which the model's side holds."""

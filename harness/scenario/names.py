@@ -24,6 +24,8 @@ from harness.scenario.client_steps import (
     StartThreadStep,
     StartTurnStep,
     WaitStep,
+    thread_named_by,
+    turn_named_by,
 )
 from harness.scenario.explain import unknown
 from harness.scenario.model import Scenario
@@ -130,11 +132,13 @@ class Names:
         """The name that a step gives."""
         if alias is None:
             return
+        if thread_named_by(step) is not None:
+            self._new(alias, self._threads, (*loc, "as"))
+        if turn_named_by(step) is not None:
+            self._new(alias, self._turns, (*loc, "as"))
         match step:
-            case StartThreadStep():
-                self._new(alias, self._threads, (*loc, "as"))
-            case StartTurnStep():
-                self._new(alias, self._turns, (*loc, "as"))
+            case StartThreadStep() | StartTurnStep():
+                pass
             case RequestStep(request=request) if not request.wait:
                 self._new(alias, self._sent, (*loc, "as"))
                 return  # It has no value before its answer was waited for.

@@ -42,7 +42,8 @@ class Unmet:
 
 
 class Player:
-    """Plays one scenario. `thread_params` go into every `thread/start`.
+    """Plays one scenario. `thread_params` go into every `thread/start`, `turn_params` into every
+    `turn/start`; `places` are what the placeholders `{name}` in what is sent stand for.
 
     `markers` maps a thread's alias to a nonce that is put before its first input, so that the
     model's side can tell whose call it is. `reach` gives the connections; without it there is one.
@@ -58,6 +59,8 @@ class Player:
         cwd: Path,
         bounds: Bounds,
         thread_params: dict[str, Any],
+        turn_params: Mapping[str, Any] | None = None,
+        places: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
         reach: Reach | None = None,
     ) -> None:
@@ -74,6 +77,8 @@ class Player:
             cwd=cwd,
             bounds=bounds,
             thread_params={**settings, **thread_params},
+            turn_params=dict(turn_params or {}),
+            places=dict(places or {}),
             markers=dict(markers or {}),
         )
 

@@ -4,10 +4,10 @@ Here: which scenario gets which process, and whether the model is reached. Not h
 (servers), the conversation (conversation), judging (judging), merging (merge), pytest (plugin).
 """
 
-import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,16 +15,16 @@ from anyio.abc import TaskGroup
 from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
 from harness.rules.verdict import Level
-from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player, Unmet
 from harness.spec.book import Book
-from harness.suite.conversation import Conversations, Talk
+from harness.suite.conversation import Conversations, Needs, Talk
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
 from harness.suite.run import Run, Stage
 from harness.suite.sanity import SANITY, proves, trouble
 from harness.suite.servers import Servers, SetupFailed
+from harness.target.fitting import places
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
 
@@ -63,7 +63,7 @@ class Bench:
         """The set-up finding because of which this scenario need not be tried, if any."""
         finding = self.blocked
         if finding is None or (
-            finding.id == "setup.model-not-called" and not _starts_turns(loaded)
+            finding.id == "setup.model-not-called" and not loaded.scenario.starts_turns
         ):
             return None
         return finding
@@ -91,7 +91,7 @@ class Bench:
         return run
 
     async def _play(self, loaded: Loaded, hold: Hold) -> Run:
-        scenario, markers = loaded.scenario, _markers(loaded)
+        scenario, markers = loaded.scenario, loaded.markers()
 
         async def talk(stage: Stage) -> Unmet | None:
             player = Player(
@@ -102,6 +102,8 @@ class Bench:
                 cwd=stage.cwd,
                 bounds=self._bounds,
                 thread_params=self.profile.thread,
+                turn_params=_turn_params(self.profile, scenario.needs),
+                places=places(self.profile, stage.cwd),
                 markers=markers,
                 reach=stage.wires,
             )
@@ -111,7 +113,11 @@ class Bench:
             loaded.id,
             scenario.scripts(),
             talk,
-            files=scenario.workspace.files,
+            needs=Needs(
+                files=scenario.workspace.contents(loaded.path.parent),
+                config=scenario.config,
+                several_clients=scenario.several_clients,
+            ),
             markers=markers,
             strict_model=scenario.strict_model,
         )
@@ -132,7 +138,7 @@ class Bench:
         scripts: Mapping[str, Script],
         talk: Talk,
         *,
-        files: Mapping[str, str] | None = None,
+        needs: Needs | None = None,
         markers: Mapping[str, str] | None = None,
         strict_model: bool = False,
     ) -> Run:
@@ -142,7 +148,7 @@ class Bench:
         """
         try:
             run = await self._conversations.hold(
-                name, scripts, talk, files=files, markers=markers, strict_model=strict_model
+                name, scripts, talk, needs=needs, markers=markers, strict_model=strict_model
             )
         except SetupFailed as failed:
             self.blocked = failed.finding
@@ -166,6 +172,11 @@ class Bench:
         run.findings.append(self.blocked)
 
 
+def _turn_params(profile: Profile, needs: list[str]) -> dict[str, Any]:
+    """What the profile adds to every turn/start of a scenario that needs a capability."""
+    return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
+
+
 @asynccontextmanager
 async def open_bench(
     profile: Profile, book: Book, *, base: Path, worker: str = "main", scale: float = 1.0
@@ -183,16 +194,3 @@ async def open_bench(
                 tasks.cancel_scope.cancel()
     finally:
         folder.close()
-
-
-def _starts_turns(loaded: Loaded) -> bool:
-    steps = (*loaded.scenario.setup, *loaded.scenario.client)
-    return any(isinstance(step, StartTurnStep) for step in steps)
-
-
-def _markers(loaded: Loaded) -> dict[str, str]:
-    """With several scripted threads, a nonce for each thread's first user text."""
-    aliases = list(loaded.scenario.scripts())
-    if len(aliases) < 2:
-        return {}
-    return {alias: f"[thread {alias} {zlib.crc32(loaded.id.encode()):08x}]" for alias in aliases}

@@ -6,7 +6,9 @@ here: what is said (the caller), which server it is (servers), judging (judging)
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -24,8 +26,9 @@ from harness.suite.hygiene import Hygiene
 from harness.suite.run import Run, Stage
 from harness.suite.servers import Live, Servers
 from harness.suite.wires import Wires
+from harness.target.fitting import fitted, places
 from harness.target.place import RunFolder
-from harness.target.profile import Bounds, Profile, ProfileError
+from harness.target.profile import Bounds, Profile, ProfileError, fill
 from harness.trace.names import Renamer
 from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
@@ -36,6 +39,18 @@ from harness.transport.base import Transport
 MAX_FRAMES = 100_000
 
 Talk = Callable[[Stage], Awaitable[Unmet | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a conversation needs beside the server as the profile has it.
+
+    `files` of the working folder (path -> bytes), `config` of the home, more than one connection.
+    """
+
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    several_clients: bool = False
 
 
 class Conversations:
@@ -66,14 +81,21 @@ class Conversations:
         scripts: Mapping[str, Script],
         talk: Talk,
         *,
-        files: Mapping[str, str] | None = None,
+        needs: Needs | None = None,
         markers: Mapping[str, str] | None = None,
         strict_model: bool = False,
     ) -> Run:
         """Hold one conversation. Raises `SetupFailed` where the server cannot be used at all."""
         began = time.monotonic()
         recorder, owed = self._recorder(name)
-        live = await self._servers.ready(recorder)
+        needs = needs or Needs()
+        cwd = self._folder.fresh("work")
+        stands_for = places(self._profile, cwd)
+        _furnish(cwd, {fill(name, stands_for): data for name, data in needs.files.items()})
+        profile = fitted(
+            self._profile, config=needs.config, places=stands_for, several=needs.several_clients
+        )
+        live = await self._servers.ready(recorder, profile)
         model = ScriptedModel(
             scripts,
             ResponsesEncoder(),
@@ -84,7 +106,7 @@ class Conversations:
             outcomes={str(name): texts for name, texts in self._profile.outcomes.items()},
         )
         wires = self._wires(live, recorder)
-        stage = Stage(live.peer, model, self._workspace(files or {}), Cast(), wires)
+        stage = Stage(live.peer, model, cwd, Cast(), wires)
         recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
         self._models.serve(model)
         before = live.process.children()
@@ -119,10 +141,12 @@ class Conversations:
         if ended.end is End.EXITED:
             run.status = await self._servers.status(live)
         self._hygiene.lines(run.trace)
-        if ended.end is End.QUIESCENT:
+        fitted_to_it = profile is not self._profile
+        # What its own configuration started may live as long as the server does.
+        if ended.end is End.QUIESCENT and not fitted_to_it:
             left = await live.process.lingering(before, self._bounds.settle)
             self._hygiene.lingering(name, left)
-        if unmet is not None or ended.end is not End.QUIESCENT:
+        if unmet is not None or ended.end is not End.QUIESCENT or fitted_to_it:
             await self._servers.retire()
             run.stderr = live.process.stderr_tail()
         return run
@@ -137,7 +161,7 @@ class Conversations:
         servers = self._servers
 
         async def again(connection: str) -> Live:
-            return await servers.again(recorder, connection, live.home)
+            return await servers.again(recorder, connection, live)
 
         async def further() -> Transport:
             process = (servers.live or live).process
@@ -173,13 +197,12 @@ class Conversations:
             capabilities=[] if declared == "probe" else list(declared),
         )
 
-    def _workspace(self, files: Mapping[str, str]) -> Path:
-        cwd = self._folder.fresh("work")
-        for name, content in files.items():
-            file = cwd / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content, encoding="utf-8")
-        return cwd
+
+def _furnish(cwd: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        file = cwd / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
 def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:

@@ -79,12 +79,27 @@ def _shows(kind: str) -> Probe:
     return probe
 
 
-def _steering(run: Run, conversation: Conversation) -> bool:
-    """Offered unless turn/steer is refused as an unknown method."""
-    return not any(
-        frame.kind is Kind.ERROR and _says_unknown(frame)
-        for frame in run.trace.frames
-        if (asked := conversation.request_of(frame)) is not None and asked.method == "turn/steer"
+def _takes(*methods: str) -> Probe:
+    """Offered unless a request of one of these methods is refused as unknown."""
+
+    def probe(run: Run, conversation: Conversation) -> bool:
+        return not any(
+            frame.kind is Kind.ERROR and _says_unknown(frame)
+            for frame in run.trace.frames
+            if (asked := conversation.request_of(frame)) is not None and asked.method in methods
+        )
+
+    return probe
+
+
+def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
+    """Offered if a reasoning item has content."""
+    return any(
+        dig(frame.params, "item", "content")
+        for turn in conversation.turns.values()
+        for item in turn.items.values()
+        if item.type == "reasoning"
+        for frame in item.completed
     )
 
 
@@ -100,14 +115,26 @@ def _says_unknown(answer: Frame) -> bool:
 
 _UNKNOWN_METHOD = -32601
 _UNKNOWN_WORDS = re.compile(
-    r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)", re.I
+    r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
+    re.I,
 )
 _PROBES: dict[str, Probe] = {
     "command-approval": _says("item/commandExecution/requestApproval"),
     "dynamic-tools": _says("item/tool/call"),
     "model-reroute": _says("model/rerouted"),
     "plan-update": _says("turn/plan/updated"),
-    "steering": _steering,
+    "steering": _takes("turn/steer"),
+    "archive": _takes("thread/archive", "thread/unarchive"),
+    "compaction": _takes("thread/compact/start"),
+    "history": _takes("thread/resume", "thread/fork", "thread/rollback"),
+    "image-view": _shows("imageView"),
+    "plan": _shows("plan"),
+    "reasoning-raw": _raw_reasoning,
+    "review": _takes("review/start"),
+    "skills": _takes("skills/list", "skills/config/write"),
+    "subscription": _takes("thread/loaded/list", "thread/unsubscribe"),
+    "thread-list": _takes("thread/list"),
+    "thread-name": _takes("thread/name/set"),
     "web-search": _shows("webSearch"),
     "deltas": _deltas,
     "reasoning": _reasoning,

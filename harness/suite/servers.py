@@ -37,11 +37,12 @@ class SetupFailed(Exception):
 
 @dataclass(slots=True)
 class Live:
-    """A running server, the first connection to it, its home, the scenarios that it served."""
+    """A running server, the first connection, its home, its profile, the scenarios it served."""
 
     process: ServerProcess
     peer: Peer
     home: Path
+    profile: Profile
     served: list[Loaded] = field(default_factory=list[Loaded])
 
 
@@ -66,8 +67,11 @@ class Servers:
         self._model_url = model_url
         self._tasks = tasks
 
-    async def ready(self, recorder: Recorder) -> Live:
-        """The running server, or one that is started now. Raises `SetupFailed`."""
+    async def ready(self, recorder: Recorder, profile: Profile | None = None) -> Live:
+        """The running server, or one that is started now. Raises `SetupFailed`.
+
+        A `profile` other than the worker's own is for whoever ends the server that it gets.
+        """
         if self.live is not None and not self.live.peer.inbox.closed:
             self.live.peer.begin(recorder)
             return self.live
@@ -75,15 +79,17 @@ class Servers:
             self._hygiene.ended_unasked(await self.status(self.live))
         await self.retire()
         recorder.mark("setup", {"active": True})
-        live = await self._start(recorder)
+        live = await self._start(recorder, profile or self._profile)
         recorder.mark("setup", {"active": False})
         return live
 
-    async def again(self, recorder: Recorder, connection: str, home: Path) -> Live:
+    async def again(self, recorder: Recorder, connection: str, ended: Live) -> Live:
         """End the server if it runs and start it over the same home. Raises `TargetGone`."""
         await self.retire()
         try:
-            return await self._start(recorder, home=home, connection=connection)
+            return await self._start(
+                recorder, ended.profile, home=ended.home, connection=connection
+            )
         except SetupFailed as failed:
             # It started before: this is what the restart did, not how the run is set up.
             raise TargetGone(f"after its restart: {failed}") from failed
@@ -113,16 +119,22 @@ class Servers:
         await peer.notify("initialized")
 
     async def _start(
-        self, recorder: Recorder, *, home: Path | None = None, connection: str = "c1"
+        self,
+        recorder: Recorder,
+        profile: Profile,
+        *,
+        home: Path | None = None,
+        connection: str = "c1",
     ) -> Live:
         """Start the server, over a new home or over the one of a server that ended."""
         try:
             process, home = await launch(
-                self._profile, self._folder, self._bounds, model_url=self._model_url, home=home
+                profile, self._folder, self._bounds, model_url=self._model_url, home=home
             )
         except ProfileError as error:
             raise _failed("setup.not-started", str(error), recorder) from error
-        self.live = live = Live(process, Peer(process.transport, recorder, name=connection), home)
+        peer = Peer(process.transport, recorder, name=connection)
+        self.live = live = Live(process, peer, home, profile)
         self.pump(live.peer)
         await self._handshake(live, recorder)
         return live

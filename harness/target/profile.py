@@ -91,12 +91,17 @@ class Profile(_Table):
     title: str = ""
     command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
     listen: Literal["stdio", "ws", "unix"] = "stdio"
+    listen_arguments: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list[str]
+    )
     handshake: Literal["initialize", "none"] = "initialize"
     initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
     home_env: str = "AGENT_HOME"
     env: dict[str, str] = Field(default_factory=dict[str, str])
     capabilities: Literal["probe"] | list[str] = "probe"
     thread: dict[str, Any] = Field(default_factory=dict[str, Any])
+    turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    agent_folder: str = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
     home: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     bounds: Bounds = Field(default_factory=Bounds)
@@ -207,11 +212,10 @@ def split_command(command: str) -> list[str]:
 
 
 def fill(template: Any, values: Mapping[str, str]) -> Any:
-    """Replace the four placeholders in every text of a value; other braces stay."""
+    """Replace the placeholders `{name}` of `values` in every text; other braces stay."""
     if isinstance(template, str):
-        for name in PLACEHOLDERS:
-            if name in values:
-                template = template.replace("{" + name + "}", values[name])
+        for name, value in values.items():
+            template = template.replace("{" + name + "}", value)
         return template
     if isinstance(template, list):
         return [fill(item, values) for item in template]  # pyright: ignore[reportUnknownVariableType]

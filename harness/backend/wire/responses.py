@@ -1,7 +1,8 @@
 """The OpenAI Responses API over server-sent events: bytes for every intent.
 
 Here: names of events and shapes of items, without I/O. Source: the API's public reference, as a
-shipping server consumes it. Not here: scripts, gates, HTTP.
+shipping server consumes it. Not here: what a call holds (asking), scripts,
+gates, HTTP.
 """
 
 import json
@@ -9,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.backend.asks import WebSearchBody
+from harness.backend.encoder import Asked
 from harness.backend.parts import UsageBody
 from harness.backend.tools import Chosen, Offered
-from harness.trace.values import arr, obj, text
+from harness.backend.wire import asking
+from harness.trace.values import obj, text
 
 Json = dict[str, Any]
 
@@ -202,35 +205,19 @@ class ResponsesEncoder:
 
     def user_texts(self, body: Mapping[str, Any]) -> list[str]:
         """The texts of all user messages of the input."""
-        return [
-            text(obj(part).get("text"))
-            for message in _messages(body)
-            if message.get("role") == "user"
-            for part in _parts(message)
-        ]
+        return asking.user_texts(body)
+
+    def asked(self, body: Mapping[str, Any]) -> Asked:
+        """The model, the user's last texts, effort, summary, and whether a schema is asked for."""
+        return asking.asked(body)
 
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
         """The tools of the call, those of a namespace too."""
-        found: list[Offered] = []
-        for tool in map(obj, arr(body.get("tools"))):
-            name = text(tool.get("name"))
-            if tool.get("type") == "namespace":
-                found += [
-                    Offered(text(obj(one).get("name")), name) for one in arr(tool.get("tools"))
-                ]
-            elif name:
-                found.append(Offered(name, free=tool.get("type") == "custom"))
-        return found
+        return asking.offered(body)
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
         """The texts of all tool outputs of the input."""
-        found: dict[str, str] = {}
-        for entry in map(obj, arr(body.get("input"))):
-            if text(entry.get("type")).endswith("_call_output"):
-                output = entry.get("output")
-                shown = output if isinstance(output, str) else _texts(output)
-                found[text(entry.get("call_id"))] = shown
-        return found
+        return asking.outputs(body)
 
     def event_of(self, chunk: bytes) -> str:
         """The name after `event:`."""
@@ -242,31 +229,5 @@ class ResponsesEncoder:
         return {"openai-model": model}
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Tool outputs in the input whose call is not in the input before them."""
-        called: set[str] = set()
-        problems: list[str] = []
-        for entry in map(obj, arr(body.get("input"))):
-            kind, call_id = text(entry.get("type")), text(entry.get("call_id"))
-            if kind.endswith("_call_output") and call_id not in called:
-                problems.append(f"a {kind} for call {call_id!r}, which the input does not hold")
-            elif kind.endswith("_call"):
-                called.add(call_id)
-        return problems
-
-
-def _messages(body: Mapping[str, Any]) -> list[Json]:
-    given = body.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return [entry for entry in map(obj, arr(given)) if "role" in entry]
-
-
-def _texts(output: Any) -> str:
-    """The texts of an output that is a list of content items, else its JSON."""
-    texts = [text(obj(item).get("text")) for item in arr(output)]
-    return "\n".join(filter(None, texts)) or json.dumps(output, ensure_ascii=False)
-
-
-def _parts(message: Json) -> list[Any]:
-    content = message.get("content")
-    return [{"text": content}] if isinstance(content, str) else arr(content)
+        """Tool outputs without their call, and calls without their output."""
+        return asking.orphans(body)

@@ -14,9 +14,9 @@ import anyio
 from harness.backend.model import ScriptedModel
 from harness.client.inbox import Predicate, TargetGone
 from harness.client.peer import Peer
-from harness.scenario.client_steps import MAIN, Answers
+from harness.scenario.client_steps import GIVES_THREAD, GIVES_TURN, MAIN, Answers
 from harness.scenario.references import UnknownValue, resolved
-from harness.target.profile import Bounds
+from harness.target.profile import Bounds, fill
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, dig, obj, text
 
@@ -28,6 +28,18 @@ class Cast:
     threads: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, str] = field(default_factory=dict[str, str])
     thread_of: dict[str, str] = field(default_factory=dict[str, str])
+
+    def note(self, alias: str, request: Frame, answer: Frame) -> None:
+        """What the answer to a request names by the alias: a thread, a turn, or neither."""
+        result = answer.result
+        thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
+        if request.method in GIVES_THREAD and thread_id:
+            self.threads[alias] = thread_id
+        if request.method in GIVES_TURN and turn_id:
+            self.turns[alias] = turn_id
+            asked_of = text(dig(request.params, "threadId"))
+            # A review may run on a thread of its own.
+            self.thread_of[alias] = text(dig(result, "reviewThreadId")) or asked_of
 
 
 class StepFailed(Exception):
@@ -106,6 +118,8 @@ class Scene:
     bounds: Bounds
     thread_params: dict[str, Any]
     markers: dict[str, str]
+    turn_params: dict[str, Any] = field(default_factory=dict[str, Any])
+    places: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     sent: dict[str, tuple[Peer, Frame, Answers]] = field(
         default_factory=dict[str, tuple[Peer, Frame, Answers]]
@@ -117,10 +131,25 @@ class Scene:
         """The connection of that name."""
         return self.reach.peer(name)
 
+    def thread(self, alias: str) -> str:
+        """The id of the thread of that alias."""
+        return self._id(self.cast.threads, alias, "thread")
+
+    def turn(self, alias: str) -> str:
+        """The id of the turn of that alias."""
+        return self._id(self.cast.turns, alias, "turn")
+
+    @staticmethod
+    def _id(ids: dict[str, str], alias: str, what: str) -> str:
+        if alias not in ids:
+            message = f"the answer that names {what} {alias} has no {what}.id"
+            raise StepFailed("refused", message)
+        return ids[alias]
+
     def resolved(self, value: Any) -> Any:
-        """The value with its references replaced by what came back."""
+        """The value with its placeholders and references replaced: by places, by what came back."""
         try:
-            return resolved(value, self.values)
+            return resolved(fill(value, self.places), self.values)
         except UnknownValue as error:
             raise StepFailed("refused", str(error)) from error
 
@@ -144,6 +173,7 @@ class Scene:
             raise StepFailed("refused", f"{method} was answered by a result; expected an error")
         if alias is not None:
             self.values[alias] = answer.error if answer.kind is Kind.ERROR else answer.result
+            self.cast.note(alias, request, answer)
         return answer
 
     async def take(self, on: str, matches: Predicate, what: str) -> Frame:

@@ -50,7 +50,7 @@ async def wait(scene: Scene, step: WaitStep) -> None:
 
 async def _turn(scene: Scene, body: Wait) -> Frame:
     alias = body.turn or ""
-    turn_id = scene.cast.turns[alias]
+    turn_id = scene.turn(alias)
     scene.awaited = f"the end of turn {alias}"
     frame = await scene.peer(body.on).inbox.wait(lambda frame: _ends(frame, turn_id))
     status = text(dig(frame.params, "turn", "status"))
