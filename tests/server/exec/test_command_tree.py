@@ -123,7 +123,10 @@ async def test_a_process_that_prints_without_end_does_not_hold_a_command(tmp_pat
 async def test_a_fork_storm_is_ended(tmp_path) -> None:
     """Each process starts the next and ends: whoever is killed has already moved on."""
     fifo(tmp_path)
-    script = "hop() { echo $BASHPID >> hops; (hop &) ; }; echo $$; hop & hop & hop & read x < never"
+    script = (
+        "hop() { echo $BASHPID >> hops; (hop &) ; }; hop & hop & hop & "
+        "until test -s hops; do :; done; echo $$; read x < never"
+    )
     heard = Heard()
     running = Running(shell(script, tmp_path, grace=0))
     await ended_by(running, heard, 1, lambda _: running.stop())

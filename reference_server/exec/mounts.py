@@ -1,0 +1,216 @@
+"""What a confined command sees of the file system, as bubblewrap mounts.
+
+Here lives the plan: which paths are writable, protected or hidden, and in which order that is
+mounted. Which policy asks for what is `sandbox.py`. The plan only looks at the file system.
+
+How it holds:
+
+- mounts are made in the order of their depth, so a protected folder inside a writable one wins;
+- every path is resolved first, so a link leads nowhere else; a root that lies inside another
+  writable root is not looked at, since an earlier command could have put a link there;
+- a mount point cannot be renamed or removed, but the folders above it can; so each folder between
+  a root and what is protected inside it is a mount of its own;
+- a hard link into a writable root fails by itself: roots and rest are different mounts.
+"""
+
+import enum
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+SECRETS = (
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".azure",
+    ".kube",
+    ".password-store",
+    ".vault-token",
+    ".docker/config.json",
+    ".docker/run",
+    ".docker/desktop",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/sops",
+    ".local/share/keyrings",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+)
+"""Of the user's home: what no confined command reads, and where Docker listens."""
+SOCKETS = (".X11-unix", ".ICE-unix", "ssh-*", "tmux-*", "screens")
+"""In the temporary folder: where programs listen that would do things outside for a command."""
+RUN_KEPT = (
+    "current-system",
+    "wrappers",
+    "opengl-driver",
+    "systemd/resolve",
+    "NetworkManager/resolv.conf",
+    "resolvconf",
+)
+"""In /run, otherwise hidden as a place of sockets: programs of some systems, and name servers."""
+KERNELS = ("/proc", "/sys", "/dev")
+
+
+class Refused(Exception):
+    """No mounts can give this; str() is a sentence that names the path."""
+
+
+class Kind(enum.IntEnum):
+    """What is mounted on a path; of two for one path the greater wins."""
+
+    WRITABLE = 0
+    READABLE = 1
+    EMPTY = 2
+    HIDDEN = 3
+    SEARCHABLE = 4
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether a normalised path is that folder or below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+class Plan:
+    """The mounts of one command."""
+
+    def __init__(self) -> None:
+        self._mounts: dict[str, Kind] = {}
+        self._roots: list[str] = []
+        self.notes: list[str] = []
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The writable folders, resolved."""
+        return tuple(self._roots)
+
+    def add(self, path: str, kind: Kind) -> None:
+        """Mount on a resolved path that exists."""
+        self._mounts[path] = max(kind, self._mounts.get(path, kind))
+
+    def allow(self, folders: Sequence[str], protected: Iterable[str]) -> None:
+        """Make these folders writable. Raises Refused where one cannot or must not be.
+
+        One that does not exist, or is no folder, is left out with a note: nothing can be written
+        there anyway.
+        """
+        refused = (*KERNELS, *protected)
+        accepted: list[str] = []
+        for folder in sorted({_normal(one) for one in folders}, key=lambda one: one.count("/")):
+            if any(inside(folder, other) for other in accepted):
+                continue
+            real = os.path.realpath(folder)
+            if real == "/":
+                raise Refused("the root / would make everything writable; dangerFullAccess says so")
+            for other in refused:
+                if inside(real, other):
+                    raise Refused(f"the root {folder} lies in {other}, which is never writable")
+            if not os.path.isdir(real):
+                self.notes.append(f"the root {folder} is no folder that exists; it is left out")
+                continue
+            accepted += [folder, real]
+            if not any(inside(real, other) for other in self._roots):
+                self._roots.append(real)
+                self.add(real, Kind.WRITABLE)
+        for root in self.roots:
+            for path in _repository(root):
+                self.protect(path, Kind.READABLE)
+
+    def protect(self, path: str, kind: Kind) -> None:
+        """Mount on a path, and hold the folders between it and the root that it is in."""
+        real = os.path.realpath(path)
+        if not os.path.exists(real):
+            return
+        within = [root for root in self.roots if inside(real, root)]
+        if kind is Kind.READABLE and not within:
+            return
+        self.add(real, kind)
+        for root in within:
+            for above in Path(real).parents:
+                if inside(str(above), root) and str(above) != root:
+                    self.add(str(above), Kind.WRITABLE)
+
+    def arguments(self, *, root: bool) -> list[str]:
+        """The options of bubblewrap, shallow mounts first; `root`: for a command run by root."""
+        ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
+        result = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for path, kind in ordered:
+            result += _mount(path, kind)
+        for path, kind in ordered:
+            if kind >= Kind.EMPTY and os.path.isdir(path):
+                result += ["--remount-ro", path]
+        if root:
+            # Root may write kernel settings without any capability, so nothing there may be
+            # writable; for others it stays as it is, since programs adjust themselves there.
+            result += ["--remount-ro", "/proc"]
+        return result
+
+
+def _mount(path: str, kind: Kind) -> list[str]:
+    match kind:
+        case Kind.WRITABLE:
+            return ["--bind", path, path]
+        case Kind.READABLE:
+            return ["--ro-bind", path, path]
+        case _ if not os.path.isdir(path):
+            # A device on a mount without devices: opening it is "Permission denied".
+            return ["--ro-bind", "/dev/null", path]
+        case Kind.EMPTY:
+            return ["--perms", "0555", "--tmpfs", path]
+        case Kind.SEARCHABLE:
+            return ["--perms", "0111", "--tmpfs", path]
+        case _:
+            return ["--perms", "0000", "--tmpfs", path]
+
+
+def _normal(folder: str) -> str:
+    if not os.path.isabs(folder):
+        raise Refused(f"the root {folder!r} is not an absolute path")
+    if "\0" in folder or ".." in Path(folder).parts:
+        raise Refused(f"the root {folder!r} holds `..` or a NUL character")
+    # POSIX lets two leading slashes mean something else; here they do not.
+    return "/" + os.path.normpath(folder).lstrip("/")
+
+
+def _repository(root: str) -> Iterator[str]:
+    """The `.git` of a root, and the folders that it refers to."""
+    path = Path(root, ".git")
+    yield str(path)
+    try:
+        if stat.S_ISREG(path.stat().st_mode):
+            folder = path.read_text("utf-8").removeprefix("gitdir:").strip()
+            yield str(path.parent / folder)
+            common = path.parent / folder / "commondir"
+            yield str(common.parent / common.read_text("utf-8").strip())
+    except (OSError, ValueError):
+        return
+
+
+def secrets_of(home: str) -> set[str]:
+    """The secrets of a user's home that exist, resolved."""
+    paths = [os.path.join(home, name) for name in SECRETS]
+    return {os.path.realpath(path) for path in paths if os.path.exists(path)}
+
+
+def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
+    """Folders with sockets of programs outside; /run is the first."""
+    for path in ("/run", "/var/run"):
+        if os.path.isdir(path):
+            yield os.path.realpath(path)
+    for pattern in SOCKETS:
+        for path in Path(temporary).glob(pattern):
+            if path.is_dir() and not path.is_symlink():
+                yield str(path)
+
+
+def kept_of_run() -> Iterator[str]:
+    """What of /run stays to be seen."""
+    for name in RUN_KEPT:
+        path = os.path.join("/run", name)
+        if os.path.exists(path):
+            yield path

@@ -1,0 +1,55 @@
+"""Whether bubblewrap is there and can do here what it is to do.
+
+Here lives looking for it and trying it once. A machine can have it and still not allow it: user
+namespaces may be off, or /proc may not be mountable inside another container.
+"""
+
+import os
+import shutil
+
+from reference_server.exec.process import Command, run
+
+PLACES = "/usr/bin:/usr/local/bin:/bin"
+"""Where it is looked for before the server's PATH, which may name folders that others write to."""
+ADVICE = "install the package `bubblewrap`, or allow user namespaces"
+_BOUND = 10.0
+
+
+class SandboxUnavailable(Exception):
+    """A policy cannot be enforced here, so the command must not run; str() says why."""
+
+
+class Probe:
+    """The answer, found once. A bubblewrap that was missing is looked for again."""
+
+    def __init__(self) -> None:
+        self._tried: dict[tuple[str, ...], str | None] = {}
+
+    def program(self) -> str:
+        """The path of bubblewrap. Raises SandboxUnavailable."""
+        found = shutil.which("bwrap", path=f"{PLACES}:{os.environ.get('PATH', '')}")
+        if found is None:
+            raise SandboxUnavailable(f"no sandbox: bubblewrap (bwrap) was not found; {ADVICE}")
+        return os.path.realpath(found)
+
+    async def require(self, *options: str) -> str:
+        """The path of a bubblewrap that works with these options. Raises SandboxUnavailable."""
+        program = self.program()
+        key = (program, *options)
+        if key not in self._tried:
+            self._tried[key] = await _fault(program, options)
+        if fault := self._tried[key]:
+            raise SandboxUnavailable(f"no sandbox: {program} does not work here: {fault}; {ADVICE}")
+        return program
+
+
+async def _fault(program: str, options: tuple[str, ...]) -> str | None:
+    async def ignore(_: str) -> None:
+        pass
+
+    harmless = Command(("true",), "/", timeout=_BOUND, wrapper=(program, *options, "--"))
+    result = await run(harmless, ignore)
+    if result.exit_code == 0:
+        return None
+    said = result.output.strip().splitlines()
+    return result.failure or (said[0] if said else f"it ended with status {result.exit_code}")

@@ -1,0 +1,226 @@
+"""A sandbox policy, enforced: what stands in front of a command's argv.
+
+Here lives what each policy means; `mounts.py` says how the file system looks then, `probe.py`
+whether this machine can do it. Source: session-protocol "SandboxPolicy (object)".
+
+| policy | files | network |
+|---|---|---|
+| dangerFullAccess | as the server | as the server |
+| externalSandbox | as the server; somebody else confines it | none unless `enabled` |
+| readOnly | all readable, none writable | none |
+| workspaceWrite | all readable; the workspace and the roots writable | none unless networkAccess |
+
+Under readOnly and workspaceWrite, also: what `mounts.SECRETS` lists of the user's home and the
+agent's own home cannot be read (of the latter, its skills can); `.git` of a root that has one is
+read-only; sockets of programs outside (in /run, X, tmux, ssh agents) are hidden; processes outside
+are neither seen nor reached; no capability is held, also by root; TMPDIR is a private folder in
+memory that lasts as long as the command, while /tmp is read-only, so that a write to it is seen to
+be denied. A policy that cannot be enforced is `SandboxUnavailable`: nothing runs open instead.
+
+Not covered: a `.git` that a command makes where there was none; a root's `.git` that is a link can
+be replaced; sockets elsewhere than in the places named.
+"""
+
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.wire.settings import (
+    DangerFullAccess,
+    ExternalSandbox,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+)
+from reference_server.exec.mounts import (
+    Kind,
+    Plan,
+    Refused,
+    inside,
+    kept_of_run,
+    places_of_sockets,
+    secrets_of,
+)
+from reference_server.exec.probe import Probe, SandboxUnavailable
+from reference_server.exec.process import Finished
+
+PRIVATE_TMP = "/dev/shm"
+"""Bubblewrap's own /dev is in memory and ends with the command."""
+_LEADING_OUTSIDE = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMUX", "STY")
+_ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
+_APART = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_NO_NETWORK = "--unshare-net"
+_DENIED = re.compile(
+    r"Read-only file system|Operation not permitted|Permission denied"
+    r"|\b(?:EROFS|EPERM|EACCES)\b"
+)
+_NO_WAY_OUT = re.compile(
+    r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
+    r"|\b(?:ENETUNREACH|EAI_AGAIN)\b"
+)
+_NOT_EXECUTABLE = 126
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How to run a command under a policy: `Command.wrapper`, its environment.
+
+    `files` and `network`: whether these are restricted by us. `notes`: what of the policy had no
+    effect, for the log.
+    """
+
+    wrapper: tuple[str, ...]
+    env: Mapping[str, str]
+    files: bool = False
+    network: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+
+class Sandbox:
+    """The sandbox of one server: `home` is the agent's own, `user_home` the user's."""
+
+    def __init__(
+        self,
+        home: Path,
+        user_home: Path | None = None,
+        *,
+        probe: Probe | None = None,
+        root: bool | None = None,
+    ) -> None:
+        self._root = os.geteuid() == 0 if root is None else root
+        self._home = os.path.realpath(home)
+        homes = [user_home] if user_home else [Path.home(), _home_of_account()]
+        self._user_homes = [str(one) for one in homes if one is not None]
+        self._probe = probe or Probe()
+        # Once seen it stays one, though a command should remove the link that led to it.
+        self._secrets: set[str] = set()
+
+    async def confine(
+        self,
+        policy: SandboxPolicy,
+        *,
+        workspace: str,
+        cwd: str,
+        env: Mapping[str, str],
+        tty: bool = False,
+    ) -> Confinement:
+        """Say how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
+
+        `workspace` is the thread's working directory, the first root of workspaceWrite. Never
+        give it a folder that the model chose, as `cwd` may be.
+        """
+        match policy:
+            case DangerFullAccess():
+                return Confinement((), env)
+            case ExternalSandbox():
+                return await self._external(policy, env, tty)
+            case ReadOnly():
+                return await self._confined(Plan(), (), False, cwd, env, tty)
+            case WorkspaceWrite():
+                roots = (workspace, *policy.writable_roots)
+                return await self._confined(Plan(), roots, policy.network_access, cwd, env, tty)
+
+    async def _external(
+        self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
+    ) -> Confinement:
+        # The other values are not shown; only the one that is shown opens the network.
+        if policy.network_access == "enabled":
+            return Confinement((), env)
+        options = (*_ALWAYS, _NO_NETWORK, *_session(tty), "--dev-bind", "/", "/")
+        program = await self._probe.require(*options)
+        return Confinement((program, *options, "--"), env, network=True)
+
+    async def _confined(
+        self,
+        plan: Plan,
+        roots: tuple[str, ...],
+        network: bool,
+        cwd: str,
+        env: Mapping[str, str],
+        tty: bool,
+    ) -> Confinement:
+        for home in self._user_homes:
+            self._secrets |= secrets_of(home)
+        hidden = {*self._secrets, self._home}
+        try:
+            plan.allow(roots, hidden)
+            self._hide(plan)
+            self._check(plan, cwd, hidden)
+        except (Refused, ValueError) as error:
+            raise SandboxUnavailable(f"no sandbox: {error}") from error
+        options = (*_ALWAYS, *_APART, *(() if network else (_NO_NETWORK,)), *_session(tty))
+        program = await self._probe.require(*options, *Plan().arguments(root=self._root))
+        if any(inside(program, root) for root in plan.roots):
+            raise SandboxUnavailable(f"no sandbox: {program} lies in a root that is writable")
+        inner = {name: value for name, value in env.items() if name not in _LEADING_OUTSIDE}
+        return Confinement(
+            (program, *options, *plan.arguments(root=self._root), "--"),
+            {**inner, "TMPDIR": PRIVATE_TMP},
+            files=True,
+            network=not network,
+            notes=tuple(plan.notes),
+        )
+
+    def _hide(self, plan: Plan) -> None:
+        for path in places_of_sockets():
+            plan.add(path, Kind.EMPTY)
+        for path in kept_of_run():
+            plan.add(path, Kind.READABLE)
+        for path in self._secrets:
+            plan.protect(path, Kind.HIDDEN)
+        plan.protect(self._home, Kind.SEARCHABLE)
+        skills = os.path.join(self._home, "skills")
+        if os.path.isdir(skills) and os.path.realpath(skills) == skills:
+            plan.add(skills, Kind.READABLE)
+
+    def _check(self, plan: Plan, cwd: str, hidden: set[str]) -> None:
+        """See that the command can be where it is to run. Raises Refused."""
+        real = os.path.realpath(cwd)
+        skills = os.path.join(self._home, "skills")
+        for folder in hidden:
+            if inside(real, folder) and not inside(real, skills):
+                raise Refused(f"the folder {cwd} lies in {folder}, which commands cannot see")
+        outside = [path for path in places_of_sockets() if inside(real, path)]
+        if outside and not any(inside(real, root) for root in plan.roots) and os.path.isdir(real):
+            plan.add(real, Kind.READABLE)
+
+
+def _session(tty: bool) -> tuple[str, ...]:
+    # Of its own, it cannot type into our terminal; with a terminal of its own it needs that one.
+    return () if tty else ("--new-session",)
+
+
+def _home_of_account() -> Path | None:
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return None
+
+
+def looks_denied(finished: Finished, confinement: Confinement) -> bool:
+    """Whether the sandbox seems to have stopped a command: then it may be worth asking.
+
+    A guess, from what programs print. It fails by itself (not by our stopping it), and says what
+    the kernel says of a read-only file system, a forbidden file or operation, or, where the
+    network is cut, of a network or name that is not reached. Not taken for it: status 126, a file
+    that is not executable, inside as outside; "Connection refused", which a server that does not
+    run says too; messages in other languages than English.
+    """
+    if not finished.exit_code or finished.timed_out or finished.stopped:
+        return False
+    if finished.exit_code == _NOT_EXECUTABLE:
+        return False
+    denied = confinement.files and _DENIED.search(finished.output)
+    cut_off = confinement.network and _NO_WAY_OUT.search(finished.output)
+    return bool(denied or cut_off)
+
+
+def not_confined(finished: Finished, confinement: Confinement) -> str | None:
+    """Why the sandbox itself failed, so that the command never ran; None if it ran."""
+    said = finished.output
+    if confinement.wrapper and finished.exit_code == 1 and said.startswith("bwrap: "):
+        return said.splitlines()[0]
+    return None

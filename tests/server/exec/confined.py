@@ -1,0 +1,171 @@
+"""A place with everything that a confined command must not touch, and the way to try."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from commands import PATH, finished
+
+from harness.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from reference_server.exec.process import Command, Finished
+from reference_server.exec.sandbox import Confinement, Sandbox
+
+ORDINARY = 65534
+SECRET = "the-secret"
+KEPT = "as it was\n"
+READ_ONLY = ReadOnly(access=FullAccess(type="fullAccess"))
+
+
+def workspace_write(roots: Sequence[str] = (), *, network: bool = False) -> WorkspaceWrite:
+    return WorkspaceWrite(writable_roots=list(roots), network_access=network)
+
+
+@dataclass
+class Place:
+    """A user's home, an agent's home in it, a workspace that is a repository, and outside."""
+
+    base: Path
+    ordinary: bool
+
+    def __post_init__(self) -> None:
+        self.home = self.base / "home"
+        self.agent = self.home / ".agent"
+        self.work = self.base / "work"
+        self.extra = self.base / "extra"
+        self.outside = self.base / "outside"
+        self.git = self.work / ".git"
+        self.sandbox = Sandbox(self.agent, self.home, root=False if self.ordinary else None)
+        self.confinement: Confinement | None = None
+
+    def furnish(self) -> None:
+        for folder in (self.extra, self.agent / "rules", self.agent / "skills", self.git):
+            folder.mkdir(parents=True)
+        for folder in (".ssh", ".aws", ".gnupg", ".config/gh"):
+            (self.home / folder).mkdir(parents=True)
+            (self.home / folder / "secret").write_text(SECRET)
+        (self.home / ".netrc").write_text(SECRET)
+        (self.agent / "auth.json").write_text(SECRET)
+        (self.agent / "rules" / "default.rules").write_text(KEPT)
+        (self.agent / "skills" / "SKILL.md").write_text("# A skill\n")
+        (self.git / "config").write_text(KEPT)
+        self.outside.mkdir()
+        (self.outside / "kept").write_text(KEPT)
+        (self.work / "link").symlink_to(self.outside)
+        if self.ordinary:
+            for path in (self.base, *self.base.rglob("*")):
+                os.chown(path, ORDINARY, ORDINARY, follow_symlinks=False)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            "PATH": PATH,
+            "LC_ALL": "C",
+            "HOME": str(self.home),
+            "AGENT": str(self.agent),
+            "OUT": str(self.outside),
+            "EXTRA": str(self.extra),
+        }
+
+    @property
+    def become(self) -> tuple[str, ...]:
+        """What makes a command one of the user's whom this place belongs to."""
+        user = f"{ORDINARY}"
+        options = ("--reuid", user, "--regid", user, "--clear-groups", "--")
+        return ("setpriv", *options) if self.ordinary else ()
+
+    async def command(
+        self,
+        script: str,
+        policy: SandboxPolicy,
+        *,
+        workspace: Path | None = None,
+        cwd: Path | None = None,
+        **options,
+    ) -> Command:
+        where = str(workspace or self.work)
+        self.confinement = await self.sandbox.confine(
+            policy,
+            workspace=where,
+            cwd=str(cwd or where),
+            env={**self.variables, **options.pop("env", {})},
+            tty=options.get("tty", False),
+        )
+        return Command(
+            ("/bin/bash", "-c", script),
+            str(cwd or where),
+            env=self.confinement.env,
+            wrapper=(*self.become, *self.confinement.wrapper),
+            **options,
+        )
+
+    async def run(self, script: str, policy: SandboxPolicy, **options) -> Finished:
+        return await finished(await self.command(script, policy, **options))
+
+
+def works_here() -> bool:
+    """Whether this machine can do it at all, asked without our own code."""
+    if shutil.which("bwrap") is None:
+        return False
+    options = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all")
+    return subprocess.run(["bwrap", *options, "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@contextmanager
+def a_place(*, ordinary: bool) -> Generator[Place]:
+    # pytest's own folders are closed to other users.
+    base = Path(tempfile.mkdtemp(prefix="confined-"))
+    base.chmod(0o755)
+    place = Place(base, ordinary)
+    place.furnish()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(base)
+
+
+@contextmanager
+def programs_that_listen(name: str) -> Generator[Path]:
+    """A folder as a terminal multiplexer makes it, with what it listens on."""
+    folder = Path(tempfile.gettempdir(), f"tmux-test-{name}")
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "default").touch()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def listener() -> Generator[socket.socket]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.setblocking(False)
+        yield server
+
+
+def was_reached(server: socket.socket) -> bool:
+    try:
+        server.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Living processes whose working directory is there, whoever their parent is."""
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{name}/cwd") == str(folder):
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
