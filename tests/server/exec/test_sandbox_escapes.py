@@ -305,7 +305,7 @@ async def test_the_kernels_settings_cannot_be_written(place: Place, policy) -> N
     for path in (*KERNEL, "/etc/new", "/run/new"):
         assert (await place.run(f"true >> {path}", policy)).exit_code != 0, path
     # /dev is the sandbox's own: of what the machine has it holds the harmless few.
-    script = "cd /dev; for f in *; do test ! -L $f -a -b $f -o ! -L $f -a -c $f && echo $f; done; test ! -e mem"
+    script = "cd /dev; for f in *; do test -L $f || test -d $f || echo $f; done"
     devices = (await place.run(script, policy)).output.split()
     assert set(devices) <= {"null", "zero", "full", "random", "urandom", "tty", "console", "ptmx"}
     for mounting in ("-t proc", "-t sysfs"):
