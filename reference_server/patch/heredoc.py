@@ -1,0 +1,93 @@
+"""A patch that comes as a shell command: `apply_patch <<'EOF' … EOF`.
+
+Here lives recognising such a command, and nothing of what a patch says (parse). A command that does
+anything beside it, or whose words the shell would expand, is no patch: the shell has to run it.
+"""
+
+import re
+
+_TOOL = re.compile(r"(?:apply_patch|applypatch)(?=[ \t<])")
+_HEREDOC = re.compile(r"[ \t]*<<[ \t]*(?:'(\w+)'|\"(\w+)\"|(\w+))[ \t]*\r?\n")
+_SHELL = re.compile(r"(?:(?:/usr)?/bin/)?(?:bash|sh|zsh|dash)[ \t]+-l?c[ \t]+")
+_CD = re.compile(r"cd[ \t]+")
+_AND = re.compile(r"[ \t]*&&\s*")
+_GAP = re.compile(r"[ \t]*")
+_BEGIN = "*** Begin Patch"
+
+# A word of a shell command: pieces that mean what they say. `$` and backquotes expand even between
+# double quotes; the other characters left out mean something to the shell when they are bare.
+_PIECE = re.compile(
+    r"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\.)*)"|\\(?P<escaped>[^\n])"""
+    r"""|(?P<bare>[^\s'"\\$`|&;<>(){}\[\]*?!~\#]+)""",
+    re.DOTALL,
+)
+# Between double quotes; an escaped newline is none.
+_ESCAPE = re.compile(r"\\([\"\\$`\n])")
+
+
+def heredoc_patch(command: str) -> tuple[str, str | None] | None:
+    """The text of the patch and the folder it is made in (None: where the command would run).
+
+    Read: `apply_patch <<'EOF'` with any word, quoted or not, `applypatch`, the patch as one quoted
+    argument, `cd folder && ` before it, all of it as the script of `bash -lc`. The text between the
+    markers is taken as it stands. Never raises; None for every other command.
+    """
+    command = command.strip()
+    if shell := _SHELL.match(command):
+        script = _word(command, shell.end())
+        if script is None or script[1] != len(command):
+            return None
+        command = script[0].strip()
+    folder = None
+    if cd := _CD.match(command):
+        word = _word(command, cd.end())
+        # `cd -` and `cd -P x` are not about a folder of that name.
+        if word is None or not word[0] or word[0].startswith("-"):
+            return None
+        joint = _AND.match(command, word[1])
+        if joint is None:
+            return None
+        folder, command = word[0], command[joint.end() :]
+    tool = _TOOL.match(command)
+    if tool is None:
+        return None
+    text = _document(command, tool.end())
+    if text is None:
+        text = _argument(command, tool.end())
+    return None if text is None else (text, folder)
+
+
+def _document(command: str, start: int) -> str | None:
+    """The text of a heredoc that is all there is from `start` on."""
+    opening = _HEREDOC.match(command, start)
+    if opening is None:
+        return None
+    end = opening[1] or opening[2] or opening[3]
+    lines = command[opening.end() :].split("\n")
+    marks = [at for at, line in enumerate(lines) if line.removesuffix("\r") == end]
+    # The shell stops at the first; what is behind it would be a command.
+    if not marks or marks[0] != len(lines) - 1:
+        return None
+    return "".join(f"{line}\n" for line in lines[:-1])
+
+
+def _argument(command: str, start: int) -> str | None:
+    gap = _GAP.match(command, start)
+    word = _word(command, gap.end() if gap else start)
+    if word is None or word[1] != len(command) or not word[0].lstrip().startswith(_BEGIN):
+        return None
+    return word[0]
+
+
+def _word(text: str, start: int) -> tuple[str, int] | None:
+    """The word that begins at `start` and where it ends; None if the shell would expand it."""
+    parts: list[str] = []
+    at = start
+    while piece := _PIECE.match(text, at):
+        if piece["double"] is not None:
+            parts.append(_ESCAPE.sub(lambda found: found[1].strip("\n"), piece["double"]))
+        else:
+            parts.append(piece["single"] or piece["escaped"] or piece["bare"] or "")
+        at = piece.end()
+    whole = at > start and (at == len(text) or text[at] in " \t\n&")
+    return ("".join(parts), at) if whole else None

@@ -1,0 +1,224 @@
+"""From a patch to what every file will be, without writing anything.
+
+Here lives what a patch may do to a tree. Choices: a file added over another replaces it, as in the
+real servers (models rewrite files so), and is told as added; moving onto another file is refused,
+since that file's end is shown to nobody; a file named twice is refused; a deleted file may be
+binary. Folders on the way may be links, and `Plan.outside` judges where they lead; a file that is a
+link itself is refused.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from reference_server.patch.files import Found, read_file
+from reference_server.patch.match import edited, is_text
+from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file's place: as the patch names it, absolute, and with every link on the way resolved."""
+
+    named: str
+    path: str
+    real: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One name on disk: its content before and after; None: no file there.
+
+    `mode` (permission bits) and `owner` are what it has, or what a moved file brings along; None
+    for a new file.
+    """
+
+    real: str
+    before: bytes | None
+    after: bytes | None
+    mode: int | None
+    owner: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file of the patch. `path` and `moved_to` are absolute."""
+
+    kind: Literal["add", "delete", "update"]
+    place: Place
+    moved_place: Place | None
+    before: bytes | None
+    after: bytes | None
+    mode: int | None
+    owner: tuple[int, int] | None
+
+    @property
+    def path(self) -> str:
+        """The file, as clients are told of it."""
+        return self.place.path
+
+    @property
+    def moved_to(self) -> str | None:
+        """Where it goes; None where it stays."""
+        return self.moved_place.path if self.moved_place else None
+
+    def writes(self) -> Iterator[Write]:
+        """What it means for each name on disk."""
+        if self.moved_place is None:
+            yield Write(self.place.real, self.before, self.after, self.mode, self.owner)
+        else:
+            yield Write(self.moved_place.real, None, self.after, self.mode, self.owner)
+            yield Write(self.place.real, self.before, None, self.mode, self.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All changes of a patch, sorted by path."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """Every name on disk that changes: resolved, absolute, sorted."""
+        return sorted(write.real for write in self.writes())
+
+    @property
+    def summary(self) -> str:
+        """What a model is told when all is done: `A`, `M` or `D` and the path as it named it."""
+        lines = ["Success. Updated the following files:"]
+        for mark, kind in (("A", "add"), ("M", "update"), ("D", "delete")):
+            lines += [
+                f"{mark} {(change.moved_place or change.place).named}"
+                for change in self.changes
+                if change.kind == kind
+            ]
+        return "\n".join(lines) + "\n"
+
+    def writes(self) -> list[Write]:
+        """What changes on disk: what is written before what goes away."""
+        every = [write for change in self.changes for write in change.writes()]
+        return sorted(every, key=lambda write: write.after is None)
+
+    def outside(self, roots: Sequence[str]) -> list[str]:
+        """Give the `paths` that are below none of the folders (absolute)."""
+        real_roots = [os.path.realpath(root) for root in roots]
+        return [path for path in self.paths if not any(_below(path, one) for one in real_roots)]
+
+
+def make_plan(patch: Patch, cwd: str | os.PathLike[str]) -> Plan:
+    """Read the files and work out what they become; relative paths start at `cwd`.
+
+    Raises PatchError. Nothing is written.
+    """
+    taken: dict[str, Place] = {}
+    changes: list[Change] = []
+    for file in patch.files:
+        change = _Planning(file, os.path.abspath(cwd)).change()
+        for place in (change.place, change.moved_place):
+            if place is None:
+                continue
+            if place.real in taken:
+                words = f"{place.named} is named twice in the patch; put all hunks under one header"
+                raise PatchError(words, file.line)
+            taken[place.real] = place
+        changes.append(change)
+    for real, place in taken.items():
+        for above in _parents(real):
+            if above in taken:
+                words = f"{taken[above].named} and {place.named} cannot be in one patch"
+                raise PatchError(f"{words}: one is a folder of the other")
+    return Plan(tuple(sorted(changes, key=lambda change: change.path)))
+
+
+class _Planning:
+    """One section of a patch beside what is on disk."""
+
+    def __init__(self, file: FilePatch, cwd: str) -> None:
+        self._file = file
+        self._cwd = cwd
+
+    def change(self) -> Change:
+        """Work the section out."""
+        file = self._file
+        place = self._place(file.path)
+        found = self._read(place)
+        mode, owner = (found.mode, found.owner) if found else (None, None)
+        before = found.content if found else None
+        if isinstance(file, AddFile):
+            self._check_folder(place)
+            self._check_writable(place, found)
+            after = file.content.encode()
+            return Change("add", place, None, before, after, mode, owner)
+        if found is None:
+            verb = "deleted" if isinstance(file, DeleteFile) else "updated"
+            todo = "check the path" if verb == "deleted" else "check the path, or use Add File"
+            raise self._error(place, f"does not exist, so it cannot be {verb}; {todo}")
+        if isinstance(file, DeleteFile):
+            return Change("delete", place, None, before, None, mode, owner)
+        self._check_writable(place, found)
+        moved_place = self._moved_place(file.move_to, place)
+        if file.hunks and not is_text(found.content):
+            raise self._error(place, "is not UTF-8 text; a patch can only add, move or delete it")
+        content = found.content
+        after = edited(content, file.hunks, place.named) if file.hunks else content
+        return Change("update", place, moved_place, before, after, mode, owner)
+
+    def _moved_place(self, named: str | None, source: Place) -> Place | None:
+        if named is None:
+            return None
+        place = self._place(named)
+        if place.real == source.real:
+            return None
+        self._check_folder(place)
+        if self._read(place) is not None:
+            raise self._error(place, "exists already; delete it first, or move to another path")
+        return place
+
+    def _place(self, named: str) -> Place:
+        joined = os.path.join(self._cwd, named)
+        head, tail = os.path.split(joined)
+        if tail in ("", ".", ".."):
+            raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
+        # Resolved as the system does: `link/..` is beside where the link leads.
+        real = os.path.join(os.path.realpath(head), tail)
+        path = os.path.normpath(joined)
+        same = os.path.join(os.path.realpath(os.path.dirname(path)), tail) == real
+        return Place(named, path if same else real, real)
+
+    def _read(self, place: Place) -> Found | None:
+        try:
+            return read_file(place.real)
+        except OSError as error:
+            raise self._error(place, error.strerror or str(error)) from None
+
+    def _check_folder(self, place: Place) -> None:
+        for above in _parents(place.real):
+            try:
+                status = os.stat(above)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise self._error(place, error.strerror or str(error)) from None
+            if not stat.S_ISDIR(status.st_mode):
+                raise self._error(place, f"cannot be made: {above} is a file, not a folder")
+            return
+
+    def _check_writable(self, place: Place, found: Found | None) -> None:
+        # A file is replaced, which its folder's permissions alone would allow.
+        if found is not None and not os.access(place.real, os.W_OK):
+            raise self._error(place, "is read-only")
+
+    def _error(self, place: Place, words: str) -> PatchError:
+        return PatchError(f"{place.named}: {words}", self._file.line)
+
+
+def _parents(path: str) -> Iterator[str]:
+    while (above := os.path.dirname(path)) != path:
+        yield above
+        path = above
+
+
+def _below(path: str, root: str) -> bool:
+    return path.startswith(root if root.endswith(os.sep) else root + os.sep)
