@@ -48,6 +48,8 @@ def run(
     """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
     arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-rfE"]
     arguments += ["-p", "no:cacheprovider", "-v" if verbose else "-q", "--no-header"]
+    # Nothing here asserts or generates: rewriting modules and importing hypothesis cost seconds.
+    arguments += ["--assert=plain", "-p", "no:hypothesispytest"]
     arguments += ["--target", target, "--timeout-scale", str(timeout_scale)]
     for name, value in (
         ("--server-cmd", server_cmd),

@@ -8,7 +8,7 @@ the run (baseline, exit status).
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from harness.rules.base import (
@@ -146,6 +146,16 @@ class _Ledger:
 Bound = tuple[Monitor, Handler]
 
 
+@cache
+def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
+    """What a rule wants to see, looked up once: each connection of each trace asks."""
+    return tuple(
+        (topic, cast("Handler", handler))
+        for handler in (getattr(rule, name, None) for name in dir(rule))
+        for topic in getattr(handler, "topics", ())
+    )
+
+
 class _Seat:
     """One connection: its view, what is owed on it, its monitors."""
 
@@ -160,10 +170,8 @@ class _Seat:
         self._topics: dict[Topic, list[Bound]] = defaultdict(list)
         self._notified: dict[str, list[Bound]] = {}
         for monitor in self._monitors:
-            for name in dir(type(monitor)):
-                handler = getattr(type(monitor), name, None)
-                for topic in getattr(handler, "topics", ()):
-                    self._topics[topic].append((monitor, cast("Handler", handler)))
+            for topic, handler in _handlers_of(type(monitor)):
+                self._topics[topic].append((monitor, handler))
 
     def mark_setup(self, *, active: bool) -> None:
         for monitor in self._monitors:

@@ -4,6 +4,8 @@ Filler only: nothing adversarial comes from here (that is hypothesis's work), an
 depend on what the text says.
 """
 
+from functools import cache
+
 from faker import Faker
 
 KINDS = ("sentence", "paragraph", "prompt", "name", "file")
@@ -11,7 +13,7 @@ KINDS = ("sentence", "paragraph", "prompt", "name", "file")
 
 def filler(kind: str, *, seed: int) -> str:
     """A text of one of `KINDS`."""
-    faker = Faker("en_US")
+    faker = _faker()
     faker.seed_instance(seed)
     match kind:
         case "paragraph":
@@ -24,3 +26,9 @@ def filler(kind: str, *, seed: int) -> str:
             return "\n".join(faker.sentences(nb=6)) + "\n"
         case _:
             return faker.sentence()
+
+
+@cache
+def _faker() -> Faker:
+    """Making one takes longer than all the rest of loading a scenario; it is seeded each time."""
+    return Faker("en_US")

@@ -1,7 +1,7 @@
 """One server process: started without a shell, bounded, and certainly gone afterwards.
 
 Here: start, the standard streams or the connections to where it listens, the end (end of input,
-TERM, KILL, each verified), and who its children are. Not here: what is spoken.
+TERM, KILL, each verified). Not here: what is spoken, its descendants (family).
 """
 
 import contextlib
@@ -9,9 +9,8 @@ import os
 import shutil
 import signal
 import sys
-import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
@@ -21,6 +20,7 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
+from harness.target.family import MARK, alive, descendants, marked, named, reap, wait
 from harness.target.profile import ProfileError
 from harness.target.ready import connected
 from harness.transport.base import Transport
@@ -28,10 +28,6 @@ from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-# In a server's environment, and so in that of everything it starts: how to find them again.
-MARK = "HARNESS_SERVER_MARK"
-# How often it is looked whether a process that is not our child has ended, in seconds.
-_TICK = 0.02
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -92,11 +88,7 @@ class ServerProcess:
 
     def children(self) -> set[int]:
         """The process ids of its living descendants."""
-        try:
-            found = psutil.Process(self.pid).children(recursive=True)
-        except psutil.Error:
-            found = []
-        living = {child.pid: child for child in found if _alive(child)}
+        living = descendants(self.pid)
         self._known.update(living)
         return set(living)
 
@@ -104,8 +96,8 @@ class ServerProcess:
         """The descendants beyond those of `before` that do not end within the grace, named."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
-            await anyio.to_thread.run_sync(_wait, new, grace)
-        return tuple(_named(process) for process in new if _alive(process))
+            await anyio.to_thread.run_sync(wait, new, grace)
+        return tuple(named(process) for process in new if alive(process))
 
     def stderr_tail(self, limit: int = 4000) -> str:
         """The end of its standard error."""
@@ -126,8 +118,8 @@ class ServerProcess:
         scope = anyio.CancelScope(shield=True)
         with scope:
             push = await self._push_out(grace)
-            marked = await anyio.to_thread.run_sync(_marked, self._mark)
-            survivors = await _reap({**marked, **self._known}.values(), grace)
+            ours = await anyio.to_thread.run_sync(marked, self._mark)
+            survivors = await reap({**ours, **self._known}.values(), grace)
             for socket in self._sockets:
                 await socket.release()
             await self._process.aclose()
@@ -211,7 +203,7 @@ async def start(
 
 def end_all_of(owner: str) -> None:
     """Kill every process of a run that is no more."""
-    for process in _marked(f"{owner}:").values():
+    for process in marked(f"{owner}:").values():
         with contextlib.suppress(psutil.Error):
             process.kill()
 
@@ -226,56 +218,3 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
     env.update(profile_env)
     return env
-
-
-async def _reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
-    """Kill descendants that outlived their server; give their names."""
-    left = [process for process in known if _alive(process)]
-    if not left:
-        return ()
-    # A child whose parent has just gone may be about to end by itself: give it the grace.
-    await anyio.to_thread.run_sync(_wait, left, min(grace, 0.5))
-    names: list[str] = []
-    for process in filter(_alive, left):
-        try:
-            names.append(_named(process))
-            process.kill()
-        except psutil.Error:
-            continue
-    await anyio.to_thread.run_sync(_wait, left, grace)
-    return tuple(names)
-
-
-def _wait(processes: Iterable[psutil.Process], bound: float) -> None:
-    """Wait for their ends, `bound` seconds for all. A zombie has ended: who reaps it is not us."""
-    deadline = time.monotonic() + bound
-    for process in processes:
-        while _alive(process) and (left := deadline - time.monotonic()) > 0:
-            with contextlib.suppress(psutil.Error):
-                process.wait(min(left, _TICK))
-
-
-def _named(process: psutil.Process) -> str:
-    try:
-        return f"{process.name()} (pid {process.pid})"
-    except psutil.Error:
-        return f"pid {process.pid}"
-
-
-def _marked(mark: str) -> dict[int, psutil.Process]:
-    """Processes whose mark begins so, also those whose parent ended or that left its session."""
-    found: dict[int, psutil.Process] = {}
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK, "").startswith(mark):
-                found[process.pid] = process
-        except (psutil.Error, OSError):
-            continue
-    return found
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

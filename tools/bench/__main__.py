@@ -22,6 +22,7 @@ from harness.target.place import base_folder
 from tools.bench import measures, suite, targets
 from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, monotonic
+from tools.bench.overhead import overhead
 from tools.bench.stats import Absent, Cell
 from tools.bench.table import lines_of
 
@@ -64,6 +65,7 @@ def _measure(*, offline: bool) -> dict[str, dict[str, Cell]]:
     with _folder() as folder, _model() as url:
         ours = measures.all_of(targets.reference(folder), url, measures.FULL)
         parts = {**suite.rules(), **suite.suite(folder), **suite.fuzzing(folder)}
+        parts |= overhead(folder)
         cells[targets.REFERENCE] = {**ours, **parts}
         for real in targets.REALS:
             cells[real.column] = _real(real, folder, url, offline=offline)

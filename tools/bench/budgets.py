@@ -39,6 +39,7 @@ BUDGETS = (
     Budget("per-thread", "memory per loaded thread", 50, "KiB"),
     Budget("suite", "the suite (120 scenarios)", 30, "s"),
     Budget("scenario", "one trivial scenario", None, "ms"),
+    Budget("overhead", "overhead of one of 500", 20, "ms"),
     Budget("races", "races", 180, "s"),
     Budget("live-mutation", "live mutation", 180, "s"),
     Budget("rules", "all rules, delta-heavy trace", 50_000, "frames/s", "higher"),

@@ -1,17 +1,15 @@
 """What the project's own work takes: the suite, the rules, fuzzing; each a process of its own.
 
-Here live starting them, their bound, and the reading of what they wrote.
+Here live starting them and the reading of what they wrote.
 """
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from tools.bench.client import MeasurementFailed, monotonic
+from tools.bench.processes import run
 from tools.bench.stats import Absent, Cell, Figure
 
 CHECKOUT = Path(__file__).parents[2]
@@ -32,7 +30,7 @@ def suite(folder: Path) -> Cells:
     command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
     try:
         began = monotonic()
-        _run([*command, "-n", str(WORKERS), "--json", "report.json"], here, SUITE_BOUND)
+        run([*command, "-n", str(WORKERS), "--json", "report.json"], here, SUITE_BOUND)
         took = monotonic() - began
         report = json.loads((here / "report.json").read_text("utf-8"))
         return suite_cells(report, took)
@@ -83,30 +81,4 @@ def fuzzing(folder: Path) -> Cells:
 
 def _printed(module: str, *arguments: str) -> Any:
     """Run a module of the benchmark and read the JSON it prints."""
-    return json.loads(_run([sys.executable, "-m", module, *arguments], CHECKOUT, PART_BOUND))
-
-
-def _run(command: list[str], cwd: Path, bound: float) -> str:
-    """Run to the end and give stdout; any exit status will do, since a red run has a time too."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            return process.communicate(timeout=bound)[0]
-        except subprocess.TimeoutExpired as error:
-            raise MeasurementFailed(f"it took more than {bound:g} s") from error
-        finally:
-            if process.poll() is None:
-                # An interrupt lets the test run end its servers.
-                process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+    return json.loads(run([sys.executable, "-m", module, *arguments], CHECKOUT, PART_BOUND))

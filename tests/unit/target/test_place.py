@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.target.family import MARK
 from harness.target.place import RunFolder, base_folder, furnish, sweep
-from harness.target.process import MARK
 from harness.target.profile import ProfileError, parse_profile
 
 WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]

@@ -1,0 +1,73 @@
+"""The harness's own time: what is left when the server's and the silence are taken off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.scenario.ending import QUIET
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import Trace
+from tools.bench.overhead import figure_of, server_time
+
+Message = dict[str, Any]
+
+
+def trace_of(*frames: tuple[float, Message]) -> Trace:
+    """A trace of messages at these seconds; what has params and an id is ours."""
+    now = 0.0
+    recorder = Recorder(clock=lambda: now)
+    for at, message in frames:
+        now = at
+        ours = "method" in message and "id" in message
+        direction = Direction.TO_TARGET if ours else Direction.FROM_TARGET
+        recorder.record(json.dumps(message).encode(), direction)
+    return recorder.trace
+
+
+def ask(number: int, method: str) -> Message:
+    return {"id": number, "method": method, "params": {}}
+
+
+def answer(number: int) -> Message:
+    return {"id": number, "result": {}}
+
+
+ENDED: Message = {"method": "turn/completed", "params": {"turn": {"id": "u"}}}
+
+
+def test_wait_for_an_answer_is_the_servers_and_the_time_between_is_ours() -> None:
+    trace = trace_of(
+        (1.0, ask(1, "thread/start")),
+        (1.5, answer(1)),
+        (3.0, ask(2, "thread/read")),
+        (3.25, answer(2)),
+    )
+    assert server_time(trace) == pytest.approx(0.75)
+
+
+def test_turn_counts_to_its_end_and_what_overlaps_once() -> None:
+    trace = trace_of(
+        (1.0, ask(1, "turn/start")),
+        (1.5, answer(1)),
+        (1.75, ask(2, "thread/read")),
+        (2.0, answer(2)),
+        (3.0, ENDED),
+        (4.0, ask(3, "thread/read")),
+        (4.5, answer(3)),
+    )
+    assert server_time(trace) == pytest.approx(2.5)
+
+
+def test_start_of_the_server_is_its_own_time() -> None:
+    assert server_time(trace_of((0.9, ask(1, "initialize")), (1.25, answer(1)))) == 1.25
+
+
+def test_overhead_is_what_is_left_for_each_scenario() -> None:
+    trace = trace_of((0.0, ask(1, "thread/start")), (0.5, answer(1)))
+    figure = figure_of(2 * (0.5 + QUIET + 0.01), [trace, trace])
+    assert figure.value == pytest.approx(10)
+    assert figure.note == "2 scenarios in 1.1 s, 1.0 s of it the server's"

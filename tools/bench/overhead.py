@@ -1,0 +1,80 @@
+"""What the harness itself takes for a trivial scenario, beside the server and the silence.
+
+Here live the generated scenarios, one run of them by `harness run`, and the reckoning: the whole
+run, less what the stored traces say was the server's time (from each request to its answer, from
+`turn/start` to `turn/completed`, the first answer counted from the server's start) and less the
+silence that every trace ends with. The start and the end of the harness are part of the rest.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.ending import QUIET
+from harness.scenario.loader import SUFFIX
+from harness.target.place import base_folder
+from harness.trace.frame import Frame, Kind
+from harness.trace.store import load
+from harness.trace.trace import Trace
+from harness.trace.values import dig
+from tools.bench.client import MeasurementFailed, monotonic
+from tools.bench.processes import run
+from tools.bench.stats import Absent, Cell, Figure
+
+TRIVIAL = "turns/plain-turn"
+SCENARIOS = 500
+BOUND = 240.0
+
+
+def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
+    """`count` copies of the plain turn on one reference server, one worker: ms a scenario."""
+    here = folder / "overhead"
+    many = here / "many"
+    many.mkdir(parents=True)
+    source = bundled_folder() / f"{TRIVIAL}{SUFFIX}"
+    for number in range(count):
+        shutil.copyfile(source, many / f"s{number:03}{SUFFIX}")
+    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference", "many"]
+    try:
+        began = monotonic()
+        run(command, here, BOUND)
+        took = monotonic() - began
+        stored = base_folder(here) / "traces" / "reference"
+        traces = [load(stored / f"s{number:03}.jsonl") for number in range(count)]
+    except (MeasurementFailed, OSError, ValueError) as error:
+        return {"overhead": Absent(f"failed: {error}")}
+    return {"overhead": figure_of(took, traces)}
+
+
+def figure_of(took: float, traces: list[Trace]) -> Figure:
+    """The overhead of a run of `took` seconds in ms a scenario."""
+    servers = sum(server_time(trace) for trace in traces)
+    left = took - servers - QUIET * len(traces)
+    note = f"{len(traces)} scenarios in {took:.1f} s, {servers:.1f} s of it the server's"
+    return Figure(left / len(traces) * 1000, note=note)
+
+
+def server_time(trace: Trace) -> float:
+    """Seconds of a trace in which the server was waited for; waits that overlap count once."""
+    total, reached = 0.0, 0.0
+    for start, end in sorted(_waits(trace.frames)):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _waits(frames: Iterable[Frame]) -> Iterable[tuple[float, float]]:
+    asked: dict[int, Frame] = {}
+    turn_asked = 0.0
+    for frame in frames:
+        if frame.kind is Kind.REQUEST and not frame.from_target:
+            asked[frame.id] = frame
+            turn_asked = frame.at if frame.method == "turn/start" else turn_asked
+        elif frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.id in asked:
+            request = asked.pop(frame.id)
+            # The clock of a trace starts before its server does.
+            yield (0.0 if request.method == "initialize" else request.at), frame.at
+        elif frame.method == "turn/completed" and dig(frame.params, "turn", "id"):
+            yield turn_asked, frame.at
