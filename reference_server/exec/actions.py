@@ -1,0 +1,208 @@
+"""What a command does, as far as its words tell: the `commandActions` of an item.
+
+Best effort, for showing only: nothing is decided by it. Source: session-protocol "ThreadItem",
+commandExecution (commandActions).
+
+| program | action |
+|---|---|
+| cat, head, tail, nl, less, more, bat, `sed -n SCRIPT FILE` | read, one for each file |
+| ls, tree, find (that runs and deletes nothing), fd, `rg --files`, `git ls-files` | listFiles |
+| grep and its kin, rg, ag, ack, `git grep` | search |
+| anything else | unknown |
+
+Of a pipeline, what only shapes text (`| head`, `| wc -l`, `| sort`) is not an action of its own;
+`cd`, `echo` and their like are none beside others, and `cd` moves the paths after it. What cannot
+be taken apart is one unknown.
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+
+from harness.wire.item import (
+    ListFilesAction,
+    ReadAction,
+    SearchAction,
+    UnknownAction,
+)
+from reference_server.exec.words import NotSimple, Simple, commands_of, script_of
+
+Action = ReadAction | ListFilesAction | SearchAction | UnknownAction
+
+_SHAPING = "awk column cut fmt fold grep head nl rev sed sort tail tr uniq wc"
+SHAPING = frozenset(_SHAPING.split())
+"""After a pipe and without a file of their own these only shape what another command printed."""
+NO_ACTION = frozenset({"cd", "echo", "printf", "pwd", "set", "true", ":"})
+_HARMLESS_TARGETS = frozenset({"/dev/null", "1", "2", "&1", "&2"})
+_WITH_VALUES = {
+    "head": "-n -c --lines --bytes",
+    "tail": "-n -c --lines --bytes",
+    "grep": "-A -B -C -D -d -m --include --exclude --exclude-dir --max-count --label",
+    "rg": (
+        "-A -B -C -E -M -T -d -g -j -m -r -t --glob --iglob --max-count --max-depth --replace "
+        "--sort --sortr --type --type-not --context --colors --color --threads"
+    ),
+    "ls": "-I -w -T --ignore --hide",
+    "tree": "-I -L -P -o --filelimit",
+    "nl": "-b -d -f -h -i -l -n -s -v -w",
+    "bat": "-l -r --language --line-range --style --theme",
+    "cut": "-b -c -d -f",
+    "sort": "-k -t -o -S -T",
+    "uniq": "-f -s -w",
+    "awk": "-F -v -f",
+    "fold": "-w",
+    "fmt": "-w",
+}
+_VALUE_OPTIONS = {name: frozenset(options.split()) for name, options in _WITH_VALUES.items()}
+"""Options whose value is the next word."""
+_FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+
+
+def actions_of(argv: Sequence[str]) -> list[Action]:
+    """The actions of a command, in order; never raises, for any words."""
+    try:
+        commands = commands_of(argv)
+    except NotSimple:
+        return [UnknownAction(command=script_of(argv) or shlex.join(argv))]
+    found: list[Action] = []
+    minor: list[Action] = []
+    folder = ""
+    piped = False
+    for command in commands:
+        words = [word.text for word in command.words]
+        if words and words[0] == "cd" and not piped:
+            known = len(words) == 2 and not words[1].startswith("-")
+            folder = _joined(folder, words[1]) if known else folder
+        if words and words[0] in NO_ACTION and not _writes(command):
+            minor.append(UnknownAction(command=command.source))
+        elif not (piped and words and words[0] in SHAPING and not _files_of(words)):
+            found += _actions(command, words, folder)
+        piped = command.then == "|"
+    return found or minor
+
+
+def _writes(command: Simple) -> bool:
+    return any(
+        ">" in operator and target.text not in _HARMLESS_TARGETS
+        for operator, target in command.redirects
+    )
+
+
+def _actions(command: Simple, words: list[str], folder: str) -> list[Action]:
+    understand = _UNDERSTOOD.get(PurePosixPath(words[0]).name if words else "")
+    if understand is None or _writes(command):
+        return [UnknownAction(command=command.source)]
+    return understand(words, command.source, folder) or [UnknownAction(command=command.source)]
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Options (with their values) and operands of a program's arguments."""
+    takes = _VALUE_OPTIONS.get(PurePosixPath(words[0]).name, frozenset())
+    options: list[str] = []
+    operands: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "--":
+            operands += rest
+        elif word.startswith("-") and word != "-":
+            options.append(word)
+            if word in takes:
+                options += [next(rest, "")]
+        else:
+            operands.append(word)
+    return options, operands
+
+
+def _files_of(words: list[str]) -> list[str]:
+    """The files that a shaping command names itself."""
+    _, operands = _split(words)
+    if words[0] == "tr":
+        return []
+    return operands[1:] if words[0] in ("awk", "grep", "sed") else operands
+
+
+def _joined(folder: str, path: str) -> str:
+    return str(PurePosixPath(folder, path)) if folder else path
+
+
+def _read(files: Sequence[str], source: str, folder: str) -> list[Action]:
+    return [
+        ReadAction(
+            command=source, name=PurePosixPath(path).name or path, path=_joined(folder, path)
+        )
+        for path in files
+        if path not in ("", "-")
+    ]
+
+
+def _reads(words: list[str], source: str, folder: str) -> list[Action]:
+    return _read(_split(words)[1], source, folder)
+
+
+def _sed(words: list[str], source: str, folder: str) -> list[Action]:
+    options, operands = _split(words)
+    if options != ["-n"] or len(operands) < 2:
+        return []
+    return _read(operands[1:], source, folder)
+
+
+def _lists(words: list[str], source: str, folder: str) -> list[Action]:
+    _, operands = _split(words)
+    return [_listing(operands[0] if operands else None, source, folder)]
+
+
+def _listing(path: str | None, source: str, folder: str) -> Action:
+    where = (folder or None) if path is None else _joined(folder, path)
+    return ListFilesAction(command=source, path=where)
+
+
+def _find(words: list[str], source: str, folder: str) -> list[Action]:
+    if any(word.startswith(_FIND_ACTS) for word in words):
+        return []
+    first = words[1] if len(words) > 1 and words[1][:1] not in ("-", "(", "!", "") else None
+    return [_listing(first, source, folder)]
+
+
+def _fd(words: list[str], source: str, folder: str) -> list[Action]:
+    if any(word in ("-x", "-X", "--exec", "--exec-batch") for word in words):
+        return []
+    _, operands = _split(words)
+    return [_listing(operands[1] if len(operands) > 1 else None, source, folder)]
+
+
+def _searches(words: list[str], source: str, folder: str) -> list[Action]:
+    options, operands = _split(words)
+    if "--files" in options and PurePosixPath(words[0]).name == "rg":
+        return [_listing(operands[0] if operands else None, source, folder)]
+    query: str | None = None
+    for given in ("-e", "--regexp"):
+        if given in options:
+            # Its value was taken for the first operand: the option is not one of those above.
+            query = operands.pop(0) if operands else None
+            break
+    else:
+        query = operands.pop(0) if operands else None
+    path = operands[0] if operands else None
+    where = (folder or None) if path is None else _joined(folder, path)
+    return [SearchAction(command=source, query=query, path=where)]
+
+
+def _git(words: list[str], source: str, folder: str) -> list[Action]:
+    match words[1:2]:
+        case ["grep"]:
+            return _searches(["grep", *words[2:]], source, folder)
+        case ["ls-files"]:
+            return _lists(["ls", *words[2:]], source, folder)
+        case _:
+            return []
+
+
+_UNDERSTOOD: dict[str, Callable[[list[str], str, str], list[Action]]] = {
+    **dict.fromkeys(("cat", "head", "tail", "nl", "less", "more", "bat", "batcat"), _reads),
+    **dict.fromkeys(("ls", "tree", "dir", "exa", "eza"), _lists),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"), _searches),
+    "sed": _sed,
+    "find": _find,
+    "fd": _fd,
+    "git": _git,
+}

@@ -1,0 +1,157 @@
+"""Which commands are trusted to only read, so that approval policy `untrusted` runs them unasked.
+
+A command is trusted where it is one or more simple commands joined by `|`, `&&`, `||` or `;`, each
+of a program below, and nothing else: no redirection, no substitution, no variable, no assignment,
+no background. A shell's text (`bash -lc TEXT`) is looked into. Programs count by their bare name or
+under /bin, /usr/bin, /usr/local/bin.
+
+| program | trusted |
+|---|---|
+| those of `ALWAYS` | always |
+| printf | without -v |
+| find | without -exec, -execdir, -ok, -okdir, -delete, -fprint…, -fls, -files0-from |
+| rg | without --pre, --hostname-bin, -z, --search-zip |
+| sort | without -o, --output, -T, --temporary-directory, --compress-program, --files0-from |
+| uniq | with one file at most |
+| tree | without -o |
+| file | without -C, --compile |
+| date | without -s, --set, and with no operand but +FORMAT |
+| sed | only `sed -n {N}p` or `{N},{M}p`, then files |
+| git | status, log, diff, show, rev-parse, ls-files, blame: without --output, --ext-diff, |
+|     | --textconv, --no-index, -O, -o, --contents; branch: listing only; none after a cd |
+
+Patterns (`*.py`), tildes and braces may stand where a program is trusted always: elsewhere a file
+could have the name of an option. Long options are compared as programs do, by their beginning.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+
+from reference_server.exec.words import NotSimple, Simple, commands_of
+
+_ALWAYS = """
+basename cat cd cksum cmp comm cut df diff dirname du echo egrep false fgrep grep groups head id ls
+md5sum nl nproc od pwd readlink realpath rev seq sha1sum sha256sum sha512sum stat tail tr true uname
+wc which whoami
+"""
+ALWAYS = frozenset(_ALWAYS.split())
+"""Programs that only read, whatever their options."""
+_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
+JOINS = frozenset({"", "|", "&&", "||", ";"})
+"""What may join commands; not `&`, which leaves one running."""
+_FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from")
+_LINES = re.compile(r"(?:[0-9]+|[0-9]+,(?:[0-9]+|\$))p")
+_GIT_READS = frozenset({"status", "log", "diff", "show", "rev-parse", "ls-files", "blame"})
+_GIT_LISTS = frozenset(
+    {"-a", "-r", "-v", "-vv", "--all", "--list", "--remotes", "--show-current", "--verbose"}
+)
+
+
+def is_trusted(argv: Sequence[str]) -> bool:
+    """Whether a command only reads, as the table says; False for whatever is not understood."""
+    try:
+        commands = commands_of(argv)
+    except NotSimple:
+        return False
+    # A shell is a program too: one in the workspace is not trusted whatever it is given.
+    if not commands or program_name(argv[0]) is None:
+        return False
+    return all(only_reads(command, commands) for command in commands)
+
+
+def program_name(program: str) -> str | None:
+    """The name of a program that the system provides: bare, or in one of its folders."""
+    path = PurePosixPath(program)
+    if "/" not in program:
+        return program
+    return path.name if str(path.parent) in _FOLDERS else None
+
+
+def only_reads(command: Simple, among: Sequence[Simple]) -> bool:
+    """Whether one simple command is of the table, beside those that it is run with."""
+    if command.redirects or command.assigns or not command.words or command.then not in JOINS:
+        return False
+    program, *arguments = command.words
+    name = None if program.varies else program_name(program.text)
+    if name is None or any("$" in word.text for word in arguments if word.varies):
+        return False
+    if name in ALWAYS:
+        return True
+    if name == "git" and any(one.words and one.words[0].text == "cd" for one in among):
+        # It obeys the configuration of the repository that it is in.
+        return False
+    check = _CHECKS.get(name)
+    if check is None or any(word.varies for word in arguments):
+        return False
+    return check([word.text for word in arguments])
+
+
+def _without(arguments: list[str], short: str = "", *long: str) -> bool:
+    """Whether none of these options is given: short ones in any cluster, long ones abbreviated."""
+    for argument in arguments:
+        if argument.startswith("--"):
+            given = argument.partition("=")[0]
+            if len(given) > 2 and any(option.startswith(given) for option in long):
+                return False
+        elif argument.startswith("-") and any(letter in argument for letter in short):
+            return False
+    return True
+
+
+def _find(arguments: list[str]) -> bool:
+    return not any(one.startswith(_FIND_ACTS) for one in arguments)
+
+
+def _rg(arguments: list[str]) -> bool:
+    return _without(arguments, "z", "--pre", "--hostname-bin", "--search-zip")
+
+
+def _sort(arguments: list[str]) -> bool:
+    long = ("--output", "--temporary-directory", "--compress-program", "--files0-from")
+    return _without(arguments, "oT", *long)
+
+
+def _uniq(arguments: list[str]) -> bool:
+    # An option's value counts as a file here, which errs to the safe side.
+    return sum(not one.startswith("-") or one == "-" for one in arguments) <= 1
+
+
+def _date(arguments: list[str]) -> bool:
+    return _without(arguments, "s", "--set") and all(one[:1] in ("-", "+") for one in arguments)
+
+
+def _sed(arguments: list[str]) -> bool:
+    match arguments:
+        case ["-n", script, *files]:
+            plain = all(not one.startswith("-") for one in files)
+            return _LINES.fullmatch(script) is not None and plain
+        case _:
+            return False
+
+
+def _git(arguments: list[str]) -> bool:
+    match arguments:
+        case ["branch", *options]:
+            return all(one in _GIT_LISTS for one in options)
+        case [command, *rest] if command in _GIT_READS:
+            long = ("--output", "--ext-diff", "--textconv", "--no-index", "--contents")
+            return _without(rest, "Oo", *long)
+        case _:
+            return False
+
+
+_CHECKS: dict[str, Callable[[list[str]], bool]] = {
+    "date": _date,
+    "file": lambda arguments: _without(arguments, "C", "--compile"),
+    "find": _find,
+    "git": _git,
+    "rg": _rg,
+    "sed": _sed,
+    "sort": _sort,
+    "tree": lambda arguments: _without(arguments, "o", "--output"),
+    "uniq": _uniq,
+    # bash's own printf can set a variable, and that only for the rest of its own text.
+    "printf": lambda arguments: _without(arguments, "v"),
+}
+"""What else is asked of a program's arguments, none of which varies."""

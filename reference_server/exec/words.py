@@ -1,0 +1,246 @@
+"""A command line taken apart: simple commands, and what joins them.
+
+Here lives the reading of shell text, as far as it is plain; nothing is expanded or run. What is
+more than simple commands (substitutions, here-documents, subshells, loops, functions) is
+`NotSimple`. It errs to that side: what is read here means to every common shell what it says here.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
+_SCRIPT_OPTIONS = frozenset({"-c", "-lc", "-cl"})
+_RESERVED_WORDS = """
+! { } [[ ]] if then elif else fi for while until do done case esac in select function time coproc
+nocorrect noglob repeat foreach end
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+_OPERATOR = re.compile(r"&&|\|\||\|&|;;|[|;&\n]")
+_REDIRECT = re.compile(r"(?:\d*(?:<<<|<<-?|>>|>&|<&|<>|>\||[<>])|&>>?)")
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{[A-Za-z_]\w*\})", re.ASCII)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
+_ESCAPABLE = ("$", "`", '"', "\\", "\n")
+_EXPANDING = "*?[]{}"
+
+
+class NotSimple(ValueError):
+    """The text is more than simple commands, or no whole command; str() says what was met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as the program gets it, if nothing is expanded.
+
+    `varies`: a variable, a pattern or a tilde in it will be replaced by what is not known here.
+    """
+
+    text: str
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One simple command. `then` is what joins it to the next: `|`, `&&`, `||`, `;`, `&` or "".
+
+    `redirects` are its redirections as pairs of operator and target; `assigns`: it is preceded by
+    assignments; `source` is its text.
+    """
+
+    words: tuple[Word, ...]
+    source: str
+    redirects: tuple[tuple[str, Word], ...] = ()
+    assigns: bool = False
+    then: str = ""
+
+
+class _Reader:
+    """Reads one text from front to back."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def commands(self) -> list[Simple]:
+        found: list[Simple] = []
+        while self.at < len(self.text):
+            start = self.at
+            words, redirects = self._words()
+            source = self.text[start : self.at].strip()
+            then = self._operator()
+            if not words and not redirects:
+                # Lines may be empty, and a list may end in its operator; nothing else may.
+                if then not in ("\n", "") or (found and found[-1].then in ("|", "&&", "||")):
+                    if then in ("\n", "") and self.at < len(self.text):
+                        continue
+                    raise NotSimple("an operator without a command")
+                continue
+            assigns = 0
+            while assigns < len(words) and words[assigns][1]:
+                assigns += 1
+            command = tuple(word for word, _ in words[assigns:])
+            if command and command[0].text in _RESERVED and words[assigns][0] == command[0]:
+                raise NotSimple(f"the reserved word {command[0].text}")
+            joined = ";" if then == "\n" else then
+            found.append(Simple(command, source, tuple(redirects), assigns > 0, joined))
+        if found and found[-1].then in ("|", "&&", "||"):
+            raise NotSimple("a command is missing at the end")
+        return found
+
+    def _operator(self) -> str:
+        if self.at == len(self.text):
+            return ""
+        match = _OPERATOR.match(self.text, self.at)
+        if match is None or match[0] == ";;":
+            raise NotSimple(f"{self.text[self.at]!r} at {self.at}")
+        self.at = match.end()
+        return "|" if match[0] == "|&" else match[0]
+
+    def _words(self) -> tuple[list[tuple[Word, bool]], list[tuple[str, Word]]]:
+        """Words up to an operator, each with whether it is a leading assignment."""
+        words: list[tuple[Word, bool]] = []
+        redirects: list[tuple[str, Word]] = []
+        while True:
+            self._skip_blanks()
+            redirect = _REDIRECT.match(self.text, self.at)
+            if redirect:
+                self.at = redirect.end()
+                operator = redirect[0]
+                if operator.lstrip("0123456789") in ("<<", "<<-"):
+                    raise NotSimple("a here-document")
+                self._skip_blanks()
+                redirects.append((operator, self._needed_word()))
+                continue
+            start = self.at
+            word = self._word()
+            if word is None:
+                return words, redirects
+            raw = self.text[start : self.at]
+            leading = all(assigns for _, assigns in words)
+            words.append((word, leading and _ASSIGNMENT.match(raw) is not None))
+
+    def _needed_word(self) -> Word:
+        word = self._word()
+        if word is None:
+            raise NotSimple("a redirection without a target")
+        return word
+
+    def _skip_blanks(self) -> None:
+        while self.at < len(self.text):
+            if self.text[self.at] in " \t":
+                self.at += 1
+            elif self.text.startswith("\\\n", self.at):
+                self.at += 2
+            elif self.text[self.at] == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                return
+
+    def _word(self) -> Word | None:
+        """The word that begins here; None at an operator, a redirection or the end."""
+        parts: list[str] = []
+        varies = False
+        start = self.at
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char in " \t\n|&;<>":
+                break
+            if char in "()`":
+                raise NotSimple(f"{char} at {self.at}")
+            if char == "'":
+                parts.append(self._quoted())
+            elif char == '"':
+                part, replaced = self._double_quoted()
+                parts.append(part)
+                varies = varies or replaced
+            elif char == "\\":
+                parts.append(self._escaped())
+            elif char == "$":
+                parts.append(self._variable())
+                varies = True
+            else:
+                # A tilde counts where a word or a part of a path list begins; zsh takes =name too.
+                first = self.at == start
+                tilde = char == "~" and (first or self.text[self.at - 1] in ":=")
+                varies = varies or char in _EXPANDING or tilde or (char == "=" and first)
+                parts.append(char)
+                self.at += 1
+        if self.at == start:
+            return None
+        return Word("".join(parts), varies)
+
+    def _quoted(self) -> str:
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            raise NotSimple("a quotation without its end")
+        part = self.text[self.at + 1 : end]
+        self.at = end + 1
+        return part
+
+    def _escaped(self) -> str:
+        if self.at + 1 == len(self.text):
+            raise NotSimple("a backslash at the end")
+        char = self.text[self.at + 1]
+        self.at += 2
+        return "" if char == "\n" else char
+
+    def _variable(self) -> str:
+        match = _VARIABLE.match(self.text, self.at)
+        if match is None:
+            raise NotSimple(f"$ at {self.at}")
+        self.at = match.end()
+        return match[0]
+
+    def _double_quoted(self) -> tuple[str, bool]:
+        parts: list[str] = []
+        varies = False
+        self.at += 1
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == '"':
+                self.at += 1
+                return "".join(parts), varies
+            if char == "`":
+                raise NotSimple(f"` at {self.at}")
+            if char == "$":
+                parts.append(self._variable())
+                varies = True
+            elif char == "\\" and self.text[self.at + 1 : self.at + 2] in (
+                "$",
+                "`",
+                '"',
+                "\\",
+                "\n",
+            ):
+                parts.append(self._escaped())
+            else:
+                parts.append(char)
+                self.at += 1
+        raise NotSimple("a quotation without its end")
+
+
+def simple_commands(text: str) -> list[Simple]:
+    """The simple commands of a shell text. Raises NotSimple."""
+    if "\0" in text:
+        raise NotSimple("a NUL character")
+    return _Reader(text).commands()
+
+
+def script_of(argv: Sequence[str]) -> str | None:
+    """The text that a shell is to run, where an argv is `bash -lc TEXT` or the like."""
+    if len(argv) != 3 or argv[1] not in _SCRIPT_OPTIONS:
+        return None
+    return argv[2] if PurePosixPath(argv[0]).name in SHELLS else None
+
+
+def commands_of(argv: Sequence[str]) -> list[Simple]:
+    """The simple commands that an argv comes to, a shell's text taken apart. Raises NotSimple."""
+    script = script_of(argv)
+    if script is not None:
+        return simple_commands(script)
+    if not argv:
+        return []
+    return [Simple(tuple(Word(one) for one in argv), shlex.join(argv))]

@@ -1,0 +1,190 @@
+"""Rules that last: the file, what it allows, and what cannot be a rule."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_server.exec.rules import FILE, BadRule, Rules, RulesFile, checked, proposal
+
+
+@pytest.fixture
+def rules(tmp_path) -> RulesFile:
+    return RulesFile(tmp_path)
+
+
+def sh(script: str) -> list[str]:
+    return ["bash", "-lc", script]
+
+
+def test_a_rule_is_obeyed_from_the_file(rules: RulesFile, tmp_path) -> None:
+    assert not rules.read().allow(["npm", "run", "build"])
+    rules.add(["npm", "run", "build"])
+    again = RulesFile(tmp_path).read()
+    assert again.damaged == ()
+    assert again.allow(["npm", "run", "build"])
+    assert again.allow(["npm", "run", "build", "--fast"])
+    assert (tmp_path / FILE).read_text() == 'allow ["npm", "run", "build"]\n'
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+
+
+ONE = Rules((("npm", "run", "build"),))
+
+
+@pytest.mark.parametrize(
+    ("argv", "allowed"),
+    [
+        (sh("npm run build"), True),
+        (sh("npm 'run' build --fast x"), True),
+        (sh("npm run build && npm run build -v"), True),
+        (sh("cd web && npm run build | tail -3"), True),
+        (["npm", "run", "build"], True),
+        (["npm", "run"], False),
+        (["npm", "run", "builder"], False),
+        (["npm run build"], False),
+        (["/tmp/npm", "run", "build"], False),
+        (sh("npm run build; rm x"), False),
+        (sh("npm run build > x"), False),
+        (sh("npm run build $x"), False),
+        (sh("npm run build $(rm x)"), False),
+        (sh("npm run build &"), False),
+        (sh("X=1 npm run build"), False),
+        (sh("npm run *"), False),
+        (sh("cd x && git status && npm run build"), False),
+        (sh(""), False),
+        (["./bash", "-c", "npm run build"], False),
+        ([], False),
+    ],
+)
+def test_what_a_rule_allows(argv: list[str], allowed: bool) -> None:
+    assert ONE.allow(argv) is allowed
+
+
+def test_a_whole_command_may_be_a_rule(rules: RulesFile) -> None:
+    argv = sh("for x in a b; do make $x > log; done")
+    offered = proposal(argv)
+    assert offered == tuple(argv)
+    rules.add(argv)
+    assert rules.read().allow(argv)
+    assert not rules.read().allow(sh("for x in a b; do rm $x; done"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "offered"),
+    [
+        (sh("make test"), ("make", "test")),
+        (["make", "test"], ("make", "test")),
+        (sh("make; rm x"), ("bash", "-lc", "make; rm x")),
+        (sh("make > log"), ("bash", "-lc", "make > log")),
+        (sh("make *"), ("bash", "-lc", "make *")),
+        (["bash"], None),
+        (["python", "-c"], None),
+        (sh("sudo"), None),
+        ([], None),
+        ([""], None),
+    ],
+)
+def test_what_is_offered_as_a_rule(argv: list[str], offered) -> None:
+    assert proposal(argv) == offered
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        [""],
+        ["a", ""],
+        "ls",
+        None,
+        [1],
+        ["a\0"],
+        ["\ud800"],
+        ["bash"],
+        ["bash", "-lc"],
+        ["/bin/sh"],
+        ["sudo"],
+        ["python3", "-c"],
+        ["env"],
+        ["git"],
+    ],
+)
+def test_what_cannot_be_a_rule(words: object) -> None:
+    with pytest.raises(BadRule):
+        checked(words)
+
+
+def test_damaged_lines_are_reported_and_the_others_count(rules: RulesFile) -> None:
+    rules.add(["make"])
+    with rules.path.open("ab") as file:
+        file.write(
+            b'# a comment\n\nforbid ["rm"]\nallow ls\nallow {}\nallow ["bash"]\nallow [\xff]\n'
+            b'allow ["make", "test"]\n'
+        )
+    found = rules.read()
+    assert found.prefixes == (("make",), ("make", "test"))
+    assert [line.removeprefix(str(rules.path)).split(":")[1] for line in found.damaged] == [
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+    ]
+    assert "no JSON array" in found.damaged[1]
+
+
+def test_a_line_without_its_end_is_not_joined_to_the_next(rules: RulesFile) -> None:
+    rules.path.parent.mkdir()
+    rules.path.write_text('allow ["a"]\nallow ["b"')
+    rules.add(["c"])
+    found = rules.read()
+    assert found.prefixes == (("a",), ("c",))
+    assert len(found.damaged) == 1
+
+
+def test_a_rule_is_written_once(rules: RulesFile) -> None:
+    for _ in range(3):
+        rules.add(["make", "test"])
+    assert rules.path.read_text().count("\n") == 1
+
+
+def test_a_file_that_cannot_be_read_is_reported(rules: RulesFile) -> None:
+    rules.path.mkdir(parents=True)
+    found = rules.read()
+    assert found.prefixes == ()
+    assert "Is a directory" in found.damaged[0]
+    with pytest.raises(OSError, match="directory"):
+        rules.add(["make"])
+
+
+@given(st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=4))
+def test_every_rule_that_can_be_written_is_read_again(tmp_path_factory, words) -> None:
+    try:
+        prefix = checked(words)
+    except BadRule:
+        return
+    file = RulesFile(tmp_path_factory.mktemp("home"))
+    file.add(words)
+    assert file.read() == Rules((prefix,))
+    assert file.read().allow(words)
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_of_several_servers_that_add_at_once_none_loses(rules: RulesFile, tmp_path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from reference_server.exec.rules import RulesFile\n"
+        "for n in range(25): RulesFile(Path(sys.argv[1])).add(['make', sys.argv[2] + str(n)])"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name], env={**os.environ})
+        for name in "abc"
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    found = rules.read()
+    assert found.damaged == ()
+    assert set(found.prefixes) == {("make", f"{name}{n}") for name in "abc" for n in range(25)}
+    assert all(json.loads(line[6:]) for line in rules.path.read_text().splitlines())
