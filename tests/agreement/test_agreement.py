@@ -1,10 +1,14 @@
 """The judge's book and the wire models agree, but for differences with a reason (settled)."""
 
+from typing import get_args
+
 import pytest
 
 from agreement.messages import BOOK, document_differences, pairs, stated_differences
 from agreement.settled import DOCUMENTS, EXPLAINED, NOT_IN_THE_BOOK
+from harness.rules.errors import GIVEN
 from harness.spec.rows import MethodRow
+from harness.wire.error import AgentErrorInfo
 from harness.wire.methods import BY_METHOD, METHODS, Direction, MethodSpec
 
 
@@ -19,6 +23,10 @@ def test_what_one_takes_the_other_takes_and_what_is_read_is_written_again():
     found = document_differences()
     assert {place: seen for place, seen in found.items() if place not in DOCUMENTS} == {}
     assert set(DOCUMENTS) - set(found) == set()
+
+
+def test_the_values_given_of_the_one_open_list_are_the_same():
+    assert set(get_args(AgentErrorInfo)) == set(GIVEN)
 
 
 def test_every_reason_is_in_the_book():
