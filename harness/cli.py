@@ -173,7 +173,7 @@ app.add_typer(scenario, name="scenario")
 def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders")]) -> None:
     """Check scenario files without starting anything. Exit status 1 if one is bad."""
     from harness.rules.base import all_rules
-    from harness.scenario.loader import ScenarioError, find, load
+    from harness.scenario.loader import ScenarioError, find, load, without
     from harness.spec.book import load_book
 
     rules = set(all_rules())
@@ -186,6 +186,8 @@ def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders"
         except ScenarioError as error:
             bad += 1
             typer.echo(str(error), err=True)
+    for problem in without(paths):
+        typer.echo(problem, err=True)
     typer.echo(f"{len(found)} scenario file(s), {bad} bad")
     raise typer.Exit(1 if bad or not found else 0)
 
@@ -196,9 +198,12 @@ def list_scenarios(
 ) -> None:
     """List scenarios, the bundled ones without paths: id, what it needs, title."""
     from harness.scenario.bundled import bundled_folder
-    from harness.scenario.loader import ScenarioError, find, load
+    from harness.scenario.loader import ScenarioError, find, load, without
 
-    bad = 0
+    empty = without(paths or [])
+    for problem in empty:
+        typer.echo(problem, err=True)
+    bad = len(empty)
     for root, file in find(paths or [bundled_folder()]):
         try:
             loaded = load(file, root=root)

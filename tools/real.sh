@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the real servers into .real/ (ignored) and judges both, where only loopback exists.
+# Installs the real servers into .real/ (ignored) and judges both, where only loopback exists: the
+# bundled scenarios and the examples of docs/scenarios.md over pipes, some over WebSocket.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
 # stays on loopback by itself is judged, with a notice.
 set -eu
@@ -23,9 +24,14 @@ second=$(real 0.169.0 bin/codex)
 judge() { # profile, program
     echo "== $1"
     $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" \
-        --json ".harness/reports/$1.json" ${HARNESS_ARGS:-}
+        --json ".harness/reports/$1.json" ${HARNESS_ARGS:-scenarios .harness/examples}
+    test -z "${HARNESS_ARGS:-}" || return 0
+    echo "== $1 over WebSocket"
+    $offline $bin/harness run --target "$1" --server-cmd "$2 app-server --listen {listen}" \
+        scenarios/language scenarios/turns/plain-turn.scenario.yaml
 }
 mkdir -p .harness/reports
+$bin/python -m tools.examples .harness/examples
 status=0
 if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"

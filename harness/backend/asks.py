@@ -18,6 +18,12 @@ class RunBody(Strict):
     escalate: bool = False
     reason: str | None = None
 
+    @model_validator(mode="after")
+    def _reason_to_escalate(self) -> "RunBody":
+        if self.reason is not None and not self.escalate:
+            raise ValueError("reason goes with escalate: true")
+        return self
+
 
 class Run(Strict):
     """`run: "ls"`, or `run: {command: "touch x", escalate: true, reason: "..."}`."""

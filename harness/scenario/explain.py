@@ -42,6 +42,10 @@ def sentence(error: ErrorDetails) -> str:
         return f"{_found(found)}; expected a mapping with exactly one key, one of: {names}"
     if kind in ("literal_error", "enum"):
         return _literal(found, str(context.get("expected", "")))
+    if kind == "string_pattern_mismatch":
+        return f"{_found(found)}; expected a letter, then letters, digits, - and _"
+    if kind == "too_short":
+        return "found an empty list; expected one entry at least"
     if kind in _TYPES:
         return f"{_found(found)}; expected {_TYPES[kind]}"
     if kind == "value_error":

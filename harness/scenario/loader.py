@@ -81,6 +81,15 @@ def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
     return [(root, file) for file, root in found.items()]
 
 
+def without(paths: Iterable[Path]) -> list[str]:
+    """What to say of each folder that holds no scenario."""
+    return [
+        f"{path}: no file below this folder has a name that ends in {SUFFIX}"
+        for path in paths
+        if path.is_dir() and next(path.rglob(f"*{SUFFIX}"), None) is None
+    ]
+
+
 def scenario_id(path: Path, root: Path | None) -> str:
     """The path below its root without the suffix: `turns/plain-turn`."""
     relative = path.relative_to(root) if root and path.is_relative_to(root) else Path(path.name)

@@ -94,14 +94,21 @@ def parse(raw: bytes, path: Path | str) -> Document:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(path, (line, 1), "not UTF-8 text") from error
+        before = raw[: error.start]
+        line_begins = before.rfind(b"\n") + 1
+        place = (before.count(b"\n") + 1, len(before[line_begins:].decode("utf-8")) + 1)
+        message = (
+            f"found the byte {raw[error.start]:#04x}, which is not UTF-8 text; save it as UTF-8"
+        )
+        raise ScenarioError(path, place, message) from error
     try:
         return _Builder(path).build(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = (error.problem or "broken").replace("'", '"')
+        if mark is not None and text.split("\n")[mark.line][mark.column :].startswith("\t"):
+            problem = "found a tab where the line is indented; indent with spaces"
         raise ScenarioError(path, place, f"not YAML: {problem}") from error
     except yaml.reader.ReaderError as error:
         before = text[: int(error.position)]

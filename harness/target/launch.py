@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.target.place import RunFolder, furnish
 from harness.target.process import ServerProcess, environment, find_program, start
-from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.target.profile import Bounds, Listening, Profile, ProfileError, fill
 from harness.target.ready import free_address
 
 
@@ -32,11 +32,16 @@ async def launch(
         env=environment(fill(profile.env, values), home, profile.home_env),
         stderr=folder.path / f"{home.name}.stderr",
         owner=folder.path.name,
-        address=values.get("listen", ""),
+        address=_dialled(listening, values.get("listen", "")),
     )
     if process.address:
         await _connect(process, bounds)
     return process, home
+
+
+def _dialled(listening: Listening | None, told: str) -> str:
+    """Where we connect to: the address that the server was told, and what is spoken there."""
+    return f"ws+{told}" if listening == "ws-unix" else told
 
 
 async def _connect(process: ServerProcess, bounds: Bounds) -> None:

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
 # What a server listens on that does not speak over its standard streams.
-Listening = Literal["ws", "unix"]
+Listening = Literal["ws", "unix", "ws-unix"]
 
 
 class ProfileError(Exception):
@@ -90,7 +90,7 @@ class Profile(_Table):
     name: str
     title: str = ""
     command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
-    listen: Literal["stdio", "ws", "unix"] = "stdio"
+    listen: Literal["stdio", "ws", "unix", "ws-unix"] = "stdio"
     listen_arguments: Annotated[list[str], BeforeValidator(_words)] = Field(
         default_factory=list[str]
     )

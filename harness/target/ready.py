@@ -44,7 +44,7 @@ def free_address(kind: Listening, folder: Path) -> str:
             f"the path of a socket may have {_LONGEST_PATH} bytes, and {path} has more; run in a "
             "folder with a shorter path"
         )
-    return f"unix:{path}"
+    return f"unix://{path}"
 
 
 async def connected(

@@ -1,7 +1,8 @@
 """From an address to a connection, on this machine only.
 
-Here: the two forms of an address, `ws://127.0.0.1:PORT` and `unix:PATH`, what is refused, and the
-connection itself. Not here: choosing an address and waiting until somebody listens (target).
+Here: the forms of an address, `ws://127.0.0.1:PORT`, `unix:PATH` and `ws+unix:PATH` (a WebSocket
+over a unix socket), what is refused, and the connection itself. Not here: choosing an address and
+waiting until somebody listens (target).
 """
 
 import ipaddress
@@ -16,7 +17,8 @@ from harness.transport.jsonl import LineSplitter
 from harness.transport.unix import open_unix
 from harness.transport.websocket import open_websocket
 
-_EXPECTED = "expected ws://127.0.0.1:PORT or unix:PATH"
+_EXPECTED = "expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH"
+_OVER_UNIX = "ws+unix:"
 
 
 class AddressError(ValueError):
@@ -38,6 +40,9 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     somebody listens who speaks no WebSocket. Unbounded: the caller sets the bound.
     """
     check(address)
+    if address.startswith(_OVER_UNIX):
+        socket = await anyio.connect_unix(unix_path(address))
+        return await open_websocket(socket, "ws://localhost/", limit=limit)
     if address.startswith("unix:"):
         return await open_unix(unix_path(address), splitter=LineSplitter(limit))
     parts = urlsplit(address)
@@ -47,7 +52,7 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
 
 def check(address: str) -> None:
     """Raises `AddressError` where an address cannot be used."""
-    if address.startswith("unix:"):
+    if address.startswith(("unix:", _OVER_UNIX)):
         if not unix_path(address):
             raise AddressError(f"{address!r} names no path; {_EXPECTED}")
         return
@@ -64,7 +69,7 @@ def check(address: str) -> None:
 
 def unix_path(address: str) -> str:
     """The path of a `unix:PATH` address, which may also be written `unix://PATH`."""
-    rest = address.removeprefix("unix:")
+    rest = address.removeprefix("ws+").removeprefix("unix:")
     return rest.removeprefix("//")
 
 

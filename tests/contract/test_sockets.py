@@ -225,6 +225,7 @@ async def test_a_released_connection_is_closed_for_both_uses() -> None:
         "unix:relative",
         "unix:/absolute",
         "unix:///absolute",
+        "ws+unix:///absolute",
     ],
 )
 def test_addresses_of_this_machine_are_taken(address: str) -> None:
@@ -249,17 +250,20 @@ def test_addresses_of_this_machine_are_taken(address: str) -> None:
         ("", "is no address"),
         ("unix:", "names no path"),
         ("unix://", "names no path"),
+        ("ws+unix:", "names no path"),
     ],
 )
 async def test_every_other_address_is_refused_in_one_line(address: str, problem: str) -> None:
     with pytest.raises(AddressError) as caught:
         await connect(address)
     assert problem in str(caught.value)
-    assert str(caught.value).endswith("expected ws://127.0.0.1:PORT or unix:PATH")
+    assert str(caught.value).endswith("expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["ws://127.0.0.1:1", "unix:no-such-socket"])
+@pytest.mark.parametrize(
+    "address", ["ws://127.0.0.1:1", "unix:no-such-socket", "ws+unix:no-such-socket"]
+)
 async def test_nobody_there_is_an_error_of_the_system(address: str) -> None:
     with anyio.fail_after(BOUND), pytest.raises(OSError):  # noqa: PT011 - which one differs
         await connect(address)

@@ -71,3 +71,11 @@ def test_without_markers_threads_are_told_apart_by_their_first_text() -> None:
     texts = (["one"], ["two"], ["one", "again"], ["three"])
     found = [tracks.owner(given) for given in texts]
     assert [track and track.alias for track in found] == ["a", "b", "a", None]
+
+
+def test_a_fork_is_told_by_the_last_marker_in_its_history() -> None:
+    tracks = Tracks({"t": [REPLY], "f": [REPLY]}, {"t": "[t]", "f": "[f]"})
+    assert tracks.owner(["[t] hello"]) is tracks.all[0]
+    assert tracks.owner(["[t] hello", "[f] go on"]) is tracks.all[1]
+    assert tracks.owner(["[t] hello", "[f] go on", "more"]) is tracks.all[1]
+    assert tracks.owner(["hello"]) is None

@@ -59,8 +59,8 @@ def test_the_good_scenario_behind_the_made_ones_loads(tmp_path: Path) -> None:
     ("content", "place", "fragment"),
     [
         (GOOD.encode() + b"#" * (1 << 20), (1, 1), "1 MiB"),
-        ("title: é\n".encode("latin-1"), (1, 1), "UTF-8"),
-        (GOOD.encode() + b"expect: \xff\n", (4, 1), "UTF-8"),
+        ("title: é\n".encode("latin-1"), (1, 8), "UTF-8"),
+        (GOOD.encode() + b"expect: \xff\n", (4, 9), "UTF-8"),
         (GOOD.encode("utf-16"), (1, 1), "UTF-8"),
         (b"title: " + b"[" * 100_000 + b"]" * 100_000, (1, 71), "deep"),
         (GOOD.encode() + b"  - wiat: {turn: u}\n" * 1000, (4, 5), "wait"),

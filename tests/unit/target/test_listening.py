@@ -23,7 +23,7 @@ BOUNDS = Bounds(start=10, stop=5)
 # Echoes lines, or messages, on the address that it is given; says so on its standard output.
 ECHO = """
 import asyncio, sys
-from websockets.asyncio.server import serve
+from websockets.asyncio.server import serve, unix_serve
 
 async def line(reader, writer):
     while text := await reader.readline():
@@ -37,19 +37,23 @@ async def message(connection):
 
 async def main(address):
     print("about to listen", flush=True)
-    if address.startswith("unix:"):
-        server = await asyncio.start_unix_server(line, address[5:])
+    path = address.removeprefix("unix://")
+    if path != address and sys.argv[2] == "ws-unix":
+        server = await unix_serve(message, path)
+    elif path != address:
+        server = await asyncio.start_unix_server(line, path)
     else:
         server = await serve(message, "127.0.0.1", int(address.rpartition(":")[2]))
     await server.serve_forever()
 
 asyncio.run(main(sys.argv[1]))
 """
-KINDS: list[Listening] = ["ws", "unix"]
+KINDS: list[Listening] = ["ws", "unix", "ws-unix"]
 
 
 def profile(script: str, kind: Listening = "ws") -> Profile:
-    return Profile(name="test", command=[sys.executable, "-c", script, "{listen}"], listen=kind)
+    command = [sys.executable, "-c", script, "{listen}", kind]
+    return Profile(name="test", command=command, listen=kind)
 
 
 async def launched(folder: Path, script: str, kind: Listening = "ws") -> ServerProcess:
@@ -124,7 +128,7 @@ async def test_what_listens_and_speaks_something_else_is_said(near_folder: Path)
 def test_an_address_is_one_that_can_be_connected_to(kind: Listening, near_folder: Path) -> None:
     address = free_address(kind, near_folder)
     check(address)
-    assert address.startswith(f"{kind}:")
+    assert address.startswith("ws://127.0.0.1:" if kind == "ws" else "unix://")
 
 
 def test_a_socket_whose_path_is_too_long_is_refused(near_folder: Path) -> None:
@@ -145,5 +149,5 @@ def test_a_profile_that_listens_must_tell_the_server_where() -> None:
 
 
 def test_another_way_to_listen_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ProfileError, match="'stdio', 'ws' or 'unix'"):
+    with pytest.raises(ProfileError, match="'stdio', 'ws', 'unix' or 'ws-unix'"):
         parse_profile('name = "p"\nlisten = "tcp"\n', "p.toml")

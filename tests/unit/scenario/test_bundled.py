@@ -1,0 +1,100 @@
+"""The bundled scenarios use the whole of the language, and ask every method of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harness.backend.parts import Part
+from harness.backend.script import ModelStep
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.client_steps import WAITED_FOR, ClientStep
+from harness.scenario.loader import Loaded, find, load
+from harness.scenario.model import Scenario
+from harness.spec.book import load_book
+from harness.target.profile import load_profile
+from harness.trace.values import obj
+
+# Not to be called from production clients, and neither real server answers them offline.
+UNDER_DEVELOPMENT = {"skills/remote/list", "skills/remote/export"}
+# What a step of its own sends.
+SENT = {
+    "start_thread": "thread/start",
+    "start_turn": "turn/start",
+    "interrupt": "turn/interrupt",
+    "steer": "turn/steer",
+    "read_thread": "thread/read",
+}
+REAL = [load_profile("codex-0.107"), load_profile("codex-0.169"), load_profile("reference")]
+
+
+@pytest.fixture(scope="module")
+def bundled() -> list[Loaded]:
+    root = bundled_folder()
+    return [load(path, root=root) for _, path in find([root])]
+
+
+def _keys(union: Any) -> set[str]:
+    """The key of each alternative of a tagged union."""
+    alternatives = union.__origin__.__args__
+    return {next(iter(one.__origin__.model_fields)) for one in alternatives}
+
+
+def _model_steps(loaded: Loaded) -> Iterator[ModelStep]:
+    for script in loaded.scenario.scripts().values():
+        yield from script
+
+
+def _playable(loaded: Loaded) -> bool:
+    """Whether a server that we have offers what the scenario needs."""
+    return any(set(loaded.scenario.needs) <= set(profile.capabilities) for profile in REAL)
+
+
+def test_every_scenario_can_be_played_on_some_server_that_we_have(bundled: list[Loaded]) -> None:
+    assert [one.id for one in bundled if not _playable(one)] == []
+
+
+def test_every_client_step_is_used(bundled: list[Loaded]) -> None:
+    used = {next(iter(type(step).model_fields)) for one in bundled for step in one.scenario.steps}
+    assert _keys(ClientStep) - used == set()
+
+
+def test_every_model_part_is_used(bundled: list[Loaded]) -> None:
+    entries = (entry for one in bundled for _, entry in one.scenario.entries())
+    used = {next(iter(type(entry).model_fields)) for entry in entries if not isinstance(entry, str)}
+    assert _keys(Part) - used == set()
+
+
+def test_every_thing_that_can_be_waited_for_is_waited_for(bundled: list[Loaded]) -> None:
+    waits = [
+        obj(step.model_dump(exclude_unset=True)) for one in bundled for step in one.scenario.steps
+    ]
+    used = {key for wait in waits for key in obj(wait.get("wait"))}
+    # A question of the server is taken by `answer`, which is what one does with it.
+    assert set(WAITED_FOR) - used <= {"request"}
+
+
+def test_model_steps_fail_are_repeated_and_expect(bundled: list[Loaded]) -> None:
+    steps = [step for one in bundled for step in _model_steps(one)]
+    assert {"reply", "fail", "expect"} == {key for step in steps for key in step.model_fields_set}
+    assert {1, 2, "until-turn-ends"} <= {step.times for step in steps}
+
+
+def test_every_key_of_a_scenario_is_used(bundled: list[Loaded]) -> None:
+    used = {key for one in bundled for key in one.scenario.model_fields_set}
+    # `strict_model` is for servers that one knows: an auxiliary call of a server is no failure.
+    assert set(Scenario.model_fields) - used <= {"strict_model"}
+
+
+def test_every_method_is_asked_by_a_scenario_that_a_server_can_play(bundled: list[Loaded]) -> None:
+    asked = {"initialize"}
+    for one in filter(_playable, bundled):
+        for step in one.scenario.steps:
+            key = next(iter(type(step).model_fields))
+            body = getattr(step, key)
+            asked.add(body.method if key == "request" else SENT.get(key, ""))
+    rows = load_book().methods
+    ours = {row.method for row in rows if row.direction == "client-to-server"}
+    assert ours - asked == UNDER_DEVELOPMENT

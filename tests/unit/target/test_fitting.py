@@ -1,0 +1,49 @@
+"""A profile is fitted to a scenario: configuration, placeholders, and listening where it can."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness.target.fitting import fitted, places
+from harness.target.profile import Profile
+
+PLAIN = Profile(
+    name="p",
+    command=["server"],
+    listen_arguments=["--listen", "{listen}"],
+    home={"config.toml": {"model": "m", "servers": {"one": {"url": "u"}}}},
+)
+PLACES = {"cwd": "/w", "agent": ".agent", "python": "/py"}
+
+
+def test_a_scenario_that_asks_for_nothing_gets_the_profile_itself() -> None:
+    assert fitted(PLAIN, config={}, places=PLACES, several=False) is PLAIN
+
+
+def test_configuration_is_added_table_by_table_with_its_places() -> None:
+    config = {"servers": {"two": {"command": "{python}", "args": ["{cwd}/x.py", "{other}"]}}}
+    found = fitted(PLAIN, config=config, places=PLACES, several=False)
+    assert found.home["config.toml"] == {
+        "model": "m",
+        "servers": {"one": {"url": "u"}, "two": {"command": "/py", "args": ["/w/x.py", "{other}"]}},
+    }
+    assert PLAIN.home["config.toml"]["servers"] == {"one": {"url": "u"}}
+    assert fitted(Profile(name="p"), config={"a": 1}, places={}, several=False).home == {
+        "config.toml": {"a": 1}
+    }
+
+
+def test_several_clients_make_a_server_listen_that_knows_how() -> None:
+    found = fitted(PLAIN, config={}, places=PLACES, several=True)
+    assert found.command == ["server", "--listen", "{listen}"]
+    assert found.listening() == "ws"
+    listening = PLAIN.model_copy(update={"command": ["server", "--at={listen}"]})
+    assert fitted(listening, config={}, places=PLACES, several=True) is listening
+    cannot = Profile(name="p", command=["server"])
+    assert fitted(cannot, config={}, places=PLACES, several=True) is cannot
+
+
+def test_places_are_the_workspace_the_folder_of_the_agent_and_an_interpreter() -> None:
+    profile = Profile(name="p", agent_folder=".codex")
+    assert places(profile, Path("/w")) == {"cwd": "/w", "agent": ".codex", "python": sys.executable}

@@ -1,0 +1,56 @@
+"""The examples of docs/scenarios.md as files: `python -m tools.examples FOLDER`.
+
+Here: taking them out of the page, and the parts of the project that owe the reference server what
+some of them need. `make real` plays all of them on the real servers, a test plays those that the
+reference server can.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
+# The folder of the files, and so the beginning of their ids.
+AREA = "documented"
+# What the reference server does not offer yet, and the part of the project that owes it: approvals
+# and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
+OWED = {
+    "command-execution": "C",
+    "command-approval": "C",
+    "file-change": "C",
+    "plan-update": "C",
+    "steering": "C",
+    "dynamic-tools": "C",
+    "image-view": "C",
+    "web-search": "C",
+    "model-reroute": "C",
+    "plan": "C",
+    "review": "C",
+    "several-clients": "E",
+    "mcp-tools": "F",
+}
+
+_EXAMPLE = re.compile(r"^```yaml\n(title: ([^\n]*)\n.*?)^```$", re.M | re.S)
+
+
+def examples() -> dict[str, str]:
+    """Name -> the text of each whole scenario of the page, in its order."""
+    found = _EXAMPLE.findall(PAGE.read_text("utf-8"))
+    return {re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-"): text for text, title in found}
+
+
+def write(folder: Path) -> list[Path]:
+    """Write every example below the folder; what is left there of other days is removed."""
+    area = folder / AREA
+    shutil.rmtree(area, ignore_errors=True)
+    area.mkdir(parents=True)
+    paths: list[Path] = []
+    for name, text in examples().items():
+        paths.append(area / f"{name}.scenario.yaml")
+        paths[-1].write_text(text, "utf-8")
+    return paths
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
