@@ -1,4 +1,4 @@
-"""A request with `as` names the thread or the turn that its answer carries; places are filled in."""
+"""A request with `as` names the thread or turn that its answer carries; places are filled in."""
 
 from __future__ import annotations
 
