@@ -77,9 +77,6 @@ class _Run:
         for words, step in reversed(self._undo):
             try:
                 step()
-            except FileNotFoundError:
-                # It is gone: a later step, taken back before, has moved it.
-                pass
             except OSError as error:
                 lost.append(f"{words}: {error.strerror}")
         self._undo.clear()
@@ -98,7 +95,7 @@ class _Run:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # What was private is not open to others for a moment.
         descriptor = os.open(fresh, flags, 0o666 if write.mode is None else 0o600, dir_fd=folder)
-        self._on_undo(f"{fresh} could not be removed", lambda: os.unlink(fresh, dir_fd=folder))
+        self._on_undo(f"{fresh} could not be removed", lambda: _remove(fresh, folder))
         try:
             rest = memoryview(content)
             while rest:
@@ -131,15 +128,17 @@ class _Run:
             os.replace(old, name, src_dir_fd=folder, dst_dir_fd=folder)
 
         kept = f"{write.real} could not be restored, its content is in {old} beside it"
-        if write.before is not None and (write.after is None or not self._linked(target)):
+        linked = write.before is not None and write.after is not None and self._linked(target)
+        if write.before is not None and not linked:
             os.replace(name, old, src_dir_fd=folder, dst_dir_fd=folder)
             self._on_undo(kept, restore)
         if write.after is not None:
             os.replace(target.fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-            if write.before is None:
-                self._on_undo(f"{write.real} stays", lambda: os.unlink(name, dir_fd=folder))
-            else:
-                self._on_undo(kept, restore)
+        if write.before is None:
+            self._on_undo(f"{write.real} stays", lambda: _remove(name, folder))
+        elif linked:
+            # From now on the second name is the old content's only one: never just removed.
+            self._undo[-1] = (kept, restore)
 
     def _linked(self, target: _Target) -> bool:
         """Give the old file a second name, so that its own is never missing; whether it can be."""
@@ -150,7 +149,7 @@ class _Run:
             if error.errno in _NO_LINKS:
                 return False
             raise
-        self._on_undo(f"{old} could not be removed", lambda: os.unlink(old, dir_fd=folder))
+        self._on_undo(f"{old} could not be removed", lambda: _remove(old, folder))
         return True
 
     def _forget(self, targets: list[_Target]) -> None:
@@ -199,6 +198,12 @@ class _Run:
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
         """Remember how to take a step back, and what to say if that fails."""
         self._undo.append((words, step))
+
+
+def _remove(name: str, folder: int) -> None:
+    """Remove a file that may have been renamed since."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def _temporary_name() -> str:

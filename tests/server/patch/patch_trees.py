@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 Snapshot = dict[str, tuple[bytes, int]]
 
-NAMES = ("a.txt", "b", "src/m.py", "src/deep/n.py", "with space", "ümlaut/x", 'q"uote')
+NAMES = (
+    "a.txt",
+    "b",
+    "src/m.py",
+    "src/deep/n.py",
+    "with space",
+    "ümlaut/x",
+    'q"uote',
+    "back\\slash",
+    "tab\tin it",
+)
 
 
 def snapshot(root: Path) -> Snapshot:
