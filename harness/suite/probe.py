@@ -35,22 +35,34 @@ def _reasoning(run: Run, conversation: Conversation) -> bool:
 
 
 def _deltas(run: Run, conversation: Conversation) -> bool:
-    """Offered if any piece of text that the model streamed was passed on as a delta."""
+    """Offered if text was passed on as a delta while the scenario was played.
+
+    One delta for the whole text, when the model is done, is legal; where the scenario holds the
+    model's stream it comes only after the end has opened every gate.
+    """
+    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
     return any(
-        item.first_delta is not None
+        item.first_delta is not None and item.first_delta.at < over
         for turn in conversation.turns.values()
         for item in turn.items.values()
     )
 
 
 def _model_retry(run: Run, conversation: Conversation) -> bool:
-    """Offered if a failed call was repeated, or its repetition announced."""
-    announced = any(
-        dig(error.params, "willRetry") is True
-        for turn in conversation.turns.values()
-        for error in turn.errors
+    """Offered if a failed call was repeated; who announces it and gives up offers nothing."""
+    return len(run.model.calls) > 1
+
+
+def _storage(run: Run, conversation: Conversation) -> bool:
+    """Offered unless threads are ephemeral although nobody asked for it."""
+    return not any(
+        dig(answer.result, "thread", "ephemeral") is True
+        for answer in run.trace.frames
+        if answer.kind is Kind.RESPONSE
+        and (asked := conversation.request_of(answer)) is not None
+        and asked.method == "thread/start"
+        and dig(asked.params, "ephemeral") is not True
     )
-    return announced or len(run.model.calls) > 1
 
 
 def _says(*methods: str) -> Probe:
@@ -135,6 +147,7 @@ _PROBES: dict[str, Probe] = {
     "subscription": _takes("thread/loaded/list", "thread/unsubscribe"),
     "thread-list": _takes("thread/list"),
     "thread-name": _takes("thread/name/set"),
+    "storage": _storage,
     "web-search": _shows("webSearch"),
     "deltas": _deltas,
     "reasoning": _reasoning,

@@ -242,9 +242,9 @@ def _daemon(folder: Path) -> Path:
         f'open({str(folder / "daemon.pid")!r}, "w").write(str(child.pid))\n'
         "'''\n"
         "class Daemon(Server):\n"
-        "    def run(self, turn):\n"
+        "    def run(self, thread, turn, params):\n"
         "        subprocess.run([sys.executable, '-c', OUTER], check=True)\n"
-        "        super().run(turn)\n"
+        "        super().run(thread, turn, params)\n"
         "Daemon().serve()\n"
     )
     return script

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from harness.rules.verdict import Level, Verdict
 
-from .judging import Judged, bundled, command, judged
+from .judging import SERVERS, Judged, bundled, command, judged
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
 # All that the small server offers; a scenario that needs more does not apply to it.
 OFFERED_BY_MINIMAL = {"core", "deltas"}
+
+
+# One scenario for each way in which a turn can go.
+TELLING = ("turns/two-turns", "turns/interrupt-mid-text", "failures/http-500")
+LISTED = subprocess.run(
+    [sys.executable, str(SERVERS / "unusual.py"), "list"], capture_output=True, check=True
+)
+HABITS = [line.split()[0] for line in LISTED.stdout.decode().splitlines()]
+SHOULD_REMARKS = {"uuid-ids": {"thread.id-shape", "turn.id-shape"}}
 
 
 def expected(offered: set[str]) -> dict[str, str]:
@@ -22,17 +34,24 @@ def expected(offered: set[str]) -> dict[str, str]:
     }
 
 
+# What the text says only in its enumeration of parameters, or of the other party: it binds nobody.
+REMARKS_ON_MINIMAL = {"model.effort-passed", "model.summary-passed"}
+
+
 def test_minimal_server_passes_all_that_it_offers() -> None:
     found = judged(command("minimal"), bundled(), scale=1)
     assert found.failed_rules() == []
     assert found.issues() == {}
+    short = {rule.id: rule.level for rule in found.report.rules if rule.verdict is Verdict.FAIL}
+    assert short == dict.fromkeys(REMARKS_ON_MINIMAL, Level.INFO)
     assert found.verdicts() == expected(OFFERED_BY_MINIMAL)
     assert _unjudged_although_covered(found) == set()
     assert not found.report.red
 
 
-def test_unusual_server_breaks_no_must_rule() -> None:
-    found = judged(command("unusual"), bundled(), scale=1)
+@pytest.mark.parametrize("habits", ["all", "others"])
+def test_unusual_server_breaks_no_must_rule(habits: str) -> None:
+    found = judged(f"{command('unusual')} {habits}", bundled(), scale=1)
     broken = {
         rule.id: rule.level
         for rule in found.report.rules
@@ -42,6 +61,22 @@ def test_unusual_server_breaks_no_must_rule() -> None:
     assert broken, "a server this unusual gets some remarks"
     assert [name for name, verdict in found.verdicts().items() if verdict == "FAIL"] == []
     assert found.issues() == {}
+    assert not found.report.red
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_no_habit_alone_breaks_a_rule_that_binds(habit: str) -> None:
+    found = judged(f"{command('unusual')} {habit}", bundled(*TELLING), scale=1)
+    broken = {
+        rule.id
+        for rule in found.report.rules
+        if rule.verdict in (Verdict.FAIL, Verdict.ERROR) and rule.level is not Level.INFO
+    }
+    assert broken == SHOULD_REMARKS.get(habit, set())
+    assert found.issues() == {}
+    verdicts = found.verdicts()
+    assert set(verdicts.values()) <= {"PASS", "NOT_APPLICABLE"}
+    assert verdicts["turns/two-turns"] == verdicts["failures/http-500"] == "PASS"
     assert not found.report.red
 
 

@@ -25,24 +25,23 @@ sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
 class Moody(Server):
     silent = False
-    def write(self, data):
+    def send(self, message):
         if not self.silent:
-            super().write(data)
-    def delta(self, turn, key, text):
-        super().delta(turn, key, text)
-        mood = turn.wire_text
+            super().send(message)
+    def tell(self, thread, method, **params):
+        super().tell(thread, method, **params)
+        if method != "item/agentMessage/delta":
+            return
+        mood = thread.turn["items"][0]["content"][0]["text"]
         if mood == "die":
             os._exit(9)
         if mood == "fall silent":
             self.silent = True
         if mood == "say half":
-            super().write(b'{{"method": "item/')
+            os.write(1, b'{{"method": "item/')
             self.silent = True
         while mood == "talk on":
-            super().delta(turn, key, "")
-    def begin(self, turn, content, reply):
-        turn.wire_text = content[0]["text"]
-        super().begin(turn, content, reply)
+            super().tell(thread, method, itemId=params["itemId"], delta="")
 Moody().serve()
 """
 SCENARIO = """

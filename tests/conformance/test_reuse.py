@@ -29,10 +29,10 @@ class Counting(Server):
     def thread_start(self, params, reply):
         note("threads")
         super().thread_start(params, reply)
-    def end(self, turn):
-        super().end(turn)
-        if "broken" in sys.argv:
-            self.notify("turn/completed", turn.thread, turn=turn.wire)
+    def notify(self, thread, method, **params):
+        super().notify(thread, method, **params)
+        if method == "turn/completed" and "broken" in sys.argv:
+            super().notify(thread, method, **params)
 note("processes")
 Counting().serve()
 """

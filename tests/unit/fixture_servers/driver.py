@@ -24,13 +24,16 @@ BOUND = 5.0
 
 
 class Session:
-    """One running server. `lines` are complete lines, `tail` is what came after them."""
+    """One running server, by its script and arguments below fixtures/servers.
+
+    `lines` are complete lines, `tail` is what came after them.
+    """
 
     def __init__(self, script: str, home: Path, model_url: str = "") -> None:
         environment = {**os.environ, "AGENT_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PROVIDER_BASE_URL"] = model_url
         self.process = subprocess.Popen(
-            [sys.executable, str(SERVERS / script)],
+            [sys.executable, str(SERVERS / script.split()[0]), *script.split()[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -6,8 +6,10 @@ replaced by names first.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from .conftest import Start
-from .driver import Session, session
+from .driver import SERVERS, Session, session
 from .fake_model import COMPLETED, FakeModel, message
 
 pytestmark = pytest.mark.socket
@@ -77,6 +79,18 @@ def test_initialize_is_answered_with_an_object(start: Start) -> None:
         assert server.stderr == b""
 
 
+def test_it_is_one_file_of_at_most_200_lines_that_needs_no_other_package() -> None:
+    source = (SERVERS / SCRIPT).read_text()
+    assert len(source.splitlines()) <= 200
+    assert max(map(len, source.splitlines())) <= 100
+    imported = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import)]
+    froms = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    names = [alias.name for node in imported for alias in node.names]
+    names += [str(node.module) for node in froms]
+    assert names
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+
+
 def test_started_thread_has_the_six_keys_and_is_announced(start: Start, tmp_path: Path) -> None:
     with start(SCRIPT) as server:
         result = server.request("thread/start", cwd=str(tmp_path), sandbox="read-only")["result"]
@@ -94,13 +108,12 @@ def test_started_thread_has_the_six_keys_and_is_announced(start: Start, tmp_path
         assert thread == {
             "id": thread["id"],
             "preview": "",
-            "ephemeral": False,
+            "ephemeral": True,
             "modelProvider": "default",
             "status": {"type": "idle"},
-            "path": str(tmp_path / "sessions" / f"{thread['id']}.jsonl"),
+            "path": None,
             "cwd": str(tmp_path),
         }
-        assert Path(thread["path"]).is_file()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +121,6 @@ def test_started_thread_has_the_six_keys_and_is_announced(start: Start, tmp_path
     [
         ("read-only", "readOnly"),
         ("workspace-write", "workspaceWrite"),
-        ("workspaceWrite", "workspaceWrite"),
         ("danger-full-access", "dangerFullAccess"),
     ],
 )
@@ -161,7 +173,7 @@ def test_second_turn_shows_the_model_the_first(start: Start, model: FakeModel) -
             server.wait("turn/completed", count)
         turn_ids = [params["turn"]["id"] for params in server.named("turn/completed")]
         assert len(set(turn_ids)) == 2
-    told = [(part["role"], part["content"][0]["text"]) for part in model.calls[1]["input"]]
+    told = [(part["role"], part["content"]) for part in model.calls[1]["input"]]
     assert told == [("user", "first"), ("assistant", "one"), ("user", "second")]
 
 
@@ -193,7 +205,7 @@ def test_interrupt_of_another_turn_is_refused(start: Start, model: FakeModel) ->
         thread = server.start_thread()
         server.answer(server.start_turn(thread, "hi"))
         refused = server.request("turn/interrupt", threadId=thread["id"], turnId="turn_0")
-        assert refused["error"]["code"] == -32600
+        assert refused["error"]["code"] == -32602
         gate.set()
         assert server.wait("turn/completed")["turn"]["status"] == "completed"
 
@@ -211,18 +223,18 @@ def test_second_turn_is_refused_while_one_runs(start: Start, model: FakeModel) -
 
 
 @pytest.mark.parametrize(
-    ("parts", "kind"),
+    ("parts", "said"),
     [
-        ([500], "InternalServerError"),
-        ([401], "Unauthorized"),
-        ([*message("Hel")[:2]], "ResponseStreamDisconnected"),
-        ([{"type": "response.failed"}], "Other"),
-        ([{"type": "response.output_text.delta", "item_id": "?", "delta": "x"}], "Other"),
+        ([500], "500"),
+        ([401], "401"),
+        ([*message("Hel")[:2]], "did not come to the end"),
+        ([{"type": "response.failed"}], "did not come to the end"),
+        ([{"type": "response.output_text.delta"}], "delta"),
     ],
     ids=["http-500", "http-401", "disconnect", "response-failed", "nonsense"],
 )
 def test_model_failure_fails_the_turn(
-    start: Start, model: FakeModel, parts: list[Any], kind: str
+    start: Start, model: FakeModel, parts: list[Any], said: str
 ) -> None:
     model.will(*parts)
     model.will(message("fine"), COMPLETED)
@@ -232,8 +244,8 @@ def test_model_failure_fails_the_turn(
         failed = server.wait("turn/completed")["turn"]
         assert failed["status"] == "failed"
         assert failed["items"] == []
-        assert failed["error"]["agentErrorInfo"] == kind
-        assert isinstance(failed["error"]["message"], str)
+        assert failed["error"]["agentErrorInfo"] == "Other"
+        assert said in failed["error"]["message"]
         reported = server.named("error")
         assert [(r["willRetry"], r["error"]) for r in reported] == [(False, failed["error"])]
         assert len(server.named("item/started")) == len(server.named("item/completed"))
@@ -245,7 +257,8 @@ def test_unreachable_model_fails_the_turn(tmp_path: Path) -> None:
     with session(SCRIPT, tmp_path, "") as server:
         server.start_turn(server.start_thread(), "hi")
         failed = server.wait("turn/completed")["turn"]
-        assert failed["error"]["agentErrorInfo"] == "HttpConnectionFailed"
+        assert failed["status"] == "failed"
+        assert "unknown url type" in failed["error"]["message"]
 
 
 def test_read_gives_turns_only_when_asked(start: Start, model: FakeModel) -> None:
@@ -257,7 +270,7 @@ def test_read_gives_turns_only_when_asked(start: Start, model: FakeModel) -> Non
         short = server.request("thread/read", threadId=thread["id"])["result"]["thread"]
         assert "turns" not in short
         assert short["preview"] == "hi"
-        assert short["status"] == {"type": "notLoaded"}
+        assert short["status"] == {"type": "idle"}
         whole = server.request("thread/read", threadId=thread["id"], includeTurns=True)
         (stored,) = whole["result"]["thread"]["turns"]
         assert {**stored, "items": []} == completed
@@ -265,15 +278,12 @@ def test_read_gives_turns_only_when_asked(start: Start, model: FakeModel) -> Non
         assert stored["items"][1]["text"] == "Hello"
 
 
-def test_thread_can_be_read_by_a_later_process(start: Start, model: FakeModel) -> None:
-    model.will(message("Hello"), COMPLETED)
+def test_thread_of_an_earlier_process_is_gone_and_its_id_is_not_given_again(start: Start) -> None:
     with start(SCRIPT) as server:
         thread = server.start_thread()
-        server.start_turn(thread, "hi")
-        completed = server.wait("turn/completed")["turn"]
     with start(SCRIPT) as server:
-        found = server.request("thread/read", threadId=thread["id"], includeTurns=True)
-        assert [turn["id"] for turn in found["result"]["thread"]["turns"]] == [completed["id"]]
+        assert "error" in server.request("thread/read", threadId=thread["id"])
+        assert server.start_thread()["id"] != thread["id"]
 
 
 @pytest.mark.parametrize(
@@ -309,13 +319,12 @@ def test_bad_input_starts_no_turn(start: Start, content: Any) -> None:
         assert server.named("turn/started") == []
 
 
-@pytest.mark.parametrize("line", [b"{", b"\xff\xff", b"[" * 100_000])
-def test_malformed_line_gets_an_error_and_the_server_lives(start: Start, line: bytes) -> None:
+@pytest.mark.parametrize("line", [b"{", b"\xff\xff", b"[" * 100_000, b"7", b'["id", "method"]'])
+def test_line_that_is_no_request_is_passed_over(start: Start, line: bytes) -> None:
     with start(SCRIPT) as server:
         server.write(line + b"\n")
         assert "result" in server.request("initialize")
-        assert server.messages[0]["id"] is None
-        assert server.messages[0]["error"]["code"] == -32700
+        assert len(server.lines) == 1
 
 
 def test_end_of_input_ends_a_server_that_waits_for_its_model(

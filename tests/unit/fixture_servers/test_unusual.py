@@ -1,22 +1,41 @@
-"""The unusual server keeps every promise of the protocol document and has each habit it claims.
+"""The unusual server has each habit that it claims, names what allows it, and stays correct.
 
 A habit that got lost would make the suite's test against false alarms pass for nothing.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import subprocess
+import sys
 import threading
 from typing import Any
 
 import pytest
+import yaml
 
 from .conftest import Start
-from .driver import Session
+from .driver import SERVERS, Session
 from .fake_model import COMPLETED, FakeModel, message
 
 pytestmark = pytest.mark.socket
-SCRIPT = "unusual.py"
+SPEC = SERVERS.parents[1] / "harness" / "spec"
+
+
+def listing() -> list[list[str]]:
+    """The habits as the server lists them: name, row, text."""
+    ran = subprocess.run(
+        [sys.executable, str(SERVERS / "unusual.py"), "list"], capture_output=True, check=True
+    )
+    return [line.split(None, 2) for line in ran.stdout.decode().splitlines()]
+
+
+HABITS = listing()
+
+
+def unusual(*habits: str) -> str:
+    return " ".join(["unusual.py", *habits])
 
 
 def bare(value: Any) -> Any:
@@ -37,126 +56,248 @@ def story(server: Session) -> list[str]:
     return told
 
 
-def test_whole_conversation_is_legal_and_in_its_own_order(start: Start, model: FakeModel) -> None:
+def played(server: Session, model: FakeModel, text: str = "hi") -> dict[str, Any]:
+    """Play a turn with two deltas to its end; return the completed turn."""
     model.will(message("Hel", "lo"), COMPLETED)
-    with start(SCRIPT) as server:
+    thread = server.start_thread()
+    server.start_turn(thread, text)
+    return server.wait("turn/completed")["turn"]
+
+
+def failed(server: Session, model: FakeModel) -> dict[str, Any]:
+    model.will(500)
+    server.start_turn(server.start_thread(), "hi")
+    return server.wait("turn/completed")["turn"]
+
+
+def test_each_habit_names_the_point_of_the_book_that_allows_it() -> None:
+    open_points = yaml.safe_load((SPEC / "unspecified.yaml").read_text())
+    known = {row["id"] for row in open_points}
+    for path in (SPEC / "requirements").glob("*.yaml"):
+        known |= {row["id"] for row in yaml.safe_load(path.read_text())}
+    assert len(HABITS) > 40
+    assert [row for _, row, _ in HABITS if row not in known] == []
+
+
+def test_unknown_habit_is_refused_with_the_list() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(SERVERS / "unusual.py"), "humming"], capture_output=True
+    )
+    assert ran.returncode == 1
+    assert b"unknown habit humming; there are all, others, uuid-ids" in ran.stderr
+
+
+@pytest.mark.parametrize("habit", ["all", "others", *(habit for habit, _, _ in HABITS)])
+def test_a_turn_comes_to_its_end_with_what_the_model_said(
+    start: Start, model: FakeModel, habit: str
+) -> None:
+    with start(unusual(habit)) as server:
         thread = server.start_thread()
+        model.will(message("Hel", "lo"), COMPLETED)
         server.start_turn(thread, "hi")
+        completed = server.wait("turn/completed")["turn"]
+        assert completed["status"] == "completed"
+        assert completed["items"] == []
+        said = [sent["item"] for sent in server.named("item/completed")]
+        assert [item["text"] for item in said if item["type"] == "agentMessage"] == ["Hello"]
+        assert "result" in server.request("thread/read", threadId=thread["id"])
+        assert server.end() == 0
+        assert server.stderr == b""
+
+
+def test_all_together_are_in_an_order_of_their_own(start: Start, model: FakeModel) -> None:
+    with start(unusual("all")) as server:
+        played(server, model)
         assert server.until(lambda: story(server).count("thread/status/changed idle") == 2)
-        assert story(server) == [
+        told = [one for one in story(server) if "tokenUsage" not in one and one != "weather/ask"]
+        assert told == [
             "weather/changed",
-            "thread/status/changed idle",
             "thread/started",
+            "thread/status/changed idle",
             "answer",
             "thread/status/changed active",
             "turn/started",
             "weather/changed",
             "item/started userMessage",
             "answer",
+            "error",
             "item/started agentMessage",
             "item/completed agentMessage",
             "item/completed userMessage",
             "turn/completed",
+            "weather/changed",
             "thread/status/changed idle",
         ]
-        answer, started, completed = (
-            bare(server.answer(2)["result"]),
-            bare(server.named("turn/started")[0]),
-            bare(server.named("turn/completed")[0]),
-        )
-        running = {**answer["turn"], "items": [], "status": "inProgress", "error": None}
-        assert answer == {"turn": running}
-        assert started == {"threadId": thread["id"], "turn": running}
-        done = {**running, "status": "completed"}
-        assert completed == {"threadId": thread["id"], "turn": done}
 
 
-def test_first_turn_has_no_delta_and_the_second_has_it_whole(
+@pytest.mark.parametrize(
+    ("habit", "deltas"),
+    [("no-deltas", []), ("one-delta", ["Hello"]), ("empty-deltas", ["", "Hel", "", "lo"])],
+)
+def test_deltas(start: Start, model: FakeModel, habit: str, deltas: list[str]) -> None:
+    with start(unusual(habit)) as server:
+        played(server, model)
+        assert [one["delta"] for one in server.named("item/agentMessage/delta")] == deltas
+
+
+def test_extra_fields_are_in_every_object_but_an_empty_one(start: Start, model: FakeModel) -> None:
+    with start(unusual("extra-fields")) as server:
+        played(server, model)
+        for sent in server.messages:
+            assert sent["x-extra"]["method"] == "turn/completed"
+            assert "x-extra" in sent.get("result", sent.get("params"))
+
+
+def test_lines_look_as_their_habits_say(start: Start) -> None:
+    looks = {
+        "spaces": lambda line: line.startswith(b" \t {") and line.endswith(b"}\x20\t\r"),
+        "unescaped": lambda line: b" " not in line,
+        "all-escaped": lambda line: b"\\u0072\\u0065\\u0073" in line and b"result" not in line,
+        "jsonrpc-member": lambda line: json.loads(line)["jsonrpc"] == "2.0",
+        "keys-backwards": lambda line: list(json.loads(line)) == ["result", "id"],
+        "whole-ids-as-fractions": lambda line: b'"id": 1.0' in line,
+    }
+    for habit, right in looks.items():
+        with start(unusual(habit)) as server:
+            assert server.request("initialize")["result"] == {"userAgent": "minimal"}
+            assert right(server.lines[0]), (habit, server.lines)
+
+
+def test_line_separators_of_unicode_are_left_as_they_are(start: Start) -> None:
+    with start(unusual("unescaped", "extra-fields")) as server:
+        server.request("initialize")
+        assert len(server.lines[0].decode().splitlines()) > 1
+
+
+def test_ids_have_no_prefix_and_name_the_same_things(start: Start, model: FakeModel) -> None:
+    with start(unusual("uuid-ids")) as server:
+        turn = played(server, model)
+        assert len(turn["id"]) == 36
+        (thread,) = {sent["threadId"] for sent in server.named("item/completed")}
+        assert thread == server.named("thread/started")[0]["thread"]["id"]
+        assert {sent["turnId"] for sent in server.named("item/completed")} == {turn["id"]}
+
+
+def test_items_of_each_turn_are_numbered_from_1(start: Start, model: FakeModel) -> None:
+    with start(unusual("item-ids-by-turn")) as server:
+        played(server, model)
+        assert [sent["item"]["id"] for sent in server.named("item/started")] == ["1", "2"]
+
+
+def test_preview_and_turns_have_every_form(start: Start, model: FakeModel) -> None:
+    for habit, first in (("preview-null", [None]), ("preview-absent", []), ("preview-cut", [""])):
+        with start(unusual(habit)) as server:
+            thread = server.start_thread()
+            assert [thread[key] for key in ("preview",) if key in thread] == first
+    with start(unusual("preview-cut", "turns-unasked", "times-with-fraction")) as server:
+        played(server, model, "a long question")
+        thread = server.named("thread/started")[0]["thread"]
+        read = server.request("thread/read", threadId=thread["id"])["result"]["thread"]
+        assert (read["preview"], read["turns"]) == ("a lon", [])
+        assert read["createdAt"] % 1 == 0.25
+
+
+def test_read_shows_not_loaded_and_turns_without_items(start: Start, model: FakeModel) -> None:
+    with start(unusual("shown-not-loaded", "read-without-items")) as server:
+        completed = played(server, model)
+        thread = server.named("thread/started")[0]["thread"]
+        whole = server.request("thread/read", threadId=thread["id"], includeTurns=True)
+        assert whole["result"]["thread"]["status"] == {"type": "notLoaded"}
+        assert whole["result"]["thread"]["turns"] == [completed]
+
+
+def test_interrupt_leaves_the_cut_item_open_and_forgets_what_was_said(
     start: Start, model: FakeModel
 ) -> None:
-    model.will(message("Hel", "lo"), COMPLETED)
-    model.will(message("Good", "bye"), COMPLETED)
-    with start(SCRIPT) as server:
-        thread = server.start_thread()
-        server.start_turn(thread, "hi")
-        server.wait("turn/completed")
-        assert server.named("item/agentMessage/delta") == []
-        server.start_turn(thread, "bye")
-        server.wait("turn/completed", 2)
-        deltas = server.named("item/agentMessage/delta")
-        assert [sent["delta"] for sent in deltas] == ["", "Goodbye"]
-        last = [sent["item"] for sent in server.named("item/completed")][2]
-        assert last["text"] == "Goodbye"
-        assert {sent["itemId"] for sent in deltas} == {last["id"]}
-
-
-def test_every_line_has_extra_fields_and_careless_line_ends(start: Start) -> None:
-    with start(SCRIPT) as server:
-        server.start_thread()
-        server.wait("thread/started")
-        for line in list(server.lines):
-            assert len(line.decode().splitlines()) > 1
-            assert line.startswith(b"  {")
-            sent = json.loads(line)
-            assert sent["x-extra"]["method"] == "turn/completed"
-            assert sent["jsonrpc"] == "2.0"
-        assert list(server.messages[0])[-2:] == ["method", "jsonrpc"]
-
-
-def test_interrupt_leaves_the_cut_item_open(start: Start, model: FakeModel) -> None:
     gate = threading.Event()
     model.will(*message("Hel", "lo")[:2], gate, *message("Hel", "lo")[2:], COMPLETED)
-    with start(SCRIPT) as server:
+    with start(unusual("cut-items-left-open", "interrupted-forgotten")) as server:
         thread = server.start_thread()
         turn_id = server.answer(server.start_turn(thread, "hi"))["result"]["turn"]["id"]
         server.wait("item/started", 2)
         interrupt = server.request("turn/interrupt", threadId=thread["id"], turnId=turn_id)
         assert interrupt["result"] == {}
-        assert bare(server.wait("turn/completed")["turn"]) == {
-            "id": turn_id,
-            "items": [],
-            "status": "interrupted",
-            "error": None,
-        }
-        kinds = [sent["item"]["type"] for sent in server.named("item/completed")]
-        assert kinds == ["userMessage"]
+        assert server.wait("turn/completed")["turn"]["status"] == "interrupted"
+        assert len(server.named("item/completed")) == 1
+        read = server.request("thread/read", threadId=thread["id"], includeTurns=True)
+        (turn,) = read["result"]["thread"]["turns"]
+        assert [item["type"] for item in turn["items"]] == ["userMessage"]
         gate.set()
 
 
-@pytest.mark.parametrize("parts", [[500], [*message("Hel")[:2]]], ids=["http-500", "disconnect"])
-def test_failed_turn_leaves_system_error_and_no_error_notification(
-    start: Start, model: FakeModel, parts: list[Any]
+@pytest.mark.parametrize(
+    ("habit", "error"),
+    [
+        ("error-kind-of-its-own", {"agentErrorInfo": "StarsMisaligned"}),
+        ("error-kind-as-object", {"agentErrorInfo": {"stars": {"aligned": False}}}),
+        ("error-kind-absent", {}),
+    ],
+)
+def test_failed_turn_says_why_in_a_way_of_its_own(
+    start: Start, model: FakeModel, habit: str, error: dict[str, Any]
 ) -> None:
-    model.will(*parts)
-    with start(SCRIPT) as server:
-        thread = server.start_thread()
-        server.start_turn(thread, "hi")
-        failed = server.wait("turn/completed")["turn"]
-        assert failed["status"] == "failed"
-        assert failed["error"]["agentErrorInfo"] == "StarsMisaligned"
-        assert server.until(lambda: "thread/status/changed systemError" in story(server))
+    with start(unusual(habit, "system-error", "fails-in-silence")) as server:
+        turn = failed(server, model)
+        assert turn["error"].pop("message")
+        assert (turn["status"], turn["error"]) == ("failed", error)
+        assert "thread/status/changed systemError" in story(server)
         assert server.named("error") == []
 
 
-def test_read_gives_the_live_status_and_turns_without_items(start: Start, model: FakeModel) -> None:
-    model.will(message("Hello"), COMPLETED)
-    with start(SCRIPT) as server:
-        thread = server.start_thread()
-        server.start_turn(thread, "hi")
-        completed = server.wait("turn/completed")["turn"]
-        short = server.request("thread/read", threadId=thread["id"])["result"]["thread"]
-        assert short["turns"] == []
-        assert short["status"]["type"] == "idle"
-        assert short["updatedAt"] >= short["createdAt"]
-        whole = server.request("thread/read", threadId=thread["id"], includeTurns=True)
-        assert bare(whole["result"]["thread"]["turns"]) == [bare(completed)]
-
-
-def test_refusals_have_other_codes_and_bad_lines_no_answer(start: Start) -> None:
-    with start(SCRIPT) as server:
+def test_refusals_have_other_codes_and_bad_lines_an_answer(start: Start) -> None:
+    with start(unusual("own-error-codes", "malformed-lines-answered", "no-handshake")) as server:
         error = server.request("thread/list")["error"]
-        assert error["code"] == 72601
-        assert bare(error["data"]) == {"was": -32601}
-        server.write(b"{\n\xff\n")
-        assert "result" in server.request("initialize")
-        assert story(server) == ["weather/changed", "answer", *["weather/changed"] * 2, "answer"]
+        assert (error["code"], error["data"]) == (72601, {"was": -32601})
+        assert "error" in server.request("initialize")
+        server.write(b"{\n")
+        assert server.until(lambda: len(server.lines) == 3)
+        assert server.messages[2]["id"] is None
+
+
+def test_requests_that_arrive_together_are_answered_last_first(start: Start) -> None:
+    with start(unusual("answers-backwards")) as server:
+        lines = [json.dumps({"method": "initialize", "id": n, "params": {}}) for n in (1, 2, 3)]
+        server.write("\n".join([*lines, ""]).encode())
+        assert server.until(lambda: len(server.lines) == 3)
+        assert [sent["id"] for sent in server.messages] == [3, 2, 1]
+
+
+def test_each_of_the_others_does_what_it_says(start: Start, model: FakeModel) -> None:
+    names = ["answers-late", "flags-of-its-own", "own-requests", "own-notifications", "worries"]
+    names += ["token-usage", "nulls-for-absent", "restricted-reads", "updated-never"]
+    names += ["user-item-absent", "refuses-empty-input", "interrupts-anything"]
+    with start(unusual(*names)) as server:
+        model.will(message("Hel", "lo"), COMPLETED)
+        result = server.request("thread/start")["result"]
+        thread = result["thread"]
+        assert result["sandbox"] == {"type": "readOnly", "access": {"type": "restricted"}}
+        nothing = server.request("turn/start", threadId=thread["id"], input=[])
+        assert "empty" in nothing["error"]["message"]
+        server.answer(server.start_turn(thread, "hi"))
+        assert server.until(lambda: story(server).count("weather/changed") == 3)
+        told = story(server)
+        assert told.index("thread/started") < told.index("answer")
+        assert "weather/ask" in told
+        assert server.named("error")[0]["willRetry"] is True
+        assert server.named("thread/tokenUsage/updated")
+        assert server.named("thread/status/changed")[0]["status"]["activeFlags"][0] == "thinking"
+        (item,) = [sent["item"] for sent in server.named("item/completed")]
+        assert (item["type"], item["phase"]) == ("agentMessage", None)
+        read = server.request("thread/read", threadId=thread["id"])["result"]["thread"]
+        assert read["updatedAt"] == read["createdAt"]
+        interrupt = {"threadId": thread["id"], "turnId": "turn_0"}
+        assert server.request("turn/interrupt", **interrupt)["result"] == {}
+
+
+def test_lines_come_in_many_writes_or_many_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SERVERS))
+    base, wire = (importlib.import_module(f"habits.{name}") for name in ("base", "wire"))
+    assert wire.ManyWritesALine.row == "rpc.transport"
+    written: list[bytes] = []
+    monkeypatch.setattr(base.Habit, "write", lambda _, data: written.append(data))
+    base.unusual(["many-writes-a-line"]).handle({"method": "initialize", "id": 1})
+    assert {len(piece) for piece in written[:-1]} == {7}
+    assert b"".join(written) == b'{"id": 1, "result": {"userAgent": "minimal"}}\n'
+    written.clear()
+    base.unusual(["many-lines-a-write"]).handle({"method": "thread/start", "id": 1})
+    assert [piece.count(b"\n") for piece in written] == [2]
