@@ -106,10 +106,10 @@ class Peer:
             message["params"] = params
         return await self._send(message, deliberate=deliberate)
 
-    async def answer(self, question: Frame, result: Any) -> Frame:
-        """Answer a server request with a result."""
+    async def answer(self, question: Frame, result: Any, *, deliberate: bool = False) -> Frame:
+        """Answer a server request with a result; `deliberate` as for a request."""
         self.questions.pop(question.id, None)
-        return await self._send({"id": question.id, "result": result})
+        return await self._send({"id": question.id, "result": result}, deliberate=deliberate)
 
     async def refuse(self, question: Frame, message: str, *, code: int = -32601) -> Frame:
         """Answer a server request with an error: the safe answer to one that is unknown."""

@@ -56,7 +56,7 @@ class Judge:
         seat = self._seats.get(frame.connection)
         if seat is None:
             monitors_of = partial(_monitors, self._rules, self._book, self._trace)
-            seat = self._seats[frame.connection] = _Seat(self._ledger, monitors_of)
+            seat = self._seats[frame.connection] = _Seat(self._ledger, monitors_of, self._book)
             seat.mark_setup(active=self._setup)
         seat.feed(frame, setup=self._setup)
 
@@ -160,10 +160,14 @@ class _Seat:
     """One connection: its view, what is owed on it, its monitors."""
 
     def __init__(
-        self, ledger: _Ledger, monitors_of: Callable[[Conversation, Owed], list[Monitor]]
+        self,
+        ledger: _Ledger,
+        monitors_of: Callable[[Conversation, Owed], list[Monitor]],
+        book: Any,
     ) -> None:
         self._ledger = ledger
         self.closed = False
+        self._book = book
         self.conversation = Conversation()
         self.owed = Owed()
         self._monitors = monitors_of(self.conversation, self.owed)
@@ -234,6 +238,9 @@ class _Seat:
             return topics
         topics = [("kind", str(frame.kind))]
         if frame.kind is Kind.REQUEST:
+            # A notification with an id is none (method.right-form), and no view has it as one.
+            if self._book.event(frame.method) is not None:
+                return topics
             topics.append(("method", frame.method))
         elif frame.direction is Direction.FROM_TARGET:
             asked = self.conversation.request_of(frame)

@@ -146,7 +146,7 @@ class BeforeEffects(Monitor):
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if thread is None or thread.reply is not frame:
             return None
-        return self._order(frame, thread.subject, thread.started, Level.INFO)
+        return self._order(frame, thread.subject, thread.started, Level.INFO, "")
 
     @on_answer("turn/start")
     def turn(self, frame: Frame) -> Outcomes:
@@ -158,7 +158,8 @@ class BeforeEffects(Monitor):
         early = [x for x in turn.started if self.trace.before(x, request) is not True]
         if len(early) < len(turn.started):
             return None
-        return self._order(frame, turn.subject, early, Level.INFO)
+        clause = "turn-start.response-first"
+        return self._order(frame, turn.subject, early, Level.INFO, clause)
 
     @on_answer("turn/interrupt")
     def interrupt(self, frame: Frame) -> Outcomes:
@@ -172,14 +173,18 @@ class BeforeEffects(Monitor):
             return None
         if turn.completed and turn.status != "interrupted":
             return None
-        return self._order(frame, turn.subject, turn.completed, Level.SHOULD)
+        clause = "turn-interrupt.response-first"
+        return self._order(frame, turn.subject, turn.completed, Level.SHOULD, clause)
 
-    def _order(self, answer: Frame, subject: str, effects: list[Frame], level: Level) -> Outcomes:
+    def _order(
+        self, answer: Frame, subject: str, effects: list[Frame], level: Level, clause: str
+    ) -> Outcomes:
         if not effects:
             return [Witness(subject, (answer,))]
         expected = f"the answer to id {answer.id} before {effects[0].method}"
         actual = f"{effects[0].method} came first"
-        return [Violation(subject, (effects[0], answer), expected, actual, level)]
+        clauses = (clause,) if clause else ()
+        return [Violation(subject, (effects[0], answer), expected, actual, level, clauses=clauses)]
 
 
 @rule("interrupt.reply-empty", title="turn/interrupt is answered with {}", level=Level.MUST)

@@ -129,13 +129,17 @@ class AnswerError(Strict):
 
 
 class Answer(Talk):
-    """Wait for a server request and answer it; `where` says which, if there are several."""
+    """Wait for a server request and answer it; `where` says which, if there are several.
+
+    `deliberate` says that the answer is wrong on purpose.
+    """
 
     to: str = Field(min_length=1)
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     decision: Any = None
     result: Any = None
     error: AnswerError | None = None
+    deliberate: bool = False
     alias: Alias | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")

@@ -132,6 +132,7 @@ _UNKNOWN_WORDS = re.compile(
 )
 _PROBES: dict[str, Probe] = {
     "command-approval": _says("item/commandExecution/requestApproval"),
+    "file-change-approval": _says("item/fileChange/requestApproval"),
     "dynamic-tools": _says("item/tool/call"),
     "model-reroute": _says("model/rerouted"),
     "plan-update": _says("turn/plan/updated"),

@@ -97,6 +97,8 @@ class Conversation:
         self.turns: dict[str, TurnView] = {}
         self.requests: dict[tuple[str, Direction, str, Any], Frame] = {}
         self._asked: dict[int, Frame] = {}
+        self._questions: dict[tuple[str, str], list[Frame]] = {}
+        self._answers: dict[int, Frame] = {}
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
@@ -111,6 +113,14 @@ class Conversation:
     def request_of(self, answer: Frame) -> Frame | None:
         """The request that an answer answers, None for an answer to nothing."""
         return self._asked.get(answer.seq)
+
+    def questions_of(self, turn_id: str, item_id: str) -> list[Frame]:
+        """The server requests that name an item of a turn, in order."""
+        return self._questions.get((turn_id, item_id), [])
+
+    def answer_of(self, question: Frame) -> Frame | None:
+        """Our first answer to a server request, None while there is none."""
+        return self._answers.get(question.seq)
 
     def thread(self, thread_id: str) -> ThreadView:
         """The view of a thread, made when first asked for."""
@@ -143,8 +153,12 @@ class Conversation:
         key = _key(frame)
         if key is not None:
             self.requests[key] = frame
-        if frame.method == "turn/interrupt":
-            self.turn(text(obj(frame.params).get("turnId"))).interrupts.append(frame)
+        params = obj(frame.params)
+        if frame.direction is Direction.FROM_TARGET:
+            named = (text(params.get("turnId")), text(params.get("itemId")))
+            self._questions.setdefault(named, []).append(frame)
+        elif frame.method == "turn/interrupt":
+            self.turn(text(params.get("turnId"))).interrupts.append(frame)
 
     def _answer(self, frame: Frame) -> None:
         key = _key(frame, answers=True)
@@ -152,7 +166,9 @@ class Conversation:
         if asked is None:
             return
         self._asked[frame.seq] = asked
-        if frame.kind is not Kind.RESPONSE:
+        if frame.direction is Direction.TO_TARGET:
+            self._answers.setdefault(asked.seq, frame)
+        if frame.kind is not Kind.RESPONSE or frame.direction is Direction.TO_TARGET:
             return
         if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))

@@ -23,7 +23,7 @@ def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
 
 def test_a_rule_like_no_other_is_answered_with_all() -> None:
     line = _one_line(call("harness", "explain", "zzzzzzzz"))
-    assert line.startswith("harness: unknown rule 'zzzzzzzz'; expected one of: delta.")
+    assert line.startswith("harness: unknown rule 'zzzzzzzz'; expected one of: approval.")
 
 
 @pytest.mark.parametrize("command", ["check", "show"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.trace.store import save
 from harness.trace.trace import Trace
+from tests.rules.good_approvals import APPROVALS
 from tests.rules.traces import (
     TROUBLE,
     TURN,
@@ -153,6 +154,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "overrides": overrides,
     "read-while-active": read_while_active,
     "refused": refused,
+    **APPROVALS,
 }
 
 

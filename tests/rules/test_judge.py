@@ -199,6 +199,20 @@ def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
     assert live.finish(End.QUIESCENT) == judged(load_book(), trace).finish(End.QUIESCENT)
 
 
+def test_a_notification_with_an_id_is_none_and_breaks_no_rule() -> None:
+    """No handler of notifications sees it, since no view has it as one."""
+    talk = running()
+    for method in ("turn/completed", "item/started", "serverRequest/resolved"):
+        talk.says({"method": method, "id": 7, "params": {"turn": {"id": "turn_1"}}})
+    found = judge(load_book(), talk.trace(End.CLOSED))
+    assert [row for row in found if row.verdict is Verdict.ERROR] == []
+    assert {row.rule for row in found if row.verdict is Verdict.FAIL} == {
+        "method.right-form",
+        "method.known",
+        "server-request.id-unique",
+    }
+
+
 def test_a_verdict_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match="no truth value"):
         bool(Verdict.PASS)

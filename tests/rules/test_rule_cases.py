@@ -8,6 +8,8 @@ from harness.rules.verdict import Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.trace import Trace
 from tests.rules import (
+    cases_approvals,
+    cases_correlation,
     cases_items,
     cases_messages,
     cases_model_calls,
@@ -22,6 +24,8 @@ CASES = [
     *cases_turns.CASES,
     *cases_items.CASES,
     *cases_model_calls.CASES,
+    *cases_approvals.CASES,
+    *cases_correlation.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
@@ -47,7 +51,7 @@ def test_a_rule_passes_its_good_trace_with_a_witness(case: Case) -> None:
 def test_a_rule_fails_its_bad_trace_at_the_right_frames(case: Case) -> None:
     rows = [row for row in rows_of(case.rule, case.traces()[1]) if row.verdict is not Verdict.PASS]
     assert [Found(row.subject, row.frames, row.level) for row in rows] == list(case.found)
-    wrong = Verdict.ERROR if case.rule == "harness.own-frame" else Verdict.FAIL
+    wrong = Verdict.ERROR if case.rule.startswith("harness.") else Verdict.FAIL
     assert {row.verdict for row in rows} == {wrong}
     assert all(row.expected and row.actual for row in rows)
 

@@ -61,4 +61,4 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
     result: Any = body.result
     if "decision" in body.model_fields_set:
         result = {"decision": body.decision}
-    await peer.answer(question, scene.resolved(result))
+    await peer.answer(question, scene.resolved(result), deliberate=body.deliberate)

@@ -129,6 +129,23 @@ async def test_deliberate_message_is_marked_so_and_another_is_not() -> None:
             assert server.asked("n") == [{"a": 1}]
 
 
+async def test_answer_that_is_wrong_on_purpose_is_marked_so() -> None:
+    with anyio.fail_after(20):
+        async with connected() as (peer, server, _):
+            ask = {"method": APPROVAL, "id": 7, "params": {"itemId": "i"}}
+            server.then["x"] = [ask, {**ask, "id": 8}]
+            server.answers["x"] = lambda _: {}
+            steps = (
+                "  - request: {method: x, params: {}}\n"
+                f"  - answer: {{to: {APPROVAL}, decision: perhaps, deliberate: true}}\n"
+                f"  - answer: {{to: {APPROVAL}, decision: accept}}\n"
+            )
+            assert await player(HEAD + steps, peer).play() is None
+            sent = [f for f in peer.recorder.trace.frames if not f.from_target][-2:]
+            assert [f.deliberate for f in sent] == [True, False]
+            assert json.loads(sent[0].raw) == {"id": 7, "result": {"decision": "perhaps"}}
+
+
 async def test_raw_bytes_are_sent_as_they_stand() -> None:
     unmet, server = await play(
         '  - send_raw: {bytes: "{\\"method\\": "}\n'

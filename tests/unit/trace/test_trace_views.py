@@ -1,6 +1,7 @@
 """The conversation that frames show."""
 
 from harness.trace.views import Conversation, items_of, turns_of
+from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.case import opened, running
 from tests.rules.traces import Talk, agent_message, thread_object
 
@@ -101,6 +102,17 @@ def test_answers_meet_requests_by_connection_direction_and_type_of_id() -> None:
     asked = [conversation.request_of(frame) for frame in talk.trace().frames]
     frames = talk.trace().frames
     assert asked == [None, None, None, None, None, frames[0], None, frames[6]]
+
+
+def test_a_question_is_found_by_its_item_and_has_our_first_answer() -> None:
+    talk = Approvals().running().started(command_item()).question().question()
+    talk.decides("accept", to=0).decides("decline", to=0)
+    conversation, frames = view(talk), talk.trace().frames
+    first, second = conversation.questions_of("turn_1", "call_1")
+    assert (first, second) == (frames[10], frames[11])
+    assert conversation.answer_of(first) is frames[12]
+    assert conversation.answer_of(second) is None
+    assert conversation.questions_of("turn_2", "call_1") == []
 
 
 def test_messages_without_the_ids_they_need_are_passed_over() -> None:

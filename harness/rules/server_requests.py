@@ -1,0 +1,233 @@
+"""Rules on what the server asks, whatever it asks: form, id, and that it answers no notification.
+
+Here: server requests as messages. Not here: what an approval request means (approvals), and the
+types of a message's own members (frames).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.asked import APPROVALS
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_kind,
+    on_own,
+    on_sent,
+    rule,
+)
+from harness.rules.shapes import cited, explained
+from harness.rules.subjects import began_here, request_subject, shown, turn_id_of
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import MISSING
+
+
+@rule(
+    "shape.server-request",
+    title="Server requests have the shape of their method",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class ServerRequestShape(Monitor):
+    """Judges the params of each server request of the book against its schema ("Server requests").
+
+    Left open: methods that the book does not know, and params that are no object at all
+    (frame.well-formed speaks of those).
+    """
+
+    @on_kind(Kind.REQUEST)
+    def request(self, frame: Frame) -> Outcomes:
+        params = frame.params
+        if self.book.method(frame.method) is None or not isinstance(params, dict):
+            return None
+        errors = self.book.validate_params(frame.method, params)
+        subject = f"server request {frame.method}"
+        if not errors:
+            return [Witness(subject, (frame,))]
+        expected, actual = explained(errors)
+        return [Violation(subject, (frame,), expected, actual, clauses=cited(errors))]
+
+
+@rule(
+    "server-request.id-unique",
+    title="No two open server requests have one id",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class IdUnique(Monitor):
+    """Judges that a server request's id is not that of one that is still open on its connection.
+
+    Derived: the answer names the request by its id, so it must be one request. An id keeps its
+    type. Open is what has not been answered; since serverRequest/resolved and the end of a turn
+    may close a question without an answer, and a resumed thread may be asked again, ids from
+    before those are not judged. Left open: an id that is used again later, and ids of no legal
+    type (frame.well-formed).
+    """
+
+    def begin(self) -> None:
+        self._open: dict[tuple[str, str], Frame] = {}
+
+    @on_kind(Kind.REQUEST)
+    def request(self, frame: Frame) -> Outcomes:
+        if isinstance(frame.id, bool) or not isinstance(frame.id, int | float | str):
+            return None
+        key = (type(frame.id).__name__, repr(frame.id))
+        first = self._open.get(key)
+        self._open[key] = frame
+        subject = request_subject(frame)
+        if first is None:
+            return [Witness(subject, (frame,))]
+        expected = f"an id other than that of {first.method}, which is not answered yet"
+        return [Violation(subject, (first, frame), expected, f"id {shown(frame.id)} again")]
+
+    @on_own
+    def answered(self, frame: Frame) -> Outcomes:
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            self._open.pop((type(frame.id).__name__, repr(frame.id)), None)
+        return None
+
+    @on("serverRequest/resolved", "turn/completed", "thread/closed")
+    def closed(self, _: Frame) -> Outcomes:
+        self._open.clear()
+        return None
+
+    @on_sent("thread/resume")
+    def resumed(self, _: Frame) -> Outcomes:
+        self._open.clear()
+        return None
+
+
+@rule(
+    "method.right-form",
+    title="Requests of the server have an id, notifications have none",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class RightForm(Monitor):
+    """Judges that what the text lists as a server request is one, and a notification too.
+
+    Without an id nobody can answer, and with one somebody must. Left open: names that the text
+    does not list.
+    """
+
+    @on(*APPROVALS)
+    def asked(self, frame: Frame) -> Outcomes:
+        subject = f"method {frame.method}"
+        if frame.kind is Kind.REQUEST:
+            return [Witness(subject, (frame,))]
+        clauses = ("rpc.server-request-form",)
+        return [Violation(subject, (frame,), "a request with an id", "no id", clauses=clauses)]
+
+    @on_kind(Kind.REQUEST)
+    def told(self, frame: Frame) -> Outcomes:
+        if self.book.event(frame.method) is None:
+            return None
+        return [
+            Violation(
+                f"method {frame.method}",
+                (frame,),
+                "a notification, without an id",
+                f"id {shown(frame.id)}",
+                clauses=("rpc.notification-no-id",),
+            )
+        ]
+
+
+@rule("notification.not-answered", title="Notifications are not answered", level=Level.MUST)
+class NotAnswered(Monitor):
+    """Judges that no answer without a request's id comes to a notification of ours.
+
+    An answer to a notification can have no id, or null. Such an answer, where the harness has sent
+    a notification and nothing malformed, answers just that. A witness is a request that was sent
+    after the notification and answered, with nothing of the kind before. Left open: whether the
+    server knows the notification.
+    """
+
+    def begin(self) -> None:
+        self._told: Frame | None = None
+        self._deliberate = False
+
+    @on_own
+    def own(self, frame: Frame) -> Outcomes:
+        if frame.deliberate or frame.kind is Kind.MALFORMED:
+            self._deliberate = True
+        elif frame.kind is Kind.NOTIFICATION and self._told is None:
+            self._told = frame
+        return None
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        if self._told is None or self._deliberate:
+            return None
+        subject = f"notification {self._told.method}"
+        request = self.conversation.request_of(frame)
+        if request is not None and request.seq > self._told.seq:
+            return [Witness(subject, (self._told, request, frame))]
+        return self._answered(frame, subject) if frame.id is None else None
+
+    @on_kind(Kind.MALFORMED)
+    def nameless(self, frame: Frame) -> Outcomes:
+        if self._told is None or self._deliberate or frame.id is not MISSING:
+            return None
+        if frame.error is MISSING and frame.result is MISSING:
+            return None
+        return self._answered(frame, f"notification {self._told.method}")
+
+    def _answered(self, frame: Frame, subject: str) -> Outcomes:
+        told = self._told
+        frames = (frame,) if told is None else (told, frame)
+        return [Violation(subject, frames, "no answer", f"an answer with id {shown(frame.id)}")]
+
+
+@rule("turn.streamed", title="Notifications come while the turn goes on", level=Level.MUST)
+class Streamed(Monitor):
+    """Judges that what a turn has done so far is told before the turn waits for the client.
+
+    A server request within a turn shows that the turn goes on: by then its turn/started must have
+    been told, since it is not to be kept until the work is over. A witness is that, or a
+    notification of the turn that came before a request of ours was sent whose answer came before
+    the turn's end. Left open: turns whose beginning this client did not see, and how late a
+    notification may be where nothing is asked, since no time is given.
+    """
+
+    def begin(self) -> None:
+        self._first: dict[str, Frame] = {}
+        self._between: dict[str, tuple[Frame, ...]] = {}
+
+    @on_kind(Kind.REQUEST)
+    def asked(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turns.get(turn_id_of(frame))
+        if turn is None or not began_here(self.conversation, turn) or turn.completed:
+            return None
+        if turn.started:
+            return [Witness(turn.subject, (turn.started[0], frame))]
+        expected = f"turn/started of {turn.subject} before a question in it"
+        return [Violation(turn.subject, (frame,), expected, f"{frame.method} first")]
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        self._first.setdefault(turn_id_of(frame), frame)
+        return None
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None:
+            return None
+        for turn_id, first in self._first.items():
+            if first.seq < request.seq:
+                self._between.setdefault(turn_id, (first, request, frame))
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None:
+            return None
+        self._first.pop(turn.id, None)
+        between = self._between.pop(turn.id, None)
+        if between is None or not began_here(self.conversation, turn):
+            return None
+        return [Witness(turn.subject, (*between, frame))]

@@ -1,0 +1,254 @@
+"""Cases of the rules on approvals: the sequence, the decisions, the policies."""
+
+from harness.rules.verdict import Level
+from tests.rules.approval_talk import FILE, Approvals, command_item, file_item
+from tests.rules.case import Case, Found
+
+ASKED = "request item/commandExecution/requestApproval id 0"
+ASKED_AGAIN = "request item/commandExecution/requestApproval id 1"
+ASKED_FILE = "request item/fileChange/requestApproval id 0"
+ITEM = "item call_1 of turn turn_1"
+PATCH = "item patch_1 of turn turn_1"
+OUTPUT = "item/commandExecution/outputDelta"
+
+
+def running(policy: str = "untrusted") -> Approvals:
+    return Approvals().running(policy)
+
+
+def pending() -> Approvals:
+    """A command that was asked about: its start is 9, the question 10."""
+    return running().started(command_item()).question()
+
+
+CASES = [
+    Case(
+        rule="approval.order",
+        good=running().approved().patched("declined", "decline"),
+        witnesses=(ASKED, "request item/fileChange/requestApproval id 1"),
+        # Asked before the start, resolved before the answer, completed before that, twice resolved.
+        bad=running()
+        .question()
+        .decides("accept")
+        .started(command_item("call_2"))
+        .resolved()
+        .question("call_2")
+        .resolved()
+        .decides("accept")
+        .started(command_item("call_3"))
+        .question("call_3")
+        .decides("accept")
+        .completed(command_item("call_3", "completed"))
+        .resolved()
+        .approved(item="call_4")
+        .resolved(),
+        found=(
+            Found(ASKED, (9,)),
+            Found(ASKED_AGAIN, (11, 13, 14)),
+            Found("request item/commandExecution/requestApproval id 2", (16, 17, 18, 19)),
+            Found(
+                "request item/commandExecution/requestApproval id 3",
+                (21, 22, 23, 24, 25, 26),
+                Level.SHOULD,
+            ),
+        ),
+        idle=pending().interrupt().answers({}).end_turn(status="interrupted").resolved(),
+    ),
+    Case(
+        rule="approval.names-item",
+        good=pending(),
+        witnesses=(ASKED,),
+        bad=running()
+        .started(command_item())
+        .question(turn="turn_9")
+        .question(threadId="thr_9")
+        .end_turn()
+        .start_turn("turn_2")
+        .question(turn="turn_2"),
+        found=(
+            Found(ASKED, (10,)),
+            Found(ASKED_AGAIN, (11,)),
+            Found("request item/commandExecution/requestApproval id 2", (20,)),
+        ),
+        idle=Approvals().question().question(itemId=7),
+    ),
+    Case(
+        rule="approval.request-of-type",
+        good=running().approved().patched(),
+        witnesses=(ASKED, "request item/fileChange/requestApproval id 1"),
+        bad=running()
+        .started(command_item())
+        .question(method=FILE)
+        .decides("accept")
+        .resolved()
+        .completed(command_item(status="completed")),
+        found=(Found(ASKED_FILE, (10, 13)),),
+        idle=pending(),
+    ),
+    Case(
+        rule="approval.final-item",
+        good=running().approved().patched("failed"),
+        witnesses=(ITEM, PATCH),
+        bad=running().approved("inProgress").patched("inProgress"),
+        found=(Found(ITEM, (13,), Level.SHOULD), Found(PATCH, (18,))),
+        idle=running("never").item(command_item(status="inProgress")),
+    ),
+    Case(
+        rule="approval.accepted-runs",
+        good=running().approved("failed").patched(),
+        witnesses=(ITEM, PATCH),
+        bad=running().approved("declined", decision="acceptForSession").patched("declined"),
+        found=(Found(ITEM, (10, 11, 13)), Found(PATCH, (15, 16, 18))),
+        idle=running()
+        .approved("declined", decision="decline")
+        .approved("declined", "call_2", "applyNetworkPolicyAmendment")
+        .started(command_item("call_3"))
+        .question("call_3")
+        .interrupt()
+        .answers({})
+        .decides("accept")
+        .completed(command_item("call_3", "declined")),
+    ),
+    Case(
+        rule="approval.denied-not-run",
+        good=running().approved("declined", decision="decline").patched("failed", "decline"),
+        witnesses=(ITEM, PATCH),
+        bad=running().approved(decision="cancel").patched(decision="decline"),
+        found=(Found(ITEM, (10, 11, 13)), Found(PATCH, (15, 16, 18))),
+        idle=running()
+        .approved(decision="applyNetworkPolicyAmendment")
+        .started(command_item("call_2"))
+        .question("call_2")
+        .completed(command_item("call_2", "completed")),
+    ),
+    Case(
+        rule="approval.denied-status",
+        good=running().approved("declined", decision="decline"),
+        witnesses=(ITEM,),
+        bad=running().approved("failed", decision="decline"),
+        found=(Found(ITEM, (10, 11, 13), Level.SHOULD),),
+        idle=running().approved("failed").approved("completed", "call_2", "decline"),
+    ),
+    Case(
+        rule="approval.cancel-interrupts",
+        good=running().approved("declined", decision="cancel").end_turn(status="interrupted"),
+        witnesses=("turn turn_1",),
+        bad=running().approved("declined", decision="cancel").end_turn(),
+        found=(Found("turn turn_1", (11, 15)),),
+        idle=running()
+        .approved("declined", decision="decline")
+        .end_turn(status="interrupted")
+        .start_turn("turn_2")
+        .started(command_item("call_2"), "turn_2")
+        .question("call_2", turn="turn_2")
+        .end_turn("turn_2")
+        .decides("cancel"),
+    ),
+    Case(
+        rule="approval.decline-goes-on",
+        good=running()
+        .approved("declined", decision="decline")
+        .message("m-1", "So be it")
+        .end_turn(),
+        witnesses=("turn turn_1",),
+        bad=running().approved("declined", decision="decline").end_turn(status="interrupted"),
+        found=(Found("turn turn_1", (11, 15), Level.SHOULD),),
+        idle=running()
+        .approved("declined", decision="decline")
+        .interrupt()
+        .answers({})
+        .end_turn(status="interrupted")
+        .start_turn("turn_2")
+        .end_turn("turn_2"),
+    ),
+    Case(
+        rule="approval.session-remembered",
+        good=running()
+        .approved(decision="acceptForSession")
+        .item(command_item("call_2", "completed")),
+        witnesses=("item call_2 of turn turn_1",),
+        bad=running()
+        .approved(decision="acceptForSession")
+        .approved(item="call_2")
+        .end_turn()
+        .start_thread("thr_2"),
+        found=(Found(ASKED_AGAIN, (10, 11, 15)),),
+        # Once only; another folder; the thread has been loaded anew.
+        idle=running()
+        .approved()
+        .approved(item="call_2", decision="acceptForSession")
+        .started(command_item("call_3"))
+        .question("call_3", cwd="/home/user")
+        .asks("thread/resume", threadId="thr_1")
+        .refuses()
+        .approved(item="call_4"),
+    ),
+    Case(
+        rule="approval.never-asked",
+        good=running("never").item(command_item(status="completed")).end_turn(),
+        witnesses=("turn turn_1",),
+        bad=running("never").approved().end_turn(),
+        found=(Found(ASKED, (10,)),),
+        # The override lasts, or not: the text does not say.
+        idle=Approvals()
+        .policy("never")
+        .ask_turn(approvalPolicy="untrusted")
+        .reply_turn()
+        .turn_started()
+        .approved()
+        .end_turn()
+        .start_turn("turn_2")
+        .started(command_item("call_2"), "turn_2")
+        .question("call_2", turn="turn_2"),
+    ),
+    Case(
+        rule="approval.always-asked",
+        good=running("on-request").approved().patched(),
+        witnesses=(ITEM, PATCH),
+        bad=Approvals()
+        .policy("never")
+        .ask_turn(approvalPolicy="on-request")
+        .reply_turn()
+        .turn_started()
+        .item(command_item(status="completed"))
+        .item(file_item(status="completed"))
+        .item(command_item("call_2", "failed", exitCode=1)),
+        found=(
+            Found(ITEM, (7,)),
+            Found(PATCH, (9,)),
+            Found("item call_2 of turn turn_1", (11,)),
+        ),
+        idle=running("on-request")
+        .item(command_item(status="failed"))
+        .end_turn()
+        .ask_turn(approvalPolicy="untrusted")
+        .reply_turn("turn_2")
+        .turn_started("turn_2")
+        .item(command_item("call_2", "completed"), "turn_2"),
+    ),
+    Case(
+        rule="approval.asks-before-acting",
+        good=running().approved(),
+        witnesses=(ITEM,),
+        bad=running()
+        .started(command_item())
+        .delta("call_1", "out", method=OUTPUT)
+        .question()
+        .decides("accept")
+        .resolved(),
+        found=(Found(ITEM, (11, 10, 12)),),
+        idle=running("on-failure")
+        .started(command_item())
+        .delta("call_1", "out", method=OUTPUT)
+        .question()
+        .decides("accept"),
+    ),
+    Case(
+        rule="approval.rejected",
+        good=running("reject").item(command_item(status="declined")),
+        witnesses=(ITEM,),
+        bad=running("reject").approved(),
+        found=(Found(ASKED, (10,), Level.INFO), Found(ITEM, (10, 11, 13))),
+        idle=running("reject").item(command_item(status="completed")),
+    ),
+]

@@ -1,0 +1,83 @@
+"""The stored conversations with approvals that obey the specification fully, as code."""
+
+from collections.abc import Callable
+
+from harness.trace.trace import Trace
+from tests.rules.approval_talk import Approvals, command_item
+from tests.rules.traces import agent_message
+
+OUTPUT = "item/commandExecution/outputDelta"
+
+
+def approved_command() -> Trace:
+    """A command that is asked about, approved, and run; the thread is read while it is asked."""
+    talk = Approvals("approved-command").sends({"method": "initialized"})
+    talk.running().started(command_item()).question().read_status("active")
+    talk.decides("accept").resolved().delta("call_1", "made\n", method=OUTPUT)
+    done = command_item(status="completed", aggregatedOutput="made\n", exitCode=0, durationMs=3)
+    return talk.completed(done).message("m-1", "It is ", "made.").end_turn().trace()
+
+
+def declined_command() -> Trace:
+    """A command that is declined; the turn goes on without it."""
+    talk = Approvals("declined-command").running().approved("declined", decision="decline")
+    return talk.message("m-1", "As you wish.").end_turn().trace()
+
+
+def cancelled_command() -> Trace:
+    """A command that is cancelled, and its turn with it."""
+    talk = Approvals("cancelled-command").running().approved("declined", decision="cancel")
+    return talk.end_turn(status="interrupted").trace()
+
+
+def file_changes() -> Trace:
+    """A file change that is approved in one turn, and one that is declined in the next."""
+    talk = Approvals("file-changes").running().patched().end_turn()
+    talk.start_turn("turn_2", text="and this").patched("declined", "decline", turn="turn_2")
+    return talk.message("m-1", "So be it.", turn="turn_2").end_turn("turn_2").trace()
+
+
+def session_approval() -> Trace:
+    """A command that is approved for the session, run again unasked; then one approved once."""
+    talk = Approvals("session-approval").running()
+    talk.approved(decision="acceptForSession").item(command_item("call_2", "completed"))
+    talk.started(command_item("call_3", command="make"))
+    talk.question("call_3", command=["bash", "-lc", "make"])
+    talk.decides("accept").resolved()
+    return talk.completed(command_item("call_3", "failed", command="make")).end_turn().trace()
+
+
+def on_request() -> Trace:
+    """A turn with on-request in a thread under never: asked. The next gives never: not asked."""
+    talk = Approvals("on-request").policy("never").ask_turn(approvalPolicy="on-request")
+    talk.reply_turn().status("active").turn_started().approved().patched().end_turn()
+    talk.ask_turn(text="again", approvalPolicy="never").reply_turn("turn_2").status("active")
+    talk.turn_started("turn_2").item(command_item("call_2", "completed"), "turn_2")
+    return talk.end_turn("turn_2").trace()
+
+
+def rejected() -> Trace:
+    """Under reject what needs approval is declined without a question."""
+    talk = Approvals("rejected").running("reject").item(command_item(status="declined"))
+    return talk.item(agent_message("m-1", "It may not be.")).end_turn().trace()
+
+
+def asked_at_once() -> Trace:
+    """Two commands that are asked about at the same time, answered in the other order."""
+    talk = Approvals("asked-at-once").running()
+    talk.started(command_item()).started(command_item("call_2")).question().question("call_2")
+    talk.decides("accept", to=1).decides("decline", to=0).resolved(1).resolved(0)
+    talk.completed(command_item(status="declined"))
+    return talk.completed(command_item("call_2", "completed")).end_turn().trace()
+
+
+APPROVALS: dict[str, Callable[[], Trace]] = {
+    "approved-command": approved_command,
+    "declined-command": declined_command,
+    "cancelled-command": cancelled_command,
+    "file-changes": file_changes,
+    "session-approval": session_approval,
+    "on-request": on_request,
+    "rejected": rejected,
+    "asked-at-once": asked_at_once,
+}
