@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from patch_trees import NAMES, WHOLE, Edit, File, Snapshot, Tree, files, patch_for, write_tree
 
@@ -130,6 +130,7 @@ def _read(path: Path) -> File | None:
 
 @pytest.mark.slow
 @pytest.mark.socket
+@settings(deadline=None)
 @given(st.dictionaries(_names, _files), st.lists(_steps, min_size=1, max_size=8))
 def test_git_makes_the_disk_out_of_the_baseline(tree: Tree, steps: list[Step]) -> None:
     with _two_trees(tree) as (baseline, disk):

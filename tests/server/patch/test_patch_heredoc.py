@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_server.patch.heredoc import heredoc_patch
@@ -115,6 +115,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_PIECES | st.text(max_size=3), max_size=14))
 def test_no_command_breaks_it(pieces: list[str]) -> None:
     found = heredoc_patch("".join(pieces))
@@ -123,6 +124,7 @@ def test_no_command_breaks_it(pieces: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.socket
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["+a", "$x", "`", "'", '"', "\\", "\\$", "!", "", "é"]), max_size=5),
     st.sampled_from([None, "sub", "a b", "it's", "ü"]),

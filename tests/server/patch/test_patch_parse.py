@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_server.patch.parse import (
@@ -182,6 +182,7 @@ _LINES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_LINES | st.text(max_size=4), max_size=12), st.booleans())
 def test_whatever_is_read_a_patch_or_a_patch_error_comes_of_it(
     lines: list[str], whole: bool
@@ -191,6 +192,7 @@ def test_whatever_is_read_a_patch_or_a_patch_error_comes_of_it(
         assert parse_patch(text).files
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(categories=["L", "Cs", "Cc"])))
 def test_text_of_any_kind_does_not_break_the_reader(text: str) -> None:
     with pytest.raises(PatchError):

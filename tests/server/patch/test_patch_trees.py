@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from patch_trees import (
     WHOLE,
     Edit,
@@ -38,18 +38,21 @@ def _check(given_tree: TreeAndEdits, context: int, ending: str = "\n") -> None:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(trees_with_edits(apart=True))
 def test_hunks_with_little_context_lead_to_the_edited_tree(case: TreeAndEdits) -> None:
     _check(case, 3)
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(trees_with_edits(apart=False))
 def test_whole_files_as_context_lead_to_the_edited_tree(case: TreeAndEdits) -> None:
     _check(case, WHOLE)
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(trees_with_edits(apart=True))
 def test_a_patch_with_windows_line_ends_means_the_same(case: TreeAndEdits) -> None:
     _check(case, 3, "\r\n")
