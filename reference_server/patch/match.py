@@ -1,10 +1,11 @@
 """New content out of old content and hunks, without I/O.
 
 Here lives where a hunk's lines are found in a text and how they are replaced. A hunk is looked for
-after the one before it, first as it stands, then without white space at the ends of lines, then
-with all white space counted alike; the first place is taken. Kept as the file has them: its context
-lines, its line endings (added lines get the one that most lines have), a byte order mark, and
-whether the last line ends.
+after the one before it and after the lines of its `@@`, first as it stands, then without white
+space at the ends of lines, then with all white space alike; the first place is taken. Lines that
+are only added go below the line of `@@`, without one to the end of the file. Kept as the file has
+them: its context lines, its line endings (added lines get the one that most lines have), a byte
+order mark, and whether the last line ends.
 """
 
 import codecs
@@ -57,8 +58,13 @@ class _Text:
     def edited(self, hunks: Sequence[Hunk]) -> Iterator[str]:
         """Give the new text in pieces."""
         result: list[tuple[str, str]] = []
+        appended: list[tuple[str, str]] = []
         for hunk in hunks:
             lines, place = self._place(hunk)
+            if place == len(self._lines):
+                # Nothing of the file is passed by: the next hunk may still be about any of it.
+                appended += [(text.removesuffix("\r"), self._ending) for _, text in lines]
+                continue
             result += self._lines[self._at : place]
             for mark, text in lines:
                 if mark == "+":
@@ -68,7 +74,7 @@ class _Text:
                     result += self._lines[place : place + 1] if mark == " " else ()
                     place += 1
             self._at = place
-        result += self._lines[self._at :]
+        result += self._lines[self._at :] + appended
         for text, ending in result[:-1]:
             yield text + (ending or self._ending)
         if result:
@@ -84,10 +90,10 @@ class _Text:
         for loose in dict.fromkeys((0, hunk.loose)):
             lines = hunk.lines[: len(hunk.lines) - loose]
             block = [text.removesuffix("\r") for mark, text in lines if mark != "+"]
-            place = self._find(block, start, at_end=hunk.at_end)
-            if place is None and header is not None:
+            place = self._find_at_end(block) if hunk.at_end else self._find(block, start)
+            if place is None and header is not None and not hunk.at_end:
                 # Models also repeat the header's line as the first one of the hunk.
-                place = self._find(block, header, only=True, at_end=hunk.at_end)
+                place = self._find(block, header, header)
             if place is not None:
                 return lines, place
         raise self._not_found(hunk, start)
@@ -114,15 +120,14 @@ class _Text:
                 raise PatchError(f"{words}; copy it from the file, or write `@@` alone", hunk.line)
         return start, found
 
-    def _find(
-        self, block: list[str], start: int, *, only: bool = False, at_end: bool = False
-    ) -> int | None:
-        """The first place of the lines from `start` on, or only there; `at_end`: as the last."""
+    def _find_at_end(self, block: list[str]) -> int | None:
         last = len(self._lines) - len(block)
-        if at_end:
-            if (only and start != last) or start > last:
-                return None
-            start, only = last, True
+        return self._find(block, last, last) if last >= self._at else None
+
+    def _find(self, block: list[str], start: int, last: int | None = None) -> int | None:
+        """The first place of the lines from `start` on, up to `last`."""
+        fitting = len(self._lines) - len(block)
+        last = fitting if last is None else min(last, fitting)
         for level, form in enumerate(_FORMS):
             if level == len(self._forms):
                 self._forms.append([form(line) for line in self._forms[0]])
@@ -131,8 +136,6 @@ class _Text:
             while at <= last:
                 if have[at : at + len(want)] == want:
                     return at
-                if only:
-                    break
                 try:
                     at = have.index(want[0], at + 1, last + 1)
                 except ValueError:
@@ -149,7 +152,7 @@ class _Text:
             todo = "leave out `*** End of File`"
         else:
             why = f"are at line {anywhere + 1}, but not after line {start}"
-            todo = "write the hunks in the order of the file, each with a `@@` line above it"
+            todo = "write the hunks in the order of the file, below the `@@` lines they name"
         shown = block[:_SHOWN_LINES] + ["…"] * (len(block) > _SHOWN_LINES)
         lines = "\n".join(f"  {line}" for line in shown)
         return PatchError(f"{self._name}: lines to change {why}; {todo}:\n{lines}", hunk.line)

@@ -60,6 +60,10 @@ def _refusal(cwd: Path, *lines: str) -> str:
         ("a\nb\n", ["@@ a", "+x", "*** End of File"], "a\nb\nx\n"),
         ("", ["@@", "+b"], "b\n"),
         ("a\nb\na\nb\n", ["@@", "-a", " b", "+c", "*** End of File"], "a\nb\nb\nc\n"),
+        # As the real tool: lines added at the end do not hold back the hunks behind them.
+        ("a\nb\n", ["@@", "+x", "@@", "-a", "@@", "+y"], "b\nx\ny\n"),
+        # As the real tool: only the end is looked at, wherever the header's line is.
+        ("a\nb\n", ["@@ b", "-a", " b", "+c", "*** End of File"], "b\nc\n"),
         # A blank line at the end of a hunk: context where the file has it, else a gap.
         ("a\n\nb\n", ["@@", "-a", "+x", "", "@@", "-b", "+y"], "x\n\ny\n"),
         ("a\nb\n", ["@@", "-a", "+x", "", "@@", "-b", "+y"], "x\ny\n"),
