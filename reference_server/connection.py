@@ -103,8 +103,8 @@ class Connection:
             case IncomingNotification(method):
                 # `initialized` asks for nothing, and unknown ones must be ignored (JSON-RPC 2.0).
                 _log.debug("notification %s", method)
-            case IncomingAnswer(request_id):
-                _log.warning("an answer to %r, which was not asked", request_id)
+            case IncomingAnswer(request_id, body):
+                self._server.asks.take_answer(request_id, body, self.outbox)
             case Malformed(code, words):
                 self._complain(code, words)
 

@@ -128,6 +128,11 @@ def encode_notification(method: str, params: WireModel) -> bytes:
     return b'{"method":"%b","params":%b}' % (method.encode(), params.encode())
 
 
+def encode_request(request_id: int, method: str, params: WireModel) -> bytes:
+    """Write `{method, id, params}`."""
+    return b'{"method":"%b","id":%d,"params":%b}' % (method.encode(), request_id, params.encode())
+
+
 def _brief(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"

@@ -17,12 +17,15 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.engine.start import Engine
+from reference_server.engine.tools.standard import standard_tools
+from reference_server.engine.turn import TurnSupport
 from reference_server.ids import IdAllocator
 from reference_server.lanes import Lanes
 from reference_server.model.client import ModelClient
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
 from reference_server.router import Router
+from reference_server.session.asks import Asks
 from reference_server.session.registry import Threads
 from reference_server.session.thread import Clock
 
@@ -54,7 +57,9 @@ class Server:
         self.model = ModelClient(tasks, model_transport)
         self.syncer = Syncer()
         self.threads = Threads(config, ids, rollouts, clock)
-        self.engine = Engine(tasks, config, ids, self.model, self.syncer)
+        self.asks = Asks()
+        support = TurnSupport(self.model, standard_tools(home, config.environment), self.asks)
+        self.engine = Engine(tasks, config, ids, support, self.syncer)
         self.router = Router(Lanes(tasks))
         self._tasks = tasks
         self._warming = False

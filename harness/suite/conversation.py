@@ -112,7 +112,7 @@ class Conversations:
         before = live.process.children()
         unmet = await self._bounded(talk, stage)
         if live is not wires.live:
-            live, before = wires.live, set[int]()
+            live, before = wires.live, wires.at_restart
         await wires.close_further(self._bounds.step)
         model.gates.open_all()
         ending = Ending(

@@ -44,6 +44,7 @@ class Wires:
         self.live = live
         self.closed: set[str] = set()
         self.restarted = False
+        self.at_restart: set[int] = set()
         self._recorder = recorder
         self._again = again
         self._pump = pump
@@ -96,6 +97,8 @@ class Wires:
             self._forget(peer)
         self.live = await self._again(self._next_name())
         self.restarted = True
+        # What it has from its start on, helpers for example, no turn has begun.
+        self.at_restart = self.live.process.children()
         self._peers = {MAIN: self.live.peer}
 
     async def close_further(self, bound: float) -> None:

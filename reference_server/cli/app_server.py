@@ -20,6 +20,7 @@ from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import Connection
+from reference_server.exec.launcher import SHARED, LaunchFailed
 from reference_server.server import running_server
 from reference_server.transport.stdio import StdioTransport
 
@@ -92,11 +93,21 @@ async def _serve(
         model_transport=model_transport,
         requires_initialize=require_initialize,
     ) as server:
+        start_helper()
         connection = Connection(server, StdioTransport.take_over())
         async with anyio.create_task_group() as tasks:
             await tasks.start(_stop_on_signal, connection)
             await server.serve(connection)
             tasks.cancel_scope.cancel()
+
+
+def start_helper() -> None:
+    """Start the helper of commands with the server, so that none appears within a turn."""
+    try:
+        SHARED.start()
+    except LaunchFailed as error:
+        # The first command says so to whoever wants it.
+        logging.getLogger(__name__).warning("%s", error)
 
 
 async def _stop_on_signal(

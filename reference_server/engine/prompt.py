@@ -48,14 +48,17 @@ def reads_files(content: list[UserInput]) -> bool:
 
 
 def request_body(
-    settings: ThreadSettings, history: list[Fields], output_schema: Fields | None
+    settings: ThreadSettings,
+    history: list[Fields],
+    tools: list[Fields],
+    output_schema: Fields | None,
 ) -> Fields:
     """Give the body of a call: the whole history, nothing stored at the provider."""
     body: Fields = {
         "model": settings.model,
         "instructions": INSTRUCTIONS + _PERSONALITIES[settings.personality or "none"],
         "input": history,
-        "tools": [],
+        "tools": tools,
         "stream": True,
         "store": False,
     }

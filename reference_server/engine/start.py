@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
-from reference_server.engine.turn import ActiveTurn, Model, TurnInput
+from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport
 from reference_server.ids import IdAllocator
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.sync import Syncer
@@ -20,12 +20,17 @@ class Engine:
     """Starts turns and sees them to their end."""
 
     def __init__(
-        self, tasks: TaskGroup, config: Config, ids: IdAllocator, model: Model, syncer: Syncer
+        self,
+        tasks: TaskGroup,
+        config: Config,
+        ids: IdAllocator,
+        support: TurnSupport,
+        syncer: Syncer,
     ) -> None:
         self._tasks = tasks
         self._config = config
         self._ids = ids
-        self._model = model
+        self._support = support
         self._syncer = syncer
 
     def prepare(self, thread: LoadedThread, params: TurnStartParams) -> ActiveTurn:
@@ -44,7 +49,7 @@ class Engine:
             turn_id,
             thread,
             TurnInput(params.input, params.output_schema),
-            self._model,
+            self._support,
             self._config.provider(name) or Provider(name),
         )
         thread.turn = turn

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 
 from harness.wire.error import ErrorNotification, TurnError
@@ -24,20 +25,24 @@ from harness.wire.turn import (
     TurnStatus,
 )
 from reference_server.config.model import Provider
-from reference_server.engine.calls import answer_call
+from reference_server.engine.approvals import Approvals
 from reference_server.engine.failure import internal_error, retry_error, turn_error
 from reference_server.engine.items import ItemLog
 from reference_server.engine.prompt import reads_files, request_body, user_message
 from reference_server.engine.sampling import Sampled, Sampling, assistant_message
+from reference_server.engine.tools.base import Scene, ToolCall
+from reference_server.engine.tools.toolbox import Toolbox
 from reference_server.engine.usage import token_counts
 from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
 from reference_server.model.retry import Retries
+from reference_server.patch.diff import TurnDiff
 from reference_server.rollout.records import (
     HistoryRecord,
     TurnCompletedRecord,
     TurnStartedRecord,
 )
+from reference_server.session.asks import Asks
 from reference_server.session.thread import LoadedThread
 from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_status
 
@@ -57,6 +62,15 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnSupport:
+    """What all turns of a server share."""
+
+    model: Model
+    tools: Toolbox
+    asks: Asks
+
+
+@dataclass(frozen=True, slots=True)
 class TurnInput:
     """What one `turn/start` asks for, beyond the settings of its thread."""
 
@@ -72,20 +86,28 @@ class ActiveTurn:
         turn_id: str,
         thread: LoadedThread,
         given: TurnInput,
-        model: Model,
+        support: TurnSupport,
         provider: Provider,
     ) -> None:
         self.id = turn_id
         self.done = anyio.Event()
         self._thread = thread
         self._given = given
-        self._model = model
+        self._support = support
         self._provider = provider
         self._scope = anyio.CancelScope()
         self._interrupted = anyio.Event()
         self._status: TurnStatus = "inProgress"
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
+        self._unanswered: list[ToolCall] = []
+        self._scene = Scene(
+            thread=thread,
+            log=self._log,
+            approvals=Approvals(thread, turn_id, support.asks),
+            diff=TurnDiff(thread.settings.cwd),
+            interrupt=self.interrupt,
+        )
 
     def wire(self, error: TurnError | None = None) -> Turn:
         """Give the turn as the wire shows it: without items, which come as notifications."""
@@ -127,12 +149,19 @@ class ActiveTurn:
     async def _converse(self) -> None:
         await self._take_input()
         for _ in range(MODEL_CALLS_LIMIT):
+            # A decision may have interrupted the turn: then the model is not called again.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             answer = await self._sample()
             self._remember(answer.history)
             self._tell_usage(answer)
             if not answer.calls:
                 return
-            self._remember([answer_call(call) for call in answer.calls])
+            self._unanswered = [ToolCall.read(call) for call in answer.calls]
+            while self._unanswered:
+                self._remember(
+                    [await self._support.tools.carry_out(self._unanswered[0], self._scene)]
+                )
+                self._unanswered.pop(0)
         raise ModelError(
             "The model does not come to an end",
             "Other",
@@ -153,11 +182,16 @@ class ActiveTurn:
     async def _sample(self) -> Sampled:
         """Call the model until it answers, or its failure is final. Raises ModelError."""
         retries = Retries(self._provider)
-        body = request_body(self._thread.settings, self._thread.history, self._given.output_schema)
+        body = request_body(
+            self._thread.settings,
+            self._thread.history,
+            self._support.tools.offers(),
+            self._given.output_schema,
+        )
         while True:
             self._sampling = Sampling(self._log)
             try:
-                await self._model.call(self._provider, body, self._sampling.receive)
+                await self._support.model.call(self._provider, body, self._sampling.receive)
             except ModelError as failure:
                 delay = retries.delay(failure)
                 if delay is None:
@@ -225,6 +259,8 @@ class ActiveTurn:
         texts = self._sampling.cut()
         if self._interrupted.is_set():
             self._remember([assistant_message(text) for text in texts if text])
+        # A call without an output would make the next model call invalid.
+        self._remember([call.answered("aborted: the turn ended") for call in self._unanswered])
 
     def _record_end(self, error: TurnError | None) -> None:
         thread = self._thread

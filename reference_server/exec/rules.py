@@ -25,6 +25,8 @@ from reference_server.exec.trust import JOINS, only_reads, program_name
 from reference_server.exec.words import SHELLS, NotSimple, Simple, commands_of, script_of
 
 FILE = "rules/default.rules"
+NETWORK_FILE = "rules/network.rules"
+"""What may also reach the network (applyNetworkPolicyAmendment), in the same form."""
 _WORD = "allow "
 _WIDE = """
 sudo su doas env nohup nice timeout xargs eval exec command python python3 perl ruby node php
@@ -112,10 +114,10 @@ def proposal(argv: Sequence[str]) -> tuple[str, ...] | None:
 
 
 class RulesFile:
-    """The rules file of a home. It is read at every use, so that a user's edit counts at once."""
+    """A rules file of a home. It is read at every use, so that a user's edit counts at once."""
 
-    def __init__(self, home: Path) -> None:
-        self.path = home / FILE
+    def __init__(self, home: Path, name: str = FILE) -> None:
+        self.path = home / name
 
     def read(self) -> Rules:
         """The rules that are in force; never raises."""

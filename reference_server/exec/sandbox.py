@@ -106,22 +106,25 @@ class Sandbox:
         cwd: str,
         env: Mapping[str, str],
         tty: bool = False,
+        network: bool = False,
     ) -> Confinement:
         """Say how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
 
         `workspace` is the thread's working directory, the first root of workspaceWrite. Never
-        give it a folder that the model chose, as `cwd` may be.
+        give it a folder that the model chose, as `cwd` may be. `network`: the client lets this
+        command reach the network though the policy does not.
         """
         match policy:
             case DangerFullAccess():
                 return Confinement((), env)
             case ExternalSandbox():
-                return await self._external(policy, env, tty)
+                return Confinement((), env) if network else await self._external(policy, env, tty)
             case ReadOnly():
-                return await self._confined(Plan(), (), False, cwd, env, tty)
+                return await self._confined(Plan(), (), network, cwd, env, tty)
             case WorkspaceWrite():
                 roots = (workspace, *policy.writable_roots)
-                return await self._confined(Plan(), roots, policy.network_access, cwd, env, tty)
+                reach = network or policy.network_access
+                return await self._confined(Plan(), roots, reach, cwd, env, tty)
 
     async def _external(
         self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool

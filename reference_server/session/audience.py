@@ -36,12 +36,16 @@ class Audience:
         self._outboxes.remove(outbox)
         return True
 
+    def has(self, outbox: Outbox) -> bool:
+        """Tell whether a connection is subscribed."""
+        return outbox in self._outboxes
+
     def tell(self, params: WireModel) -> None:
         """Send one notification; its class says which."""
         self.send(encode_notification(BY_PARAMS[type(params)], params))
 
     def send(self, message: bytes) -> None:
-        """Send one encoded notification."""
+        """Send one encoded message."""
         for outbox in self._outboxes:
             outbox.put(message)
 

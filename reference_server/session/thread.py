@@ -5,13 +5,15 @@ it. Running a turn is the engine's matter. Source: session-protocol "Thread", "T
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import anyio
 
 from harness.wire.item import UserMessageItem
 from harness.wire.thread import (
+    ActiveFlag,
     ActiveStatus,
     IdleStatus,
     NotLoadedStatus,
@@ -26,6 +28,7 @@ from reference_server.rollout.reader import StoredThread, preview_of
 from reference_server.rollout.records import Record
 from reference_server.rollout.writer import Recorder
 from reference_server.session.audience import Audience
+from reference_server.session.consents import Consents
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
 from reference_server.settings import ThreadSettings
 
@@ -66,6 +69,8 @@ class LoadedThread:
         self.audience = Audience()
         self.history: list[dict[str, Any]] = []
         self.turn: RunningTurn | None = None
+        self.consents = Consents()
+        self._flags: list[ActiveFlag] = []
         self._tokens: dict[str, int] = {}
         self.clock = clock
         self._preview = ""
@@ -88,7 +93,7 @@ class LoadedThread:
             model_provider=self.settings.model_provider,
             created_at=int(self._created_at),
             updated_at=int(self._updated_at),
-            status=wire_status(self._state),
+            status=self._status(),
             path=None if path is None else str(path),
             cwd=self.settings.cwd,
             turns=turns or [],
@@ -97,9 +102,26 @@ class LoadedThread:
     def move(self, event: ThreadEvent) -> None:
         """Change the status and tell the subscribers."""
         self._state = next_thread_state(self._state, event)
+        self._tell_status()
+
+    @contextmanager
+    def waiting(self, flag: ActiveFlag) -> Generator[None]:
+        """Show, within the block, what the active turn waits for."""
+        self._flags.append(flag)
+        self._tell_status()
+        try:
+            yield
+        finally:
+            self._flags.remove(flag)
+            self._tell_status()
+
+    def _tell_status(self) -> None:
         self.audience.tell(
-            ThreadStatusChangedNotification(thread_id=self.id, status=wire_status(self._state))
+            ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
         )
+
+    def _status(self) -> ThreadStatus:
+        return wire_status(self._state, self._flags)
 
     def record(self, record: Record) -> None:
         """Append to the rollout. Raises OSError."""
@@ -122,8 +144,8 @@ class LoadedThread:
         return TokenCounts.parse(self._tokens)
 
 
-def wire_status(state: ThreadState) -> ThreadStatus:
-    """Give the status object of a state; which flags exist is not shown, so none are set."""
+def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
+    """Give the status object of a state; only an active thread has flags."""
     match state:
         case "notLoaded":
             return NotLoadedStatus()
@@ -132,7 +154,7 @@ def wire_status(state: ThreadState) -> ThreadStatus:
         case "systemError":
             return SystemErrorStatus()
         case "active":
-            return ActiveStatus(active_flags=[])
+            return ActiveStatus(active_flags=list(flags))
 
 
 def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thread:

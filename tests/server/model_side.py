@@ -195,13 +195,31 @@ def says(*deltas: str, usage: dict[str, Any] | None = None) -> Reply:
     return Reply([CREATED, *message(*deltas), completed(usage)])
 
 
-def calls(name: str, call_id: str = "call_1") -> Reply:
-    item = {
+def calls(name: str, call_id: str = "call_1", **arguments: Any) -> Reply:
+    return Reply([CREATED, done(function_call(name, call_id, **arguments)), completed()])
+
+
+def function_call(name: str, call_id: str = "call_1", **arguments: Any) -> dict[str, Any]:
+    return {
         "type": "function_call",
         "id": "fc_1",
         "name": name,
         "call_id": call_id,
-        "arguments": "{}",
+        "arguments": json.dumps(arguments),
+    }
+
+
+def runs(command: str, **arguments: Any) -> Reply:
+    return calls("exec_command", cmd=command, **arguments)
+
+
+def patches(*lines: str) -> Reply:
+    item = {
+        "type": "custom_tool_call",
+        "id": "ctc_1",
+        "name": "apply_patch",
+        "call_id": "call_1",
+        "input": "\n".join(["*** Begin Patch", *lines, "*** End Patch"]),
     }
     return Reply([CREATED, done(item), completed()])
 

@@ -70,6 +70,15 @@ class Peer:
         )
         return found["params"]
 
+    async def asked(self, kind: str = "commandExecution", *, after: int = -1) -> Message:
+        """Wait for an approval request whose id is greater than `after`."""
+        method = f"item/{kind}/requestApproval"
+        return await self.until(lambda m: m.get("method") == method and m["id"] > after)
+
+    async def decide(self, question: Message, decision: Any) -> None:
+        answer = {"id": question["id"], "result": {"decision": decision}}
+        await self.send_line(json.dumps(answer).encode())
+
     async def start_thread(self, **params: Any) -> str:
         return (await self.request("thread/start", params))["result"]["thread"]["id"]
 
@@ -100,6 +109,10 @@ class Peer:
 
     def params_of(self, method: str) -> list[Message]:
         return [m["params"] for m in self.seen if m.get("method") == method]
+
+    def told_model(self, call: int = -1) -> str:
+        """What the model was told of its last call."""
+        return self.side.bodies[call]["input"][-1]["output"]
 
     def completed_items(self, kind: str) -> list[Message]:
         items = [p["item"] for p in self.params_of("item/completed")]

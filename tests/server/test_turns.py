@@ -303,7 +303,8 @@ async def test_the_model_is_sent_the_whole_history(tmp_path) -> None:
         ("assistant", "one"),
         ("user", "second"),
     ]
-    assert (body["model"], body["stream"], body["tools"]) == ("test-model", True, [])
+    assert (body["model"], body["stream"]) == ("test-model", True)
+    assert [tool["name"] for tool in body["tools"]] == ["exec_command", "apply_patch"]
     assert body["instructions"]
 
 

@@ -1,0 +1,154 @@
+"""Asking the client, and what its decision means.
+
+Here live the two approval requests of a turn and the reading of their answers. When to ask is
+`policy`'s matter, what is done with a decision the tool's. Source: session-protocol "Approval
+sequence", "Server requests". An answer that is an error, or a decision that is none, counts as
+decline: nothing runs that was not approved.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from harness.wire.approval import (
+    AcceptWithExecpolicyAmendment,
+    ApplyNetworkPolicyAmendment,
+    CommandApprovalParams,
+    CommandApprovalResult,
+    FileChangeApprovalParams,
+)
+from harness.wire.base import WireModel
+from harness.wire.item import CommandExecutionItem
+from reference_server.session.asks import Asks
+from reference_server.session.thread import LoadedThread
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+
+
+class Decision(Enum):
+    """What the client decided, as far as an operation is concerned."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    CANCEL = "cancel"
+    """Denied, and the turn is to be interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """A decision on a command.
+
+    `keep_rule`: commands that begin with `prefix` (where it is empty: with the command's own words)
+    are allowed from now on; with `network` also to reach the network.
+    """
+
+    decision: Decision
+    for_session: bool = False
+    keep_rule: bool = False
+    prefix: tuple[str, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileAnswer:
+    """A decision on a file change."""
+
+    decision: Decision
+    for_session: bool = False
+
+
+DENIED = CommandAnswer(Decision.DECLINE)
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The questions of one turn."""
+
+    thread: LoadedThread
+    turn_id: str
+    asks: Asks = field(repr=False)
+
+    async def ask_about_command(
+        self, item: CommandExecutionItem, argv: Sequence[str], reason: str | None
+    ) -> CommandAnswer:
+        """Ask whether a command may run; the item must have been started."""
+        params = CommandApprovalParams(
+            thread_id=self.thread.id,
+            turn_id=self.turn_id,
+            item_id=item.id,
+            command=list(argv),
+            cwd=item.cwd,
+            command_actions=item.command_actions,
+            reason=reason,
+        )
+        return read_command_answer(await self._ask("item/commandExecution/requestApproval", params))
+
+    async def ask_about_files(self, item_id: str, reason: str | None) -> FileAnswer:
+        """Ask whether a file change may be made; the item must have been started."""
+        params = FileChangeApprovalParams(
+            thread_id=self.thread.id, turn_id=self.turn_id, item_id=item_id, reason=reason
+        )
+        return read_file_answer(await self._ask("item/fileChange/requestApproval", params))
+
+    async def _ask(self, method: str, params: WireModel) -> Fields:
+        with self.thread.waiting("waitingOnApproval"):
+            return await self.asks.ask(self.thread.id, self.thread.audience, method, params)
+
+
+def read_command_answer(answer: Fields) -> CommandAnswer:
+    """Read `{id, result: {decision}}`; whatever is no decision denies."""
+    if "error" in answer:
+        return DENIED
+    try:
+        decision = CommandApprovalResult.parse(answer.get("result")).decision
+    except ValidationError:
+        _log.warning("not a decision on a command, so declined: %r", answer.get("result"))
+        return DENIED
+    match decision:
+        case "accept":
+            return CommandAnswer(Decision.ACCEPT)
+        case "acceptForSession":
+            return CommandAnswer(Decision.ACCEPT, for_session=True)
+        case "acceptWithExecpolicyAmendment":
+            return CommandAnswer(Decision.ACCEPT, keep_rule=True)
+        case AcceptWithExecpolicyAmendment():
+            words = decision.accept_with_execpolicy_amendment.execpolicy_amendment
+            return CommandAnswer(Decision.ACCEPT, keep_rule=True, prefix=tuple(words))
+        case "applyNetworkPolicyAmendment":
+            return CommandAnswer(Decision.ACCEPT, keep_rule=True, network=True)
+        case ApplyNetworkPolicyAmendment():
+            # The sandbox has one switch for all hosts: a rule for one host opens it for this
+            # command's words alone, and a rule against one is no consent.
+            rule = decision.apply_network_policy_amendment.network_policy_amendment
+            allowed = rule.action == "allow"
+            return (
+                CommandAnswer(Decision.ACCEPT, keep_rule=True, network=True) if allowed else DENIED
+            )
+        case "decline":
+            return DENIED
+        case "cancel":
+            return CommandAnswer(Decision.CANCEL)
+
+
+_FILE_ANSWERS = {
+    "accept": FileAnswer(Decision.ACCEPT),
+    "decline": FileAnswer(Decision.DECLINE),
+    # Not among the document's two, but the shipping server takes them, so clients send them.
+    "acceptForSession": FileAnswer(Decision.ACCEPT, for_session=True),
+    "cancel": FileAnswer(Decision.CANCEL),
+}
+
+
+def read_file_answer(answer: Fields) -> FileAnswer:
+    """Read `{id, result: {decision}}`; whatever is no decision denies."""
+    result: Any = answer.get("result")
+    word = cast("Fields", result).get("decision") if isinstance(result, dict) else None
+    if "error" in answer or not isinstance(word, str) or word not in _FILE_ANSWERS:
+        _log.warning("not a decision on a file change, so declined: %r", answer)
+        return _FILE_ANSWERS["decline"]
+    return _FILE_ANSWERS[word]

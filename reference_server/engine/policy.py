@@ -1,0 +1,60 @@
+"""Whether an operation may run, must be asked about, or is denied.
+
+Here lives the table of the approval policies, and nothing that acts on it. Source:
+session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted operations),
+`on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all approval requests).
+What is untrusted and when a failure is asked about is not shown there: the choices are in
+docs/approvals.md.
+"""
+
+from enum import Enum
+
+from harness.wire.settings import ApprovalPolicy
+
+
+class Ruling(Enum):
+    """What comes before an operation."""
+
+    RUN = "run"
+    """It runs, within the sandbox."""
+    ASK = "ask"
+    """The client is asked."""
+    DECLINE = "decline"
+    """It ends as declined, and nobody is asked."""
+    FAIL = "fail"
+    """It ends as failed: the sandbox does not allow it, and nobody may be asked."""
+
+
+def ruling_on_command(policy: ApprovalPolicy, *, trusted: bool, escalated: bool) -> Ruling:
+    """Rule on a command that nobody has approved before.
+
+    `trusted`: it can only read. `escalated`: the model asks to run it outside the sandbox, which
+    only a client can grant: where nobody is asked, it runs inside.
+    """
+    match policy:
+        case "never" | "on-failure":
+            return Ruling.RUN
+        case "on-request":
+            return Ruling.ASK
+        case "untrusted":
+            return Ruling.RUN if trusted and not escalated else Ruling.ASK
+        case "reject":
+            return Ruling.RUN if trusted and not escalated else Ruling.DECLINE
+
+
+def ruling_on_denial(policy: ApprovalPolicy) -> Ruling:
+    """Rule on a command that the sandbox has stopped."""
+    return Ruling.ASK if policy == "on-failure" else Ruling.FAIL
+
+
+def ruling_on_file_change(policy: ApprovalPolicy, *, inside: bool) -> Ruling:
+    """Rule on a file change; `inside`: the sandbox allows writing all of its files."""
+    match policy:
+        case "on-request" | "untrusted":
+            return Ruling.ASK
+        case "never":
+            return Ruling.RUN if inside else Ruling.FAIL
+        case "on-failure":
+            return Ruling.RUN if inside else Ruling.ASK
+        case "reject":
+            return Ruling.DECLINE

@@ -1,0 +1,107 @@
+"""How this server runs commands: environment, sandbox, lasting rules.
+
+Here lives what is the same for all commands of a server. The way of one command is `shell`'s.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from harness.wire.settings import DangerFullAccess
+from reference_server.config.home import Home
+from reference_server.engine.approvals import CommandAnswer
+from reference_server.exec.environment import command_environment
+from reference_server.exec.process import Command, Finished, Running
+from reference_server.exec.rules import NETWORK_FILE, BadRule, RulesFile, proposal
+from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
+from reference_server.settings import ThreadSettings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A rule's consent; `network`: also to reach the network."""
+
+    network: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A command that is ready to run, and how it is confined."""
+
+    running: Running
+    confinement: Confinement
+
+    def was_denied(self, finished: Finished) -> bool:
+        """Tell whether the sandbox seems to have stopped it."""
+        return looks_denied(finished, self.confinement)
+
+    def never_ran(self, finished: Finished) -> str | None:
+        """Say why the sandbox itself failed, so that nothing ran; None if it ran."""
+        return not_confined(finished, self.confinement)
+
+
+class Execution:
+    """Runs the commands of one server."""
+
+    def __init__(self, home: Home, environment: Mapping[str, str]) -> None:
+        self._rules = RulesFile(home.root)
+        self._network_rules = RulesFile(home.root, NETWORK_FILE)
+        self._sandbox = Sandbox(home.root)
+        self._environment = environment
+
+    async def prepare(
+        self,
+        argv: tuple[str, ...],
+        cwd: str,
+        settings: ThreadSettings,
+        *,
+        tty: bool,
+        timeout: float | None,
+        outside: bool,
+        network: bool,
+    ) -> Prepared:
+        """Put a command together; `outside`: without sandbox, `network`: with the network.
+
+        Raises SandboxUnavailable where the policy of `settings` cannot be enforced.
+        """
+        confinement = await self._sandbox.confine(
+            DangerFullAccess() if outside else settings.sandbox,
+            workspace=settings.cwd,
+            cwd=cwd,
+            env=command_environment(self._environment, tty=tty),
+            tty=tty,
+            network=network,
+        )
+        command = Command(
+            argv,
+            cwd,
+            env=confinement.env,
+            tty=tty,
+            timeout=timeout,
+            wrapper=confinement.wrapper,
+        )
+        return Prepared(Running(command), confinement)
+
+    def allowed(self, argv: tuple[str, ...]) -> Allowed | None:
+        """Look up whether the client has allowed such a command for good."""
+        if self._network_rules.read().allow(argv):
+            return Allowed(network=True)
+        return Allowed(network=False) if self._rules.read().allow(argv) else None
+
+    async def keep_rule(self, argv: tuple[str, ...], answer: CommandAnswer) -> None:
+        """Keep what the client wants to be allowed from now on, if it can be a rule.
+
+        Where it cannot, or not be written, that is a line in the log: this once it is accepted.
+        """
+        words = answer.prefix or proposal(argv)
+        rules = self._network_rules if answer.network else self._rules
+        try:
+            if words is None:
+                raise BadRule(f"no rule fits {argv}")
+            await to_thread.run_sync(rules.add, words)
+        except (BadRule, OSError) as error:
+            _log.warning("not kept as a rule: %s", error)

@@ -1,0 +1,149 @@
+"""The tool `apply_patch`: changes of files as fileChange items.
+
+Here lives the way of one patch: whether it may be made, the question to the client, the making, and
+the diff of the turn that follows each fileChange item. How a patch is read and made is
+`reference_server.patch`'s. Source: session-protocol "Approval sequence", "ThreadItem" (fileChange),
+"Events" (turn/diff/updated: "after every fileChange item").
+"""
+
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from harness.wire.item import DeclinableStatus
+from harness.wire.settings import DangerFullAccess, ExternalSandbox, ReadOnly, WorkspaceWrite
+from harness.wire.turn import TurnDiffUpdatedNotification
+from reference_server.engine.approvals import Decision
+from reference_server.engine.policy import Ruling, ruling_on_file_change
+from reference_server.engine.tools.base import CallError, Scene, ToolCall
+from reference_server.engine.work_items import FileWork
+from reference_server.patch.apply import apply_plan
+from reference_server.patch.diff import file_changes
+from reference_server.patch.parse import PatchError, parse_patch
+from reference_server.patch.plan import Plan, make_plan
+from reference_server.settings import ThreadSettings
+
+Fields = dict[str, Any]
+
+DECLINED = "patch rejected by user"
+REFUSED = "not applied: the approval policy allows no one to be asked about it"
+
+
+class PatchTool:
+    """Makes patches; also those that come through a shell's heredoc."""
+
+    name = "apply_patch"
+
+    def offer(self) -> Fields:
+        """Give the custom tool."""
+        return {
+            "type": "custom",
+            "name": self.name,
+            "description": (
+                "Changes files. The input is a patch: `*** Begin Patch`, then for each file "
+                "`*** Add File: path` with + lines, `*** Delete File: path`, or "
+                "`*** Update File: path` (and `*** Move to: path`) with `@@` hunks of context, "
+                "- and + lines, then `*** End Patch`. All of it is made, or nothing."
+            ),
+        }
+
+    async def run(self, call: ToolCall, scene: Scene) -> str:
+        """Carry a call out; a function_call has the patch as `input`. Raises CallError, OSError."""
+        text: Any = call.text
+        if call.kind == "function_call":
+            text = call.arguments().get("input")
+        if not isinstance(text, str):
+            raise CallError("apply_patch: `input` must be a patch")
+        return await self.apply(text, scene.settings.cwd, scene)
+
+    async def apply(self, text: str, cwd: str, scene: Scene) -> str:
+        """Make a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
+        try:
+            plan = await to_thread.run_sync(make_plan, parse_patch(text), cwd)
+        except PatchError as error:
+            raise CallError(f"apply_patch verification failed: {error}") from None
+        return await _PatchRun(scene, plan).carry_out()
+
+
+class _PatchRun:
+    """One patch, from its started item to its completed one."""
+
+    def __init__(self, scene: Scene, plan: Plan) -> None:
+        self._scene = scene
+        self._plan = plan
+        self._work = FileWork(scene.log, file_changes(plan))
+
+    async def carry_out(self) -> str:
+        """Give what the model is told. When cancelled, the item is completed first."""
+        settings = self._scene.settings
+        outside = _outside(self._plan, settings)
+        if self._scene.thread.consents.has_files(self._plan.paths):
+            return await self._apply()
+        match ruling_on_file_change(settings.approval_policy, inside=not outside):
+            case Ruling.RUN:
+                return await self._apply()
+            case Ruling.ASK:
+                return await self._ask(_reason(outside))
+            case Ruling.DECLINE:
+                await self._complete("declined")
+                return REFUSED
+            case Ruling.FAIL:
+                words = f"{_reason(outside)}: the sandbox does not allow it"
+                self._work.output(words + "\n")
+                await self._complete("failed")
+                return f"failed: {words}"
+
+    async def _ask(self, reason: str | None) -> str:
+        scene = self._scene
+        try:
+            answer = await scene.approvals.ask_about_files(self._work.item.id, reason)
+        except anyio.get_cancelled_exc_class():
+            self._work.complete("declined")
+            raise
+        if answer.decision is not Decision.ACCEPT:
+            await self._complete("declined")
+            if answer.decision is Decision.CANCEL:
+                scene.interrupt()
+            return DECLINED
+        if answer.for_session:
+            scene.thread.consents.accept_files(self._plan.paths)
+        return await self._apply()
+
+    async def _apply(self) -> str:
+        self._scene.diff.note(self._plan)
+        try:
+            # Not abandoned when cancelled: it is all or nothing.
+            await to_thread.run_sync(apply_plan, self._plan)
+        except PatchError as error:
+            self._work.output(f"{error}\n")
+            await self._complete("failed")
+            return f"failed: {error}"
+        self._work.output(self._plan.summary)
+        await self._complete("completed")
+        return self._plan.summary
+
+    async def _complete(self, status: DeclinableStatus) -> None:
+        scene = self._scene
+        self._work.complete(status)
+        diff = await to_thread.run_sync(scene.diff.text)
+        scene.thread.audience.tell(
+            TurnDiffUpdatedNotification(
+                thread_id=scene.thread.id, turn_id=scene.log.turn_id, diff=diff
+            )
+        )
+
+
+def _outside(plan: Plan, settings: ThreadSettings) -> list[str]:
+    """The files that the sandbox policy does not let be written."""
+    match settings.sandbox:
+        case DangerFullAccess() | ExternalSandbox():
+            return []
+        case ReadOnly():
+            return plan.outside([])
+        case WorkspaceWrite(writable_roots=roots):
+            return plan.outside([settings.cwd, *roots])
+
+
+def _reason(outside: list[str]) -> str | None:
+    return f"it writes outside the writable folders: {', '.join(outside)}" if outside else None

@@ -1,0 +1,278 @@
+"""The tool `exec_command`: commands as commandExecution items.
+
+Here lives the way of one command: whether it may run, the question to the client, its run within
+the sandbox, what the client and the model are told. Source: session-protocol "Approval sequence",
+"ThreadItem" (commandExecution), "Enumerations". A command that failed or was stopped is a result
+for the model, never the end of the turn.
+"""
+
+import math
+import os
+import shlex
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+
+from harness.wire.item import DeclinableStatus
+from reference_server.engine.approvals import CommandAnswer, Decision
+from reference_server.engine.policy import Ruling, ruling_on_command, ruling_on_denial
+from reference_server.engine.tools.base import CallError, Scene, ToolCall
+from reference_server.engine.tools.execution import Execution, Prepared
+from reference_server.engine.tools.patch import PatchTool
+from reference_server.engine.work_items import CommandWork
+from reference_server.exec.actions import actions_of
+from reference_server.exec.probe import SandboxUnavailable
+from reference_server.exec.process import Finished
+from reference_server.exec.trust import is_trusted
+from reference_server.patch.heredoc import heredoc_patch
+
+Fields = dict[str, Any]
+V = TypeVar("V", str, bool)
+
+SHOWN = 20_000
+"""Characters of the beginning and of the end of a command's output that the model is given."""
+DECLINED = "rejected by user"
+ASK_AGAIN = "The sandbox stopped it. Run it again, outside the sandbox?"
+REFUSED = "not run: the approval policy allows no one to be asked about it"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCall:
+    """The arguments. `timeout` is in seconds; `cwd` is absolute."""
+
+    command: str
+    cwd: str
+    tty: bool
+    timeout: float | None
+    escalated: bool
+    reason: str | None
+
+    @classmethod
+    def read(cls, call: ToolCall, cwd: str) -> "ShellCall":
+        """Check the arguments of a call. Raises CallError."""
+        given = call.arguments()
+        command: Any = given.get("cmd")
+        if not isinstance(command, str) or not command.strip():
+            raise CallError("exec_command: `cmd` must be a command line")
+        return cls(
+            command=command,
+            cwd=os.path.normpath(os.path.join(cwd, _value(given, "workdir", str) or "")),
+            tty=bool(_value(given, "tty", bool)),
+            timeout=_seconds(given),
+            escalated=_value(given, "sandbox_permissions", str) == "require_escalated",
+            reason=_value(given, "justification", str),
+        )
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words of the process."""
+        return ("bash", "-c", self.command)
+
+
+class ShellTool:
+    """Runs command lines."""
+
+    name = "exec_command"
+
+    def __init__(self, execution: Execution, patches: PatchTool) -> None:
+        self._execution = execution
+        self._patches = patches
+
+    def offer(self) -> Fields:
+        """Give the function tool."""
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": (
+                "Runs a command line in bash and gives its output and exit code. Without tty its "
+                "standard input is empty."
+            ),
+            "strict": False,
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "cmd": {"type": "string", "description": "The command line."},
+                    "workdir": {
+                        "type": "string",
+                        "description": "Where to run it; the working directory unless given.",
+                    },
+                    "tty": {"type": "boolean", "description": "Run it in a terminal."},
+                    "timeout_ms": {
+                        "type": "number",
+                        "description": "After this many milliseconds it is ended.",
+                    },
+                    "sandbox_permissions": {
+                        "type": "string",
+                        "enum": ["use_default", "require_escalated"],
+                        "description": "require_escalated asks to run it outside the sandbox.",
+                    },
+                    "justification": {
+                        "type": "string",
+                        "description": "Why; shown to the user who is asked.",
+                    },
+                },
+                "required": ["cmd"],
+                "additionalProperties": False,
+            },
+        }
+
+    async def run(self, call: ToolCall, scene: Scene) -> str:
+        """Carry a call out; gives its exit code and output. Raises CallError, OSError."""
+        wanted = ShellCall.read(call, scene.settings.cwd)
+        if found := heredoc_patch(wanted.command):
+            text, folder = found
+            return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), scene)
+        work = CommandWork(scene.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv))
+        return await _CommandRun(self._execution, scene, wanted, work).carry_out()
+
+
+class _CommandRun:
+    """One command, from its started item to its completed one."""
+
+    def __init__(
+        self, execution: Execution, scene: Scene, wanted: ShellCall, work: CommandWork
+    ) -> None:
+        self._execution = execution
+        self._scene = scene
+        self._wanted = wanted
+        self._work = work
+
+    async def carry_out(self) -> str:
+        """Give what the model is told. When cancelled, the item is completed first."""
+        wanted = self._wanted
+        consents = self._scene.thread.consents
+        if consents.has_command(wanted.argv, wanted.cwd, outside=wanted.escalated):
+            return await self._run(outside=wanted.escalated)
+        if allowed := self._execution.allowed(wanted.argv):
+            return await self._run(outside=wanted.escalated, network=allowed.network)
+        ruling = ruling_on_command(
+            self._scene.settings.approval_policy,
+            trusted=is_trusted(wanted.argv),
+            escalated=wanted.escalated,
+        )
+        match ruling:
+            case Ruling.RUN:
+                return await self._run(outside=False)
+            case Ruling.ASK:
+                answer = await self._ask(wanted.reason, outside=wanted.escalated)
+                if answer.decision is not Decision.ACCEPT:
+                    return self._denied(answer.decision)
+                return await self._run(outside=wanted.escalated, network=answer.network)
+            case Ruling.DECLINE | Ruling.FAIL:
+                self._work.complete("declined")
+                return REFUSED
+
+    async def _ask(self, reason: str | None, *, outside: bool) -> CommandAnswer:
+        wanted = self._wanted
+        try:
+            answer = await self._scene.approvals.ask_about_command(
+                self._work.item, wanted.argv, reason
+            )
+        except anyio.get_cancelled_exc_class():
+            self._work.complete("declined")
+            raise
+        if answer.for_session:
+            self._scene.thread.consents.accept_command(wanted.argv, wanted.cwd, outside=outside)
+        if answer.keep_rule:
+            await self._execution.keep_rule(wanted.argv, answer)
+        return answer
+
+    async def _run(self, *, outside: bool, network: bool = False) -> str:
+        prepared = await self._prepare(outside=outside, network=network)
+        finished = await self._execute(prepared)
+        policy = self._scene.settings.approval_policy
+        if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
+            answer = await self._ask(ASK_AGAIN, outside=True)
+            if answer.decision is not Decision.ACCEPT:
+                return self._denied(answer.decision)
+            prepared = await self._prepare(outside=True, network=True)
+            finished = await self._execute(prepared)
+        return self._finish(finished, prepared)
+
+    async def _prepare(self, *, outside: bool, network: bool) -> Prepared:
+        """Confine it. Raises CallError, with the item failed, where its sandbox cannot be had."""
+        wanted = self._wanted
+        try:
+            return await self._execution.prepare(
+                wanted.argv,
+                wanted.cwd,
+                self._scene.settings,
+                tty=wanted.tty,
+                timeout=wanted.timeout,
+                outside=outside,
+                network=network,
+            )
+        except SandboxUnavailable as error:
+            self._work.complete("failed", output=str(error))
+            raise CallError(f"failed: not run: {error}") from None
+        except anyio.get_cancelled_exc_class():
+            self._work.complete("failed")
+            raise
+
+    async def _execute(self, prepared: Prepared) -> Finished:
+        """Run it to its end; when cancelled, everything it started is gone first."""
+        try:
+            return await prepared.running.run(self._work.output)
+        except BaseException:
+            if finished := prepared.running.finished:
+                self._complete("failed", finished, prepared)
+            else:
+                self._work.complete("failed")
+            raise
+
+    def _denied(self, decision: Decision) -> str:
+        self._work.complete("declined")
+        if decision is Decision.CANCEL:
+            self._scene.interrupt()
+        return DECLINED
+
+    def _finish(self, finished: Finished, prepared: Prepared) -> str:
+        self._complete("completed" if finished.exit_code == 0 else "failed", finished, prepared)
+        if failure := finished.failure or prepared.never_ran(finished):
+            return f"failed: not run: {failure}"
+        return _told(finished)
+
+    def _complete(self, status: DeclinableStatus, finished: Finished, prepared: Prepared) -> None:
+        running = prepared.running
+        self._work.complete(
+            status,
+            output=finished.output or finished.failure or "",
+            exit_code=finished.exit_code,
+            duration_ms=finished.duration_ms,
+            process_id=str(running.pid) if self._wanted.tty and running.pid else None,
+        )
+
+
+def _told(finished: Finished) -> str:
+    """Give the model the exit code, what ended the command, and the output."""
+    head = [f"Exit code: {finished.exit_code}"]
+    if finished.timed_out:
+        head.append("The command took too long and was ended.")
+    return "\n".join([*head, "Output:", _shortened(finished.output)])
+
+
+def _shortened(output: str) -> str:
+    """Give the model the beginning and the end; the client has all of it."""
+    cut = len(output) - 2 * SHOWN
+    if cut <= 0:
+        return output
+    return f"{output[:SHOWN]}\n[... {cut} characters cut ...]\n{output[-SHOWN:]}"
+
+
+def _value(given: Fields, name: str, kind: type[V]) -> V | None:
+    value = given.get(name)
+    if value is None or (
+        isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
+    ):
+        return value
+    raise CallError(f"exec_command: `{name}` must be a {kind.__name__}")
+
+
+def _seconds(given: Fields) -> float | None:
+    value = given.get("timeout_ms")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise CallError("exec_command: `timeout_ms` must be a positive number")
+    return value / 1000

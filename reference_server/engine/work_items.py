@@ -1,0 +1,99 @@
+"""Items of work while they go on: a command, a change of files.
+
+Here lives what the client is told of them: started, output, completed, each exactly once. What is
+run or changed is the tools' matter. Source: session-protocol "ThreadItem", "Item lifecycle".
+"""
+
+from collections.abc import Sequence
+
+from harness.wire.item import (
+    CommandAction,
+    CommandExecutionItem,
+    DeclinableStatus,
+    FileChangeItem,
+    FileUpdateChange,
+)
+from harness.wire.item_events import (
+    CommandExecutionOutputDeltaNotification,
+    FileChangeOutputDeltaNotification,
+)
+from reference_server.engine.items import DeltaLine, ItemLog
+
+
+class CommandWork:
+    """A commandExecution item, from its start to its one completion."""
+
+    def __init__(
+        self,
+        log: ItemLog,
+        command: str,
+        cwd: str,
+        actions: Sequence[CommandAction],
+    ) -> None:
+        self._log = log
+        self._line: DeltaLine | None = None
+        self.item = CommandExecutionItem(
+            id=log.thread.new_item_id(),
+            command=command,
+            cwd=cwd,
+            status="inProgress",
+            command_actions=list(actions),
+        )
+        log.started(self.item)
+
+    async def output(self, text: str) -> None:
+        """Stream a piece of output; waits for slow subscribers."""
+        if self._line is None:
+            thread = self._log.thread
+            self._line = DeltaLine(
+                CommandExecutionOutputDeltaNotification(
+                    thread_id=thread.id, turn_id=self._log.turn_id, item_id=self.item.id, delta=""
+                )
+            )
+        self._log.thread.audience.send(self._line.with_text(text))
+        await self._log.thread.audience.room()
+
+    def complete(
+        self,
+        status: DeclinableStatus,
+        *,
+        output: str | None = None,
+        exit_code: int | None = None,
+        duration_ms: int | None = None,
+        process_id: str | None = None,
+    ) -> None:
+        """Complete it. What has no value is left out, as the document marks it optional."""
+        known = {
+            "process_id": process_id,
+            "aggregated_output": output,
+            "exit_code": exit_code,
+            "duration_ms": duration_ms,
+        }
+        given = {name: value for name, value in known.items() if value is not None}
+        self.item = self.item.model_copy(update={"status": status, **given})
+        self._log.completed(self.item)
+
+
+class FileWork:
+    """A fileChange item, from its start to its one completion."""
+
+    def __init__(self, log: ItemLog, changes: Sequence[FileUpdateChange]) -> None:
+        self._log = log
+        self.item = FileChangeItem(
+            id=log.thread.new_item_id(), changes=list(changes), status="inProgress"
+        )
+        log.started(self.item)
+
+    def output(self, text: str) -> None:
+        """Tell what the tool says."""
+        thread = self._log.thread
+        thread.audience.tell(
+            FileChangeOutputDeltaNotification(
+                thread_id=thread.id, turn_id=self._log.turn_id, item_id=self.item.id, delta=text
+            )
+        )
+
+    def complete(self, status: DeclinableStatus) -> None:
+        """Complete it."""
+        self.item = self.item.model_copy(update={"status": status})
+        self._log.completed(self.item)

@@ -1,0 +1,72 @@
+"""What the server asks its clients, and what they answer.
+
+Here live server requests: their ids, who is asked, which answer counts, and the notification that
+the question is settled. What an answer means is the asker's matter. Source: session-protocol
+"Server request" (message forms), "Approval sequence". Not shown there: several subscribers are
+asked with one id and the first answer counts; an answer that is late, double, or from somebody who
+was not asked changes nothing, and is a line in the log.
+"""
+
+import itertools
+import logging
+from typing import Any
+
+import anyio
+
+from harness.wire.approval import ServerRequestResolvedNotification
+from harness.wire.base import Json, WireModel
+from reference_server.envelope import encode_request
+from reference_server.outbox import Outbox
+from reference_server.session.audience import Audience
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+
+
+class _Question:
+    """One open server request."""
+
+    def __init__(self, audience: Audience) -> None:
+        self.audience = audience
+        self.answered = anyio.Event()
+        self.answer: Fields = {}
+
+
+class Asks:
+    """The open server requests of one server; ids count from 0 and are never used again."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count()
+        self._open: dict[Json, _Question] = {}
+
+    async def ask(
+        self, thread_id: str, audience: Audience, method: str, params: WireModel
+    ) -> Fields:
+        """Ask the subscribers of a thread and wait for the first answer, `{id, result | error}`.
+
+        `serverRequest/resolved` is told before it returns, also when it is cancelled.
+        """
+        request_id = next(self._ids)
+        question = self._open[request_id] = _Question(audience)
+        audience.send(encode_request(request_id, method, params))
+        try:
+            await question.answered.wait()
+            return question.answer
+        finally:
+            del self._open[request_id]
+            audience.tell(
+                ServerRequestResolvedNotification(thread_id=thread_id, request_id=request_id)
+            )
+
+    def take_answer(self, request_id: Json, answer: Fields, sender: Outbox) -> None:
+        """Take what a client answered."""
+        question = self._open.get(request_id)
+        if question is None:
+            _log.warning("an answer to %r, which is not asked (any more)", request_id)
+        elif not question.audience.has(sender):
+            _log.warning("an answer to %r by a client that was not asked", request_id)
+        elif question.answered.is_set():
+            _log.warning("a second answer to %r", request_id)
+        else:
+            question.answer = answer
+            question.answered.set()
