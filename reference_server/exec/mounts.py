@@ -16,7 +16,7 @@ How it holds:
 import enum
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 SECRETS = (
@@ -43,8 +43,11 @@ SECRETS = (
     ".cargo/credentials.toml",
 )
 """Of the user's home: what no confined command reads, and where Docker listens."""
-SOCKETS = (".X11-unix", ".ICE-unix", "ssh-*", "tmux-*", "screens")
-"""In the temporary folder: where programs listen that would do things outside for a command."""
+SOCKETS = (".X11-unix", ".ICE-unix", "screens", "tmux-{user}")
+"""In the temporary folder: where programs listen that would do things outside for a command.
+
+Only such as stay there: a mount on a folder that has just gone fails.
+"""
 RUN_KEPT = (
     "current-system",
     "wrappers",
@@ -202,10 +205,24 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
     for path in ("/run", "/var/run"):
         if os.path.isdir(path):
             yield os.path.realpath(path)
-    for pattern in SOCKETS:
-        for path in Path(temporary).glob(pattern):
-            if path.is_dir() and not path.is_symlink():
-                yield str(path)
+    for name in SOCKETS:
+        path = os.path.join(temporary, name.format(user=os.getuid()))
+        if os.path.isdir(path) and not os.path.islink(path):
+            yield path
+
+
+def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
+    """Sockets that the environment leads to: of the ssh agent, tmux, the message bus, Docker."""
+    bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
+    named = (
+        environment.get("SSH_AUTH_SOCK", ""),
+        environment.get("TMUX", "").partition(",")[0],
+        bus.partition(",")[0],
+        environment.get("DOCKER_HOST", "").removeprefix("unix://"),
+    )
+    for path in named:
+        if os.path.isabs(path) and os.path.exists(path) and not os.path.isdir(path):
+            yield os.path.realpath(path)
 
 
 def kept_of_run() -> Iterator[str]:

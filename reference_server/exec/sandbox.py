@@ -10,12 +10,17 @@ whether this machine can do it. Source: session-protocol "SandboxPolicy (object)
 | readOnly | all readable, none writable | none |
 | workspaceWrite | all readable; the workspace and the roots writable | none unless networkAccess |
 
-Under readOnly and workspaceWrite, also: what `mounts.SECRETS` lists of the user's home and the
-agent's own home cannot be read (of the latter, its skills can); `.git` of a root that has one is
-read-only; sockets of programs outside (in /run, X, tmux, ssh agents) are hidden; processes outside
-are neither seen nor reached; no capability is held, also by root; TMPDIR is a private folder in
-memory that lasts as long as the command, while /tmp is read-only, so that a write to it is seen to
-be denied. A policy that cannot be enforced is `SandboxUnavailable`: nothing runs open instead.
+Under readOnly and workspaceWrite, also:
+
+- what `mounts.SECRETS` lists of the user's home cannot be read, nor the agent's own home, but for
+  its skills; `.git` of a root that has one is read-only;
+- sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
+  and the variables that name them are taken away;
+- processes outside are neither seen nor reached; no capability is held, also by root;
+- TMPDIR is a private folder in memory that lasts as long as the command, while /tmp is read-only,
+  so that a write to it is seen to be denied.
+
+A policy that cannot be enforced is `SandboxUnavailable`: nothing runs open instead.
 
 Not covered: a `.git` that a command makes where there was none; a root's `.git` that is a link can
 be replaced; sockets elsewhere than in the places named.
@@ -43,13 +48,16 @@ from reference_server.exec.mounts import (
     kept_of_run,
     places_of_sockets,
     secrets_of,
+    sockets_named_by,
 )
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished
 
 PRIVATE_TMP = "/dev/shm"
 """Bubblewrap's own /dev is in memory and ends with the command."""
-_LEADING_OUTSIDE = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMUX", "STY")
+_LEADING_OUTSIDE = frozenset(
+    {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "TMUX", "STY"}
+)
 _ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
 _APART = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _NO_NETWORK = "--unshare-net"
@@ -150,7 +158,7 @@ class Sandbox:
         hidden = {*self._secrets, self._home}
         try:
             plan.allow(roots, hidden)
-            self._hide(plan)
+            self._hide(plan, env)
             self._check(plan, cwd, hidden)
         except (Refused, ValueError) as error:
             raise SandboxUnavailable(f"no sandbox: {error}") from error
@@ -167,9 +175,13 @@ class Sandbox:
             notes=tuple(plan.notes),
         )
 
-    def _hide(self, plan: Plan) -> None:
-        for path in places_of_sockets():
+    def _hide(self, plan: Plan, env: Mapping[str, str]) -> None:
+        places = list(places_of_sockets())
+        for path in places:
             plan.add(path, Kind.EMPTY)
+        for path in sockets_named_by(env):
+            if not any(inside(path, place) for place in places):
+                plan.add(path, Kind.HIDDEN)
         for path in kept_of_run():
             plan.add(path, Kind.READABLE)
         for path in self._secrets:

@@ -130,16 +130,14 @@ def a_place(*, ordinary: bool) -> Generator[Place]:
 
 
 @contextmanager
-def programs_that_listen(name: str) -> Generator[Path]:
-    """A folder as a terminal multiplexer makes it, with what it listens on."""
-    folder = Path(tempfile.gettempdir(), f"tmux-test-{name}")
-    folder.mkdir()
-    folder.chmod(0o755)
-    (folder / "default").touch()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+def program_that_listens(folder: Path) -> Generator[Path]:
+    """A program's socket in a folder of its own, as an ssh agent has it."""
+    path = folder / "agent.1"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        path.chmod(0o777)
+        server.listen()
+        yield path
 
 
 @contextmanager

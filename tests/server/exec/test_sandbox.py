@@ -12,6 +12,7 @@ from confined import READ_ONLY, Place, a_place, works_here, workspace_write
 
 from harness.wire.settings import DangerFullAccess, ExternalSandbox
 from reference_server.exec.environment import command_environment
+from reference_server.exec.mounts import places_of_sockets, sockets_named_by
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished, Running
 from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
@@ -167,6 +168,27 @@ async def test_the_ways_to_programs_outside_are_not_in_its_environment(place: Pl
     names = {line.split("=")[0] for line in result.output.splitlines()}
     assert "KEPT" in names
     assert names.isdisjoint({"SSH_AUTH_SOCK", "TMUX"})
+
+
+def test_where_programs_listen_is_known(tmp_path) -> None:
+    own = f"tmux-{os.getuid()}"
+    for name in (".X11-unix", own, "tmux-x", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".ICE-unix").symlink_to(tmp_path / "mine")
+    found = set(places_of_sockets(str(tmp_path)))
+    assert {str(tmp_path / ".X11-unix"), str(tmp_path / own)} == {
+        path for path in found if path.startswith(str(tmp_path))
+    }
+    for name in "abcd":
+        (tmp_path / name).write_text("")
+    env = {
+        "SSH_AUTH_SOCK": f"{tmp_path}/a",
+        "TMUX": f"{tmp_path}/b,12,0",
+        "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/c,guid=1",
+        "DOCKER_HOST": f"unix://{tmp_path}/d",
+    }
+    assert [path[-2:] for path in sockets_named_by(env)] == ["/a", "/b", "/c", "/d"]
+    assert list(sockets_named_by({"SSH_AUTH_SOCK": "/gone", "DOCKER_HOST": "tcp://x"})) == []
 
 
 class Nowhere(Probe):

@@ -19,7 +19,7 @@ from confined import (
     a_place,
     listener,
     processes_in,
-    programs_that_listen,
+    program_that_listens,
     was_reached,
     works_here,
     workspace_write,
@@ -275,11 +275,13 @@ async def test_a_worktree_refers_to_a_repository_that_is_protected_too(place: Pl
     assert place.git.read_text() == "gitdir: real/worktrees/one\n"
 
 
-async def test_programs_that_listen_in_the_temporary_folder_are_hidden(place: Place) -> None:
-    with programs_that_listen(place.base.name) as folder:
-        for policy, seen in ((READ_ONLY, 1), (workspace_write(), 1), (OPEN, 0)):
-            result = await place.run(f"test -e {folder}/default", policy)
-            assert result.exit_code == seen
+async def test_a_program_that_the_environment_leads_to_is_hidden(place: Place) -> None:
+    """The ssh agent, say: connected to, it would sign for whoever asks."""
+    with program_that_listens(place.outside) as path:
+        for policy, kind in ((READ_ONLY, "c"), (workspace_write(), "c"), (OPEN, "S")):
+            env = {"SSH_AUTH_SOCK": str(path)}
+            result = await place.run(f"test -{kind} {path}", policy, env=env)
+            assert result.exit_code == 0, policy.type
 
 
 @confined
