@@ -59,6 +59,11 @@ class Bench:
         self._doubted = ""
         self._proven = False
 
+    @property
+    def model_url(self) -> str:
+        """Where the fake model answers."""
+        return self._models.url
+
     def blocks(self, loaded: Loaded) -> Finding | None:
         """The set-up finding because of which this scenario need not be tried, if any."""
         finding = self.blocked

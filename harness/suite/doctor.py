@@ -1,25 +1,29 @@
 """`harness doctor`: in seconds, can this server be judged, and what to do if not.
 
 Here: the questions in the order in which a newcomer needs them, each with its answer and what to
-do next. It plays one plain turn on its own bench and judges nothing.
+do next. It plays one plain turn on its own bench and judges nothing. Not here: words for what kept
+the server from being used at all (ailments).
 """
 
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
 from harness.scenario.loader import load_text
-from harness.suite.bench import Bench, open_bench
+from harness.suite.ailments import Check, last_words, noise_check, not_usable, partial_of
+from harness.suite.bench import open_bench
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.suite.session import Config
+from harness.target.profile import Bounds, Profile, builtin_names, load_profile
 from harness.trace.frame import Kind
-from harness.trace.values import arr, obj, text
+from harness.trace.values import arr, dig, obj, text
 
-# Shorter than a suite's bounds: a newcomer waits for this.
-_SCALE = 0.4
+# A newcomer waits for this: with all of them hit, still a few seconds.
+BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
 
 _TURN = """
 title: a plain turn
@@ -32,92 +36,136 @@ client:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One question; `good` is None where it could not be asked."""
+class _Asked:
+    """What the plain turn gave, and where the model was."""
 
-    good: bool | None
-    text: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.good]
-        return f"{mark} {self.text}" + (f"\n     -> {self.advice}" if self.advice else "")
+    run: Run
+    profile: Profile
+    model_url: str
 
 
 def examine(config: Config) -> Iterator[Check]:
     """The checks, in order; ends after the first that makes the rest meaningless."""
     loaded = load_text(_TURN, name="doctor")
-    scale = config.scale * _SCALE
+    profile = config.profile.model_copy(update={"bounds": BOUNDS})
+    healthy = True
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
-            open_bench(config.profile, config.book, base=config.base, worker="doctor", scale=scale)
+            open_bench(profile, config.book, base=config.base, worker="doctor", scale=config.scale)
         ) as bench,
     ):
         try:
             run = portal.call(bench.run, loaded)
         except SetupFailed as failed:
-            yield from _not_usable(failed)
+            yield from not_usable(failed, profile)
             return
-        yield from _conversation(run, bench)
-        yield from _model(run)
-    yield Check(None, "next", _next(config))
+        asked = _Asked(run, profile, bench.model_url)
+    for check in _answers(asked):
+        healthy = healthy and check.good is not False
+        yield check
+    if healthy:
+        yield Check(None, "next: judge it", next_command(config))
+    else:
+        yield Check(None, "next: mend the first FAIL above, and ask again")
 
 
-def _not_usable(failed: SetupFailed) -> Iterator[Check]:
-    started = failed.finding.id != "setup.not-started"
-    yield Check(started, "the server starts" if started else failed.finding.message)
-    noise = _noise(failed.trace.frames)
-    if started and noise:
-        yield Check(False, f"it speaks JSON lines: it wrote {noise!r}", "write logs to stderr")
-    elif started:
-        advice = "answer a request of any method, with a result or an error, as one JSON line"
-        yield Check(False, failed.finding.message, advice)
+def next_command(config: Config) -> str:
+    """The command that judges what was examined."""
+    words = ["harness", "run"]
+    if config.option not in ("", "spec"):
+        words += ["--target", config.option]
+    if config.profile.command != load_profile(config.option or "spec").command:
+        words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
+    return shlex.join(words)
 
 
-def _conversation(run: Run, bench: Bench) -> Iterator[Check]:
-    frames = run.trace.frames
+def _quoted(word: str) -> str:
+    """As `shlex.quote`, but a placeholder in braces is left bare: no shell will see it."""
+    return word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word)
+
+
+def _answers(asked: _Asked) -> Iterator[Check]:
+    run, frames = asked.run, asked.run.trace.frames
     yield Check(True, "the server starts")
-    noise = _noise(frames)
-    yield (
-        Check(False, f"it speaks JSON lines: it wrote {noise!r}", "write logs to stderr")
-        if noise
-        else Check(True, "it speaks JSON lines")
-    )
-    first = next(
-        (f for f in frames if f.from_target and f.kind in (Kind.RESPONSE, Kind.ERROR)), None
-    )
-    if first is not None:
+    yield noise_check(frames, asked.profile, partial_of(run.trace))
+    first = next((f for f in frames if f.from_target and f.kind in _ANSWERS), None)
+    if first is not None and asked.profile.handshake != "none":
         how = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
         yield Check(True, f"it answers initialize ({how}, after {first.at * 1000:.0f} ms)")
-    if run.unmet is not None:
-        yield Check(False, f"a plain turn: step {run.unmet.step}: {run.unmet.message}")
+    yield from _model(asked)
+    yield from _turn(asked)
+
+
+def _others(profile: Profile) -> str:
+    return ", ".join(name for name in builtin_names() if name not in (profile.name, "spec"))
+
+
+_ANSWERS = (Kind.RESPONSE, Kind.ERROR)
+
+
+def _model(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    if not run.cast.turns and not run.model.calls:
+        yield Check(None, "whether it calls the model is not known: no turn was started")
+    elif not run.model.calls:
+        yield Check(
+            False,
+            f"a turn was started, and the model at {asked.model_url} was not called",
+            "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
+            f"config.toml in ${asked.profile.home_env}, or write {{model_url}} into --server-cmd\n"
+            f"a server that wants other settings has a profile: --target {_others(asked.profile)}",
+        )
+    else:
+        tools = [
+            text(obj(tool).get("name")) or text(obj(tool).get("type")) or "?"
+            for tool in arr(run.model.calls[0].body.get("tools"))
+        ]
+        yield Check(True, f"it calls the model ({len(run.model.calls)} call(s))")
+        none = "none, so that scenarios about commands and files do not apply"
+        yield Check(None, f"tools offered to the model: {', '.join(tools) or none}")
+
+
+def _turn(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    ends = [
+        dig(frame.params, "turn")
+        for frame in run.trace.frames
+        if frame.from_target and frame.method == "turn/completed"
+    ]
+    status = text(dig(ends[0], "status")) if ends else ""
+    if run.died:
+        how = "closed its output" if run.status is None else f"ended, exit status {run.status},"
+        said = last_words(run.stderr)
+        yield Check(False, f"the server {how} in the middle of a plain turn{said}", _LIVES)
+    elif run.unmet is not None:
+        yield Check(
+            False,
+            f"a plain turn does not come to its end: {run.unmet.step}: {run.unmet.message}"
+            f"{_last_message(run)}{last_words(run.stderr)}",
+            "thread/start and turn/start want an answer at once, and each turn ends with "
+            "turn/completed; fixtures/servers/minimal.py does it in 200 lines\n"
+            "if the server is only slow, give --timeout-scale 3",
+        )
+    elif status != "completed":
+        why = text(dig(ends[0], "error", "message")) if ends else ""
+        advice = "the model answered with one message and no tool call: what went wrong with it?"
+        if not run.model.calls:
+            advice = "reach the model first: see above"
+        yield Check(False, f"a plain turn ends as {status or '?'}: {why or 'no reason'}", advice)
     else:
         yield Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
 
 
-def _model(run: Run) -> Iterator[Check]:
-    if not run.model.calls:
-        advice = "point the server at {model_url}: see PROVIDER_BASE_URL and the profile's files"
-        yield Check(False, "the model is called", advice)
-        return
-    call = run.model.calls[0]
-    tools = [_tool(tool) for tool in arr(call.body.get("tools"))]
-    yield Check(True, f"the model is called ({len(run.model.calls)} call(s))")
-    yield Check(None, f"tools offered to the model: {', '.join(tools) or 'none'}")
+_LIVES = (
+    "a server lives until its input ends, whatever becomes of a turn; what it wrote may say why"
+)
 
 
-def _tool(tool: Any) -> str:
-    return text(obj(tool).get("name")) or text(obj(tool).get("type")) or "?"
-
-
-def _noise(frames: Any) -> str:
-    for frame in frames:
-        if frame.from_target and frame.kind is Kind.MALFORMED:
-            return str(frame.text(60))
-    return ""
-
-
-def _next(config: Config) -> str:
-    command = " ".join(config.profile.command)
-    return f"harness run --target {config.profile.name} --server-cmd '{command}'"
+def _last_message(run: Run) -> str:
+    """The last message that the server sent, so that it shows where it stopped."""
+    sent = [frame for frame in run.trace.frames if frame.from_target]
+    # The answer to our own barrier, after the end, is no news.
+    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
+    sent = [frame for frame in sent if frame.at < over]
+    return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"

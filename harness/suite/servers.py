@@ -27,12 +27,16 @@ CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
 
 class SetupFailed(Exception):
-    """The server cannot be used at all; `finding` says why."""
+    """The server cannot be used at all; `finding` says why.
 
-    def __init__(self, finding: Finding, trace: Trace) -> None:
+    `listens`: it is silent on its standard output, but waits for connections.
+    """
+
+    def __init__(self, finding: Finding, trace: Trace, *, listens: bool = False) -> None:
         super().__init__(finding.message)
         self.finding = finding
         self.trace = trace
+        self.listens = listens
 
 
 @dataclass(slots=True)
@@ -132,7 +136,7 @@ class Servers:
                 profile, self._folder, self._bounds, model_url=self._model_url, home=home
             )
         except ProfileError as error:
-            raise _failed("setup.not-started", str(error), recorder) from error
+            raise SetupFailed(Finding("setup.not-started", str(error)), recorder.trace) from error
         peer = Peer(process.transport, recorder, name=connection)
         self.live = live = Live(process, peer, home, profile)
         self.pump(live.peer)
@@ -141,6 +145,7 @@ class Servers:
 
     async def _handshake(self, live: Live, recorder: Recorder) -> None:
         kind = problem = ""
+        places: list[str] = []
         try:
             with anyio.fail_after(self._bounds.start):
                 await self.greet(live.peer)
@@ -156,13 +161,15 @@ class Servers:
         except TimeoutError:
             problem = f"did not answer initialize within {self._bounds.start:g} s"
             kind = "setup.no-handshake"
+            if not live.process.address and (places := live.process.listening()):
+                problem += (
+                    f" on its standard output, but listens on {', '.join(places)}; write "
+                    "{listen} into its command where it wants that address"
+                )
         if problem:
             await self.retire()
             tail = live.process.stderr_tail(600).strip()
             command = " ".join(live.process.command)
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
-            raise _failed(kind, f"the server `{command}` {problem}{said}", recorder)
-
-
-def _failed(kind: str, message: str, recorder: Recorder) -> SetupFailed:
-    return SetupFailed(Finding(kind, message), recorder.trace)
+            message = f"the server `{command}` {problem}{said}"
+            raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))

@@ -92,6 +92,16 @@ class ServerProcess:
         self._known.update(living)
         return set(living)
 
+    def listening(self) -> list[str]:
+        """The addresses on which it, or a descendant, waits for connections by TCP."""
+        found: set[str] = set()
+        for pid in (self.pid, *self.children()):
+            with contextlib.suppress(psutil.Error):
+                for one in psutil.Process(pid).net_connections("tcp"):
+                    if one.status == psutil.CONN_LISTEN:
+                        found.add(f"{one.laddr.ip}:{one.laddr.port}")
+        return sorted(found)
+
     async def lingering(self, before: set[int], grace: float) -> tuple[str, ...]:
         """The descendants beyond those of `before` that do not end within the grace, named."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]

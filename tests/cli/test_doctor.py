@@ -1,0 +1,162 @@
+"""`harness doctor`: every way in which a server can be unusable has its own words and advice."""
+
+import re
+import shlex
+import socket
+import sys
+
+import pytest
+from command_line import ROOT, Said, call
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+SERVERS = "fixtures/servers"
+ADVICE = "     -> "
+
+
+def doctor(server_cmd: str) -> Said:
+    said = call("harness", "doctor", "--server-cmd", server_cmd)
+    assert said.err == ""
+    return said
+
+
+def inline(program: str) -> str:
+    return shlex.join([sys.executable, "-c", program])
+
+
+def failures(said: Said) -> list[str]:
+    """The lines that say FAIL; each has its advice below it."""
+    assert said.status == 1
+    lines = said.out.splitlines()
+    found = [number for number, line in enumerate(lines) if line.startswith("FAIL ")]
+    assert found
+    assert said.out.count(ADVICE) >= len(found)
+    return [lines[number].removeprefix("FAIL ") for number in found]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--target", "reference"],
+        ["--server-cmd", f"python {SERVERS}/minimal.py"],
+        ["--server-cmd", f"python {SERVERS}/unusual.py"],
+        ["--server-cmd", f"python {SERVERS}/broken/chatty_stderr.py"],
+    ],
+)
+def test_a_usable_server_is_told_to_be_judged_by_a_command(words: list[str]) -> None:
+    said = call("harness", "doctor", *words)
+    assert said.status == 0
+    lines = said.out.splitlines()
+    assert lines[:2] == ["ok   the server starts", "ok   it speaks JSON lines"]
+    assert re.fullmatch(r"ok   it answers initialize \(an? .*, after \d+ ms\)", lines[2])
+    assert lines[3] == "ok   it calls the model (1 call(s))"
+    assert lines[4].startswith("--   tools offered to the model: none")
+    assert re.fullmatch(r"ok   a plain turn ends \(\d+ ms in all\)", lines[5])
+    assert lines[6] == "--   next: judge it"
+    assert lines[7] == ADVICE + shlex.join(["harness", "run", *words])
+
+
+def test_a_server_on_a_socket_is_told_apart_and_keeps_its_placeholder() -> None:
+    said = doctor(f"python {SERVERS}/listening.py {{listen}}")
+    assert said.status == 0
+    assert "ok   it speaks JSON, one message a WebSocket frame" in said.out.splitlines()
+    command = f"harness run --server-cmd 'python {SERVERS}/listening.py {{listen}}'"
+    assert said.out.splitlines()[-1] == ADVICE + command
+
+
+def test_a_server_that_listens_although_nobody_told_it_where_is_told_to_take_the_address() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    said = doctor(f"python {SERVERS}/listening.py ws://127.0.0.1:{port}")
+    (failure,) = failures(said)
+    assert f"listens on 127.0.0.1:{port}; write {{listen}} into its command" in failure
+    assert "one JSON object a line" not in said.out
+
+
+def test_an_echo_is_called_one() -> None:
+    (failure,) = failures(doctor("cat"))
+    assert "only sends back what it is sent" in failure
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("false", "ended with exit status 1 before it answered initialize"),
+        (inline("print('hello')"), "exit status 0 .* Before that it wrote 'hello', .* no JSON"),
+        (f"python {SERVERS}/broken/does_not_start.py", "exit status 3 .*libmissing.so.7"),
+        ("cat {listen}", "ended with exit status 1 before it listened at ws://"),
+    ],
+)
+def test_a_program_that_ends_at_once_is_shown_with_what_it_said(server: str, expected: str) -> None:
+    said = doctor(server)
+    (failure,) = failures(said)
+    assert failure.startswith("the server starts: ")
+    assert re.search(expected, failure)
+    assert "has to stay and read requests until its input ends" in said.out
+
+
+def test_a_silent_program_is_told_what_is_expected_of_it() -> None:
+    said = doctor("sleep 100")
+    (failure,) = failures(said)
+    assert "did not answer initialize within 3 s" in failure
+    for word in ("one JSON object a line", "{listen}", "--timeout-scale"):
+        assert word in said.out
+
+
+def test_talk_on_standard_output_is_told_to_go_elsewhere() -> None:
+    program = "import sys; print('ready', flush=True); sys.stdin.read()"
+    for server in (inline(program), f"python {SERVERS}/broken/noise_first.py"):
+        said = doctor(server)
+        (failure,) = failures(said)
+        assert re.match("it writes what is no message: '(ready|Loading model weights)", failure)
+        assert "logs belong on stderr" in said.out
+
+
+def test_a_server_that_never_calls_the_model_is_told_where_it_is() -> None:
+    said = doctor(f"python {SERVERS}/broken/no_model_call.py")
+    (failure,) = failures(said)
+    assert re.search(r"the model at http://127\.0\.0\.1:\d+/v1 was not called", failure)
+    assert "PROVIDER_BASE_URL" in said.out
+    assert "--target codex-0.107, codex-0.169, reference" in said.out
+
+
+def test_a_server_that_dies_in_the_turn_is_shown_with_its_last_words() -> None:
+    said = doctor(f"python {SERVERS}/broken/dies_mid_turn.py")
+    (failure,) = failures(said)
+    assert failure.startswith("the server ended, exit status 1, in the middle of a plain turn")
+    assert "RuntimeError: index out of range" in said.out
+
+
+def test_a_line_that_is_not_ended_is_no_talk() -> None:
+    line, turn = failures(doctor(f"python {SERVERS}/broken/half_line.py"))
+    assert line.startswith('it began a line and did not end it: \'{"id": 3')
+    assert "start_turn: waited 1.5 s for an answer" in turn
+
+
+@pytest.mark.parametrize(
+    ("server", "step", "last"),
+    [
+        ("never_completes", "wait: waited 1.5 s for the end of turn u", "thread/status/changed"),
+        ("answers_initialize_only", "start_thread: waited 1.5 s for an answer", "userAgent"),
+    ],
+)
+def test_a_turn_that_does_not_end_is_shown_with_the_last_message(
+    server: str, step: str, last: str
+) -> None:
+    (failure,) = failures(doctor(f"python {SERVERS}/broken/{server}.py"))
+    assert step in failure
+    assert last in failure.partition("the last that it sent: ")[2]
+
+
+def test_a_turn_that_fails_is_shown_with_its_reason() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / SERVERS)!r})\n"
+        "from minimal import Server\n"
+        "class Offended(Server):\n"
+        "    def step(self, thread, event):\n"
+        "        raise RuntimeError('no such model')\n"
+        "Offended().serve()\n"
+    )
+    (failure,) = failures(doctor(inline(program)))
+    assert failure == "a plain turn ends as failed: RuntimeError('no such model')"
