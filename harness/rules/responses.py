@@ -110,12 +110,13 @@ class Answered(Monitor):
 @rule(
     "response.result-xor-error",
     title="An answer is a result or an error, not both",
-    level=Level.MUST,
+    level=Level.SHOULD,
 )
 class ResultXorError(Monitor):
     """Judges that no answer holds both a result and an error.
 
-    Left open: either member beside a null other one, since the form of failures is not shown.
+    That a request succeeds or fails follows from the text; how a failure looks is not shown, so
+    SHOULD. Left open: either member beside a null other one.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)

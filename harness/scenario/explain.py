@@ -53,12 +53,19 @@ def sentence(error: ErrorDetails) -> str:
     return f"{_found(found)}; {error['msg'].replace('Input should', 'it should')}"
 
 
+MANY = 40
+"""Names beyond which a message gives the nearest alone."""
+
+
 def unknown(what: str, name: str, valid: Iterable[str]) -> str:
     """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near."""
     names = sorted(valid)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"unknown {what} {name!r}; did you mean {near[0]!r}?"
+    if len(names) > MANY:
+        some = difflib.get_close_matches(name, names, n=5, cutoff=0.0)
+        return f"unknown {what} {name!r}; there are {len(names)}, such as: {', '.join(some)}"
     return f"unknown {what} {name!r}; expected one of: {', '.join(names)}"
 
 
