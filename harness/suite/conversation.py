@@ -141,6 +141,7 @@ class Conversations:
         if ended.end is End.EXITED:
             run.status = await self._servers.status(live)
         self._hygiene.lines(run.trace)
+        live.watch.conversation_over(run.trace, died=run.died)
         fitted_to_it = profile is not self._profile
         # What its own configuration started may live as long as the server does.
         if ended.end is End.QUIESCENT and not fitted_to_it:

@@ -37,6 +37,36 @@ class Hygiene:
         how = "closed its output" if status is None else f"ended with exit status {status}"
         self._add("ended-unasked", f"the server {how} by itself between two scenarios")
 
+    def temporary_files(self, names: tuple[str, ...]) -> None:
+        """Files that a server which ended in its own way left in its temporary folder."""
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            self._add(
+                "temporary-files",
+                f"the server left in its temporary folder: {', '.join(names[:5])}{more}",
+            )
+
+    def stray_output(self, scenario: str, line: str, count: int) -> None:
+        """Output that is no message, where no rule looks."""
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        self._add(
+            "stray-output",
+            f"after {scenario}, with no conversation going on, the server wrote to its output what "
+            f"is no message: {line}{more}",
+        )
+
+    def panic(self, scenario: str, line: str) -> None:
+        """A sign on standard error that the program was wrong; the server went on, or ended."""
+        self._add("panic", f"in or after {scenario} the server's stderr has: {line.strip()}")
+
+    def descriptors(self, before: int, after: int, count: int, kinds: str) -> None:
+        """Descriptors that grow from conversation to conversation."""
+        self._add(
+            "descriptors",
+            f"the server's open descriptors, files of its home not counted, grew from {before} to "
+            f"{after} over {count} conversations ({kinds})",
+        )
+
     def unusable(self, scenario: str, problem: str) -> None:
         """A process that a scenario left in a state in which no plain turn can be had."""
         self._add(

@@ -16,6 +16,7 @@ from harness.client.peer import Peer
 from harness.scenario.loader import Loaded
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
+from harness.suite.watch import Watch
 from harness.target.launch import launch
 from harness.target.place import RunFolder
 from harness.target.process import ServerProcess
@@ -41,12 +42,16 @@ class SetupFailed(Exception):
 
 @dataclass(slots=True)
 class Live:
-    """A running server, the first connection, its home, its profile, the scenarios it served."""
+    """A running server, the first connection, its home, its profile, the scenarios it served.
+
+    `watch` sees what the process does beside the protocol.
+    """
 
     process: ServerProcess
     peer: Peer
     home: Path
     profile: Profile
+    watch: Watch
     served: list[Loaded] = field(default_factory=list[Loaded])
 
 
@@ -77,6 +82,7 @@ class Servers:
         A `profile` other than the worker's own is for whoever ends the server that it gets.
         """
         if self.live is not None and not self.live.peer.inbox.closed:
+            self.live.watch.conversation_begins()
             self.live.peer.begin(recorder)
             return self.live
         if self.live is not None:
@@ -102,7 +108,7 @@ class Servers:
         """End the current process, so that the next scenario gets a fresh one."""
         live, self.live = self.live, None
         if live is not None:
-            self._hygiene.ended(await live.process.stop(self._bounds.stop), self._bounds.stop)
+            live.watch.ended(await live.process.stop(self._bounds.stop), self._bounds.stop)
 
     async def status(self, live: Live) -> int | None:
         """The exit status of a server whose connection is gone; None if it runs on."""
@@ -138,7 +144,8 @@ class Servers:
         except ProfileError as error:
             raise SetupFailed(Finding("setup.not-started", str(error)), recorder.trace) from error
         peer = Peer(process.transport, recorder, name=connection)
-        self.live = live = Live(process, peer, home, profile)
+        watch = Watch(process, peer, self._hygiene, profile.panics)
+        self.live = live = Live(process, peer, home, profile, watch)
         self.pump(live.peer)
         await self._handshake(live, recorder)
         return live

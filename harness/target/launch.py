@@ -32,6 +32,8 @@ async def launch(
         env=environment(fill(profile.env, values), home, profile.home_env),
         stderr=folder.path / f"{home.name}.stderr",
         owner=folder.path.name,
+        home=home,
+        temporary=folder.fresh("tmp"),
         address=_dialled(listening, values.get("listen", "")),
     )
     if process.address:

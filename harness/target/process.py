@@ -28,29 +28,49 @@ from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_DROPPED = ("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a process ended: its exit status, how hard we had to push, and what it left behind."""
+    """How a process ended: its exit status, how hard we had to push, and what it left behind.
+
+    `survivors` are processes, `files` what is in the temporary folder that it was given.
+    """
 
     returncode: int | None
     push: str
     survivors: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+    @property
+    def graceful(self) -> bool:
+        """Whether it ended in its own way, and so could clean up: with 0, or as TERM asked."""
+        return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
 
 class ServerProcess:
     """A running server. Make it with `start`, end it with `stop`.
 
-    `address` is where it listens, "" where it speaks over its standard streams.
+    `home` is its home and `temporary` its temporary folder; `address` is where it listens, "" where
+    it speaks over its standard streams.
     """
 
     def __init__(
-        self, process: Process, command: list[str], stderr: Path, mark: str, address: str = ""
+        self,
+        process: Process,
+        command: list[str],
+        stderr: Path,
+        mark: str,
+        *,
+        home: Path,
+        temporary: Path,
+        address: str = "",
     ) -> None:
         self.command = command
         self.stderr_path = stderr
+        self.home = home
+        self.temporary = temporary
         self.address = address
         self._stdio: LineTransport | None = None
         if not address:
@@ -119,6 +139,19 @@ class ServerProcess:
         except OSError:
             return ""
 
+    def stderr_since(self, start: int, limit: int) -> tuple[bytes, int]:
+        """What was written to standard error from byte `start` on, its last `limit` bytes.
+
+        Gives it with the position to go on from.
+        """
+        try:
+            with self.stderr_path.open("rb") as source:
+                end = source.seek(0, os.SEEK_END)
+                source.seek(max(start, end - limit))
+                return source.read(max(0, end - source.tell())), end
+        except OSError:
+            return b"", start
+
     async def stop(self, grace: float) -> Ending:
         """End it: close its input, then TERM, then KILL; `grace` seconds for each.
 
@@ -133,7 +166,8 @@ class ServerProcess:
             for socket in self._sockets:
                 await socket.release()
             await self._process.aclose()
-            return Ending(self._process.returncode, push, survivors)
+            files = tuple(sorted(_below(self.temporary)))
+            return Ending(self._process.returncode, push, survivors, files)
         raise RuntimeError("a shielded scope was cancelled")
 
     async def _push_out(self, grace: float) -> str:
@@ -187,12 +221,15 @@ async def start(
     env: Mapping[str, str],
     stderr: Path,
     owner: str,
+    home: Path,
+    temporary: Path,
     address: str = "",
 ) -> ServerProcess:
     """Start a server in a session of its own. Raises `ProfileError` where it cannot be started.
 
-    `owner` names the run; `end_all_of` ends what a run that died left behind. With an `address`
-    what it prints goes to its standard error, and it is to be connected to.
+    `owner` names the run; `end_all_of` ends what a run that died left behind. `temporary` is a
+    folder for its temporary files alone. With an `address` what it prints goes to its standard
+    error, and it is to be connected to.
     """
     program = command[0]
     mark = f"{owner}:{uuid.uuid4().hex}"
@@ -201,14 +238,16 @@ async def start(
             process = await anyio.open_process(
                 command,
                 cwd=cwd,
-                env={**env, MARK: mark},
+                env={"TMPDIR": str(temporary), **env, MARK: mark},
                 stdout=sink.fileno() if address else PIPE,
                 stderr=sink.fileno(),
                 start_new_session=True,
             )
         except OSError as error:
             raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
-    return ServerProcess(process, command, stderr, mark, address)
+    return ServerProcess(
+        process, command, stderr, mark, home=home, temporary=temporary, address=address
+    )
 
 
 def end_all_of(owner: str) -> None:
@@ -219,12 +258,26 @@ def end_all_of(owner: str) -> None:
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
-    """The server's environment: ours without secrets and proxies, a private home, the profile's."""
+    """The server's environment: ours without secrets and proxies, a private home, the profile's.
+
+    Where temporary files go is not ours either: `start` says it.
+    """
     env = {
         name: value
         for name, value in os.environ.items()
-        if not name.upper().endswith(_INHERITED_SECRETS) and name.lower() not in _PROXIES
+        if not name.upper().endswith(_INHERITED_SECRETS) and name.lower() not in _DROPPED
     }
     env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
     env.update(profile_env)
     return env
+
+
+def _below(folder: Path) -> list[str]:
+    """The files below a folder, and the empty folders, as paths within it."""
+    found: list[str] = []
+    for path, folders, files in os.walk(folder):
+        here = Path(path).relative_to(folder)
+        found += [str(here / name) for name in files]
+        if not folders and not files and here != Path():
+            found.append(f"{here}{os.sep}")
+    return found

@@ -54,12 +54,18 @@ class Tool(_Table):
     arguments: dict[str, Any] | str = Field(default_factory=dict[str, Any])
 
 
-def _patterns(value: dict[str, list[str]]) -> dict[str, list[str]]:
-    for pattern in (one for patterns in value.values() for one in patterns):
+def _each_a_pattern(value: list[str]) -> list[str]:
+    for pattern in value:
         try:
             re.compile(pattern)
         except re.error as error:
             raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return value
+
+
+def _patterns(value: dict[str, list[str]]) -> dict[str, list[str]]:
+    for patterns in value.values():
+        _each_a_pattern(patterns)
     return value
 
 
@@ -107,6 +113,7 @@ class Profile(_Table):
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
+    panics: Annotated[list[str], AfterValidator(_each_a_pattern)] = Field(default_factory=list[str])
     tools: list[Tool] = Field(default_factory=list[Tool])
     outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_patterns)] = Field(
         default_factory=dict[Outcome, list[str]]

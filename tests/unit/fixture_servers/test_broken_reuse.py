@@ -54,3 +54,16 @@ def test_stuck_after_failure_ends_no_turn_after_one_that_failed(
         play_turn(server, model)
         server.wait("item/completed", 5)
         assert len(server.named("turn/completed")) == 2
+
+
+@pytest.mark.parametrize("script", ["leaks_descriptors", "leaves_files", "panics", "says_goodbye"])
+def test_servers_that_are_careless_beside_the_protocol_keep_to_it(
+    script: str, start: Start, model: FakeModel
+) -> None:
+    with start(f"broken/{script}.py") as server:
+        play_turn(server, model)
+        server.wait("turn/completed")
+        assert methods(server) == PLAIN_TURN
+        assert server.end() == 0
+        assert (b"RuntimeError: the cache" in server.stderr) == (script == "panics")
+        assert (server.lines[-1] == b"Goodbye!") == (script == "says_goodbye")

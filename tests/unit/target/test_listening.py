@@ -104,6 +104,8 @@ async def test_a_server_that_never_listens_is_given_up_within_the_bound(tmp_path
         env=dict(os.environ),
         stderr=tmp_path / "stderr",
         owner="test",
+        home=tmp_path,
+        temporary=tmp_path,
         address=free_address("ws", tmp_path),
     )
     with (

@@ -11,7 +11,7 @@ import anyio
 import psutil
 import pytest
 
-from harness.target.process import ServerProcess, environment, find_program, start
+from harness.target.process import Ending, ServerProcess, environment, find_program, start
 from harness.target.profile import ProfileError
 
 pytestmark = [pytest.mark.socket]
@@ -25,7 +25,15 @@ STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + DE
 async def server(script: str, folder: Path, *arguments: str) -> ServerProcess:
     command = [sys.executable, "-c", script, *arguments]
     stderr = folder / "stderr"
-    return await start(command, cwd=folder, env=dict(os.environ), stderr=stderr, owner="test")
+    return await start(
+        command,
+        cwd=folder,
+        env=dict(os.environ),
+        stderr=stderr,
+        owner="test",
+        home=folder,
+        temporary=folder / "temporary",
+    )
 
 
 async def first_line(process: ServerProcess) -> str:
@@ -144,13 +152,66 @@ async def test_end_of_stderr_is_given_whatever_its_bytes(tmp_path: Path) -> None
     assert len(process.stderr_tail()) < 4100
 
 
+async def test_what_was_said_since_the_last_look_is_given_within_a_bound(tmp_path: Path) -> None:
+    process = await server("import os; os.write(2, b'first second')", tmp_path)
+    await process.stop(10)
+    assert process.stderr_since(0, 100) == (b"first second", 12)
+    assert process.stderr_since(6, 100) == (b"second", 12)
+    assert process.stderr_since(0, 3) == (b"ond", 12)
+    assert process.stderr_since(12, 100) == (b"", 12)
+
+
+LEAVES = """
+import os, pathlib, sys, tempfile
+folder = pathlib.Path(tempfile.mkdtemp(prefix="made-"))
+(folder / "file").touch()
+pathlib.Path(tempfile.gettempdir(), "empty").mkdir()
+print(os.environ["TMPDIR"], flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_files_in_the_temporary_folder_of_its_own_are_named_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    (tmp_path / "temporary").mkdir()
+    process = await server(LEAVES, tmp_path)
+    assert await first_line(process) == str(tmp_path / "temporary")
+    ending = await process.stop(10)
+    assert ending.graceful
+    assert [re.sub("made-.*/", "made/", name) for name in ending.files] == ["empty/", "made/file"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "graceful"),
+    [
+        (Ending(0, "none", ()), True),
+        (Ending(-15, "TERM", ()), True),
+        (Ending(1, "none", ()), False),
+        (Ending(-9, "none", ()), False),
+        (Ending(-9, "KILL", ()), False),
+    ],
+)
+def test_only_an_end_of_its_own_making_is_graceful(ending: Ending, *, graceful: bool) -> None:
+    assert ending.graceful is graceful
+
+
 async def test_program_that_the_system_refuses_is_a_profile_error(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("no interpreter")
     script.chmod(0o755)
     stderr = tmp_path / "stderr"
     with pytest.raises(ProfileError, match="cannot be started: Exec format error"):
-        await start([str(script)], cwd=tmp_path, env={}, stderr=stderr, owner="test")
+        await start(
+            [str(script)],
+            cwd=tmp_path,
+            env={},
+            stderr=stderr,
+            owner="test",
+            home=tmp_path,
+            temporary=tmp_path,
+        )
 
 
 def test_program_is_looked_for_on_the_path_and_beside_the_interpreter(
@@ -171,7 +232,9 @@ def test_environment_is_private_and_without_secrets_and_proxies(
     for name in ("SOME_API_KEY", "GIT_TOKEN", "db_password", "HTTPS_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("KEPT", "yes")
+    monkeypatch.setenv("TMPDIR", "/where/we/put/ours")
     env = environment({"PROVIDER_API_KEY": "ours", "KEPT": "ours"}, tmp_path, "AGENT_HOME")
     assert "secret" not in env.values()
+    assert "TMPDIR" not in env
     assert (env["HOME"], env["AGENT_HOME"]) == (str(tmp_path), str(tmp_path))
     assert (env["PROVIDER_API_KEY"], env["KEPT"]) == ("ours", "ours")
