@@ -21,7 +21,7 @@ from harness.client.peer import Peer
 from harness.suite.hygiene import Hygiene
 from harness.target.descriptors import held
 from harness.target.process import Ending, ServerProcess
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import Kind
 from harness.trace.trace import End, Trace
 
 # So many counts at each end are compared, and must differ by so many descriptors.
@@ -59,6 +59,7 @@ class Watch:
         self._panic = re.compile(pattern.encode(), re.MULTILINE)
         self._scenario = ""
         self._judged = 0
+        self._begun = False
         self._heard = 0
         self._held: list[Counter[str]] = []
 
@@ -66,6 +67,7 @@ class Watch:
         """The trace of a conversation is complete."""
         self._scenario = trace.header.scenario
         self._judged = len(trace.frames)
+        self._begun = bool(self._peer.transport.partial)
         self._listen(report=not died)
         if trace.end is End.QUIESCENT:
             now = held(self._process.pid, self._process.home)
@@ -90,7 +92,10 @@ class Watch:
     def _late_output(self) -> None:
         """Output since the last conversation was judged that is no message."""
         frames = self._peer.recorder.trace.frames[self._judged :]
-        noise = [one for one in frames if _is_noise(one)]
+        late = [one for one in frames if one.from_target]
+        # A line that was begun in the conversation was shown with it.
+        noise = [one for one in late[self._begun :] if one.kind is Kind.MALFORMED]
+        self._begun = self._begun and not late
         if noise:
             self._hygiene.stray_output(self._scenario, noise[0].text(80), len(noise))
         self._judged += len(frames)
@@ -112,7 +117,3 @@ class Watch:
             grown = self._held[-1] - self._held[0]
             kinds = ", ".join(f"{number} more {kind}" for kind, number in grown.most_common(3))
             self._hygiene.descriptors(before, after, len(counts), kinds)
-
-
-def _is_noise(frame: Frame) -> bool:
-    return frame.from_target and frame.kind is Kind.MALFORMED

@@ -35,12 +35,19 @@ class Process:
         return self.stderr[start:][-limit:], len(self.stderr)
 
 
+class Pipe:
+    """A transport on which a line may have begun."""
+
+    partial = b""
+
+
 class Bed:
     """A watched process, and conversations with it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *panics: str) -> None:
         self.process, self.hygiene = Process(), Hygiene(Level.INFO)
-        self.peer = Peer(cast("Any", None), Recorder())
+        self.pipe = Pipe()
+        self.peer = Peer(cast("Any", self.pipe), Recorder())
         self.watch = Watch(cast("Any", self.process), self.peer, self.hygiene, panics)
         monkeypatch.setattr(
             watching, "held", lambda *_: Counter({"pipe": self.process.pipes, "socket": 1})
@@ -175,6 +182,15 @@ def test_output_between_conversations_and_after_the_last_is_stray_unless_it_is_a
     assert bed.hygiene.findings[0].message.endswith("what is no message: 50 % done (and 1 more)")
     bed.writes("bye")
     assert bed.found() == ["stray-output", "stray-output"]
+
+
+def test_end_of_a_line_that_was_begun_in_a_conversation_is_not_stray(bed: Bed) -> None:
+    bed.pipe.partial = b'{"met'
+    bed.converse()
+    bed.writes('{"met')
+    assert bed.found() == []
+    bed.writes("and more")
+    assert bed.found() == ["stray-output"]
 
 
 def test_noise_within_a_conversation_is_left_to_the_rules(bed: Bed) -> None:
