@@ -136,6 +136,7 @@ class Conversations:
             cwd=stage.cwd,
             stderr=live.process.stderr_tail(),
             seconds=time.monotonic() - began,
+            bound=self._bounds.scenario,
             overflow=live.peer.overflow,
         )
         if ended.end is End.EXITED:

@@ -138,11 +138,15 @@ def _findings(
     elif run.overflow:
         found.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
     elif run.ended.liveness:
-        message = f"the server was still busy at the scenario's bound: {run.ended.liveness}"
+        message = (
+            f"the server was still busy at the scenario's bound of {run.bound:g} s: "
+            f"{run.ended.liveness}"
+        )
         found.append(Finding(_BUSY, message, 1))
     elif run.ended.end is End.TIMED_OUT:
         what = ", ".join(run.ended.outstanding)
-        found.append(Finding("scenario.timeout", f"still outstanding at the bound: {what}", 1))
+        message = f"still outstanding at the scenario's bound of {run.bound:g} s: {what}"
+        found.append(Finding("scenario.timeout", message, 1))
     if unmet is not None:
         if unmet.kind != "crash":
             message = f"step {unmet.step}: {unmet.message}"

@@ -8,9 +8,10 @@ and fresh. What failed reused and was kept fresh, both times, `leaks-state`; wha
 
 Here: which repetitions are made and what they mean. Not here: playing and judging (session).
 
-Two bounds, so that a server that hangs in every scenario is not waited for twice in each: a
-finding that two scenarios of this worker confirmed is believed without being repeated, until it
-turns out unsteady; and of the scenarios that used the process before, the last twenty are played.
+Bounds, so that a server that hangs in every scenario is not waited for twice in each: what ended
+because the server floods is not repeated; a finding that two scenarios of this worker confirmed is
+believed without being repeated, until it turns out unsteady; and of the scenarios that used the
+process before, the last twenty are played.
 """
 
 from collections import Counter

@@ -20,8 +20,9 @@ from harness.trace.trace import End, Trace
 class Run:
     """What playing one scenario gave, before any judgement.
 
-    `status` is the exit status of a server that ended by itself, None while it ran; `overflow`
-    says which bound a flood went over; `before` are the scenarios that its process had served.
+    `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
+    itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
+    scenarios that its process had served.
     """
 
     trace: Trace
@@ -32,6 +33,7 @@ class Run:
     cwd: Path
     stderr: str
     seconds: float
+    bound: float = 0.0
     overflow: str = ""
     status: int | None = None
     before: tuple[Loaded, ...] = ()

@@ -149,7 +149,8 @@ class Session:
         outcome = self._judged(run, loaded)
         save(run.trace, path)
         outcome.trace = str(path)
-        self._repeat(loaded, outcome, run.before)
+        if not run.overflow:  # A flood is no chance, and takes long.
+            self._repeat(loaded, outcome, run.before)
         return outcome
 
     def _judged(self, run: Run, loaded: Loaded) -> ScenarioOutcome:

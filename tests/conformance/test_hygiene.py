@@ -103,12 +103,16 @@ def test_findings_are_a_must_where_the_profile_holds_to_them(server: str, place:
 def test_files_of_a_server_that_could_not_clean_up_are_not_its_fault(place: Path) -> None:
     script = place / "killed.py"
     script.write_text(
-        "import os, signal, sys, tempfile\n"
+        "import json, os, signal, sys, tempfile\n"
         f"sys.path.insert(0, {str(SERVERS)!r})\n"
         "from minimal import Server\n"
         "class Killed(Server):\n"
-        "    def stop(self):\n"
+        "    def thread_read(self, params, reply):\n"
         "        tempfile.mkdtemp()\n"
+        "        super().thread_read(params, reply)\n"
+        "    def serve(self):\n"
+        "        for line in sys.stdin.buffer:\n"
+        "            self.handle(json.loads(line))\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "Killed().serve()\n"
     )

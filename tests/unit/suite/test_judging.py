@@ -50,9 +50,8 @@ def run(ended: Ended, unmet: Unmet | None = None, **more: Any) -> Run:
         recorder.record(json.dumps(message).encode(), direction)
     recorder.trace.end = ended.end
     model = ScriptedModel([], ResponsesEncoder())
-    return Run(
-        recorder.trace, Cast(), unmet, ended, model, Path("/nowhere"), "last words", 1.5, **more
-    )
+    fields: dict[str, Any] = {"stderr": "last words", "seconds": 1.5, "bound": 20.0, **more}
+    return Run(recorder.trace, Cast(), unmet, ended, model, Path("/nowhere"), **fields)
 
 
 def judge(
@@ -120,7 +119,7 @@ def test_server_busy_at_the_bound_is_liveness() -> None:
     assert findings(outcome) == [
         (
             "liveness.turn-does-not-end",
-            "the server was still busy at the scenario's bound: child processes 7",
+            "the server was still busy at the scenario's bound of 20 s: child processes 7",
         )
     ]
 
@@ -128,7 +127,10 @@ def test_server_busy_at_the_bound_is_liveness() -> None:
 def test_ours_outstanding_at_the_bound_is_a_time_out_of_the_scenario() -> None:
     outcome = judge(run(Ended(End.TIMED_OUT, ("1 open model stream(s)",))))
     assert findings(outcome) == [
-        ("scenario.timeout", "still outstanding at the bound: 1 open model stream(s)")
+        (
+            "scenario.timeout",
+            "still outstanding at the scenario's bound of 20 s: 1 open model stream(s)",
+        )
     ]
 
 

@@ -1,0 +1,102 @@
+"""Every bound is printed when it is hit, and raised by a profile and by `--timeout-scale` alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.scenario.loader import Loaded, load_text
+from harness.target.profile import Bounds
+
+from .judging import SERVERS, Judged, bundled, command, judged
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
+
+PLAIN = "turns/plain-turn"
+# Each turn starts a process that only the end of the server ends, and is not completed.
+BUSY = f"""
+import subprocess, sys
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+class Busy(Server):
+    def run(self, thread, turn, params):
+        line = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        self.child = subprocess.Popen(line, stdin=subprocess.PIPE)
+Busy().serve()
+"""
+UNHEARD = """
+title: a turn is started and not waited for
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: hello, as: u}
+"""
+
+
+def bounded(place: Path, server: str | Path, loaded: Loaded, scale: float, bounds: str) -> Judged:
+    profile = place / "mine.toml"
+    environment = '[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
+    profile.write_text(f'name = "mine"\n[bounds]\n{bounds}\n{environment}')
+    line = command(server if isinstance(server, Path) else f"broken/{server}")
+    return judged(line, [loaded], target=str(profile), scale=scale)
+
+
+def test_bounds_are_those_of_the_documents() -> None:
+    assert Bounds().model_dump() == {
+        "start": 10.0,
+        "step": 5.0,
+        "scenario": 20.0,
+        "settle": 1.0,
+        "stop": 2.0,
+    }
+
+
+# Each is 0.6 s: said by the profile, or by the profile and the scale together.
+BOTH = pytest.mark.parametrize(("said", "scale"), [(0.6, 1.0), (3.0, 0.2)])
+
+
+@BOTH
+def test_start_has_its_bound(said: float, scale: float, place: Path) -> None:
+    (plain,) = bundled(PLAIN)
+    found = bounded(place, "never_answers", plain, scale, f"start = {said}")
+    assert "did not answer initialize within 0.6 s" in found.issues()["setup.no-handshake"]
+
+
+@BOTH
+def test_step_has_its_bound(said: float, scale: float, place: Path) -> None:
+    (plain,) = bundled(PLAIN)
+    found = bounded(place, "never_completes", plain, scale, f"step = {said}")
+    assert "step wait: waited 0.6 s for the end of turn u; it did not come" in found.story(PLAIN)
+
+
+@BOTH
+def test_scenario_has_its_bound(said: float, scale: float, place: Path) -> None:
+    (plain,) = bundled(PLAIN)
+    found = bounded(
+        place, "never_completes", plain, scale, f"scenario = {said}\nstep = {60 / scale}"
+    )
+    message = "step scenario: the scenario took longer than its bound of 0.6 s"
+    assert ("scenario.timeout", message, 1) in found.scenario(PLAIN).messages
+
+
+@BOTH
+def test_server_that_stays_busy_has_the_scenarios_bound(
+    said: float, scale: float, place: Path
+) -> None:
+    script = place / "busy.py"
+    script.write_text(BUSY)
+    loaded = load_text(UNHEARD, name="unheard")
+    found = bounded(place, script, loaded, scale, f"scenario = {said}\nsettle = {0.1 / scale}")
+    message = found.scenario("unheard").messages[0]
+    assert message[0] == "liveness.turn-does-not-end"
+    assert message[1].startswith(
+        "the server was still busy at the scenario's bound of 0.6 s: child processes "
+    )
+
+
+@BOTH
+def test_each_push_at_the_end_has_its_bound(said: float, scale: float, place: Path) -> None:
+    (plain,) = bundled(PLAIN)
+    found = bounded(place, "ignores_sigterm", plain, scale, f"stop = {said}")
+    message = found.issues()["hygiene.ignores-term"]
+    assert message == "the server ignored the end of its input and TERM (0.6 s each)"
