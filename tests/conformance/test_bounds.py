@@ -20,13 +20,14 @@ import subprocess, sys
 sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
 class Busy(Server):
-    def run(self, thread, turn, params):
+    def finish(self, thread, status, error=None):
         line = [sys.executable, "-c", "import sys; sys.stdin.read()"]
         self.child = subprocess.Popen(line, stdin=subprocess.PIPE)
 Busy().serve()
 """
 UNHEARD = """
 title: a turn is started and not waited for
+model: [{reply: [{message: "hello"}]}]
 client:
   - start_thread: {as: t}
   - start_turn: {thread: t, text: hello, as: u}
