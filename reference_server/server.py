@@ -17,8 +17,8 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.engine.start import Engine
-from reference_server.engine.tools.standard import standard_tools
 from reference_server.engine.turn import TurnSupport
+from reference_server.engine.workshop import Workshop
 from reference_server.ids import IdAllocator
 from reference_server.lanes import Lanes
 from reference_server.model.client import ModelClient
@@ -58,7 +58,8 @@ class Server:
         self.syncer = Syncer()
         self.threads = Threads(config, ids, rollouts, clock)
         self.asks = Asks()
-        support = TurnSupport(self.model, standard_tools(home, config.environment), self.asks)
+        self.workshop = Workshop(home, config.environment, self.asks)
+        support = TurnSupport(self.model, self.workshop)
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         self.router = Router(Lanes(tasks))
         self._tasks = tasks
@@ -72,7 +73,11 @@ class Server:
         """Import, in the background and once, what the first turn needs."""
         if not self._warming:
             self._warming = True
-            self._tasks.start_soon(to_thread.run_sync, self.model.warm)
+            self._tasks.start_soon(to_thread.run_sync, self._warm_up)
+
+    def _warm_up(self) -> None:
+        self.model.warm()
+        self.workshop.warm()
 
     async def end_turns(self) -> None:
         """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""

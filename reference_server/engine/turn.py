@@ -25,24 +25,20 @@ from harness.wire.turn import (
     TurnStatus,
 )
 from reference_server.config.model import Provider
-from reference_server.engine.approvals import Approvals
 from reference_server.engine.failure import internal_error, retry_error, turn_error
 from reference_server.engine.items import ItemLog
 from reference_server.engine.prompt import reads_files, request_body, user_message
 from reference_server.engine.sampling import Sampled, Sampling, assistant_message
-from reference_server.engine.tools.base import Scene, ToolCall
-from reference_server.engine.tools.toolbox import Toolbox
 from reference_server.engine.usage import token_counts
+from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
 from reference_server.model.retry import Retries
-from reference_server.patch.diff import TurnDiff
 from reference_server.rollout.records import (
     HistoryRecord,
     TurnCompletedRecord,
     TurnStartedRecord,
 )
-from reference_server.session.asks import Asks
 from reference_server.session.thread import LoadedThread
 from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_status
 
@@ -66,8 +62,7 @@ class TurnSupport:
     """What all turns of a server share."""
 
     model: Model
-    tools: Toolbox
-    asks: Asks
+    workshop: Workshop
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +95,7 @@ class ActiveTurn:
         self._status: TurnStatus = "inProgress"
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
-        self._unanswered: list[ToolCall] = []
-        self._scene = Scene(
-            thread=thread,
-            log=self._log,
-            approvals=Approvals(thread, turn_id, support.asks),
-            diff=TurnDiff(thread.settings.cwd),
-            interrupt=self.interrupt,
-        )
+        self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
         """Give the turn as the wire shows it: without items, which come as notifications."""
@@ -156,12 +144,7 @@ class ActiveTurn:
             self._tell_usage(answer)
             if not answer.calls:
                 return
-            self._unanswered = [ToolCall.read(call) for call in answer.calls]
-            while self._unanswered:
-                self._remember(
-                    [await self._support.tools.carry_out(self._unanswered[0], self._scene)]
-                )
-                self._unanswered.pop(0)
+            await self._calls.carry_out(answer.calls, self._remember)
         raise ModelError(
             "The model does not come to an end",
             "Other",
@@ -185,7 +168,7 @@ class ActiveTurn:
         body = request_body(
             self._thread.settings,
             self._thread.history,
-            self._support.tools.offers(),
+            self._calls.offers(),
             self._given.output_schema,
         )
         while True:
@@ -259,8 +242,7 @@ class ActiveTurn:
         texts = self._sampling.cut()
         if self._interrupted.is_set():
             self._remember([assistant_message(text) for text in texts if text])
-        # A call without an output would make the next model call invalid.
-        self._remember([call.answered("aborted: the turn ended") for call in self._unanswered])
+        self._remember(self._calls.cut())
 
     def _record_end(self, error: TurnError | None) -> None:
         thread = self._thread

@@ -15,8 +15,9 @@ from harness.wire.item import DeclinableStatus
 from harness.wire.settings import DangerFullAccess, ExternalSandbox, ReadOnly, WorkspaceWrite
 from harness.wire.turn import TurnDiffUpdatedNotification
 from reference_server.engine.approvals import Decision
+from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import Ruling, ruling_on_file_change
-from reference_server.engine.tools.base import CallError, Scene, ToolCall
+from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
 from reference_server.patch.apply import apply_plan
 from reference_server.patch.diff import file_changes

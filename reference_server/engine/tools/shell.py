@@ -16,8 +16,9 @@ import anyio
 
 from harness.wire.item import DeclinableStatus
 from reference_server.engine.approvals import CommandAnswer, Decision
+from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import Ruling, ruling_on_command, ruling_on_denial
-from reference_server.engine.tools.base import CallError, Scene, ToolCall
+from reference_server.engine.tools.base import Scene
 from reference_server.engine.tools.execution import Execution, Prepared
 from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.work_items import CommandWork

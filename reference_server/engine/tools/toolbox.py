@@ -7,7 +7,8 @@ tool: a module beside this one, and its line in `standard`.
 from collections.abc import Iterable
 from typing import Any
 
-from reference_server.engine.tools.base import CallError, Scene, Tool, ToolCall
+from reference_server.engine.calls import CallError, ToolCall
+from reference_server.engine.tools.base import Scene, Tool
 
 Fields = dict[str, Any]
 

@@ -1,0 +1,52 @@
+"""The calls a model makes.
+
+Here lives what a call is and how its output is written. Carrying one out is the tools' matter. The
+shapes are the Responses API's: a function tool takes a JSON object as text, a custom tool takes
+free text.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, cast
+
+Fields = dict[str, Any]
+
+
+class CallError(Exception):
+    """A call that cannot be carried out as it stands; str() is what the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of the model. `text` is the JSON of a function tool's arguments, or free text."""
+
+    kind: str
+    name: str
+    id: str
+    text: str
+
+    @classmethod
+    def read(cls, item: Fields) -> "ToolCall":
+        """Read a function_call or custom_tool_call item."""
+        kind = str(item["type"])
+        text = item.get("input" if kind == "custom_tool_call" else "arguments")
+        return cls(
+            kind,
+            str(item.get("name", "")),
+            str(item.get("call_id", "")),
+            text if isinstance(text, str) else "",
+        )
+
+    def arguments(self) -> Fields:
+        """Give the arguments of a function tool. Raises CallError."""
+        try:
+            value: Any = json.loads(self.text or "{}")
+        except ValueError as error:
+            raise CallError(f"{self.name}: the arguments are not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise CallError(f"{self.name}: the arguments are not an object")
+        return cast("Fields", value)
+
+    def answered(self, output: str) -> Fields:
+        """Give the output item that belongs to the call."""
+        return {"type": f"{self.kind}_output", "call_id": self.id, "output": output}

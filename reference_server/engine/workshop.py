@@ -1,0 +1,87 @@
+"""The tools of one server, made when they are first needed.
+
+Here lives the way from a turn to its tools. They are the heaviest part of the server to import, and
+neither the first answer nor a turn without calls should wait for them: `warm` imports them in the
+background.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from reference_server.config.home import Home
+from reference_server.engine.calls import ToolCall
+from reference_server.engine.items import ItemLog
+from reference_server.session.asks import Asks
+
+if TYPE_CHECKING:
+    from reference_server.engine.tools.base import Scene
+    from reference_server.engine.tools.toolbox import Toolbox
+
+Fields = dict[str, Any]
+
+
+class Workshop:
+    """What all turns of a server share of their tools."""
+
+    def __init__(self, home: Home, environment: Mapping[str, str], asks: Asks) -> None:
+        self._home = home
+        self._environment = environment
+        self._asks = asks
+
+    @cached_property
+    def toolbox(self) -> "Toolbox":
+        """The tools."""
+        from reference_server.engine.tools.standard import standard_tools
+
+        return standard_tools(self._home, self._environment)
+
+    def warm(self) -> None:
+        """Import and make them; may run in a worker thread."""
+        assert self.toolbox is not None
+
+    def scene(self, log: ItemLog, interrupt: Callable[[], None]) -> "Scene":
+        """Give a turn as its tools see it."""
+        from reference_server.engine.approvals import Approvals
+        from reference_server.engine.tools.base import Scene
+        from reference_server.patch.diff import TurnDiff
+
+        return Scene(
+            thread=log.thread,
+            log=log,
+            approvals=Approvals(log.thread, log.turn_id, self._asks),
+            diff=TurnDiff(log.thread.settings.cwd),
+            interrupt=interrupt,
+        )
+
+
+class TurnCalls:
+    """The calls that the model makes in one turn."""
+
+    def __init__(self, workshop: Workshop, log: ItemLog, interrupt: Callable[[], None]) -> None:
+        self._workshop = workshop
+        self._log = log
+        self._interrupt = interrupt
+        self._unanswered: list[ToolCall] = []
+
+    @cached_property
+    def _scene(self) -> "Scene":
+        return self._workshop.scene(self._log, self._interrupt)
+
+    def offers(self) -> list[Fields]:
+        """Give `tools` of a model call."""
+        return self._workshop.toolbox.offers()
+
+    async def carry_out(
+        self, calls: list[Fields], remember: Callable[[list[Fields]], None]
+    ) -> None:
+        """Carry calls out one after the other, remembering each one's output. Raises OSError."""
+        self._unanswered = [ToolCall.read(call) for call in calls]
+        while self._unanswered:
+            remember([await self._workshop.toolbox.carry_out(self._unanswered[0], self._scene)])
+            self._unanswered.pop(0)
+
+    def cut(self) -> list[Fields]:
+        """Give outputs to what has none; a call without would make the next model call invalid."""
+        unanswered, self._unanswered = self._unanswered, []
+        return [call.answered("aborted: the turn ended") for call in unanswered]
