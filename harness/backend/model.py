@@ -13,7 +13,7 @@ import anyio
 
 from harness.backend.encoder import Encoder
 from harness.backend.gates import Gates
-from harness.backend.play import Performance, StreamCut, Unfit, answering_model
+from harness.backend.play import Performance, StreamCut, Unfit, answering_model, brought
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput
 from harness.backend.tools import ToolRow, outcome_of
 from harness.backend.tracks import Tracks
@@ -240,7 +240,7 @@ class ScriptedModel:
             self.unfit += performance.unfit
             if performance.unfit:
                 self.stuck.set()
-            self._note("model-end", call, outcome=outcome)
+            self._note("model-end", call, outcome=outcome, **brought(performance, step))
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

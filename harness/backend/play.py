@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from harness.backend.asks import Review, ReviewBody, WebSearch
+from harness.backend.asks import Review, ReviewBody, UpdatePlan, WebSearch
 from harness.backend.encoder import Encoder, Stream
 from harness.backend.gates import Gates
 from harness.backend.parts import (
@@ -51,7 +51,8 @@ class Unfit:
 @dataclass(slots=True)
 class Performance:
     """Plays one reply. `called` gathers the ids of the tool calls it made, `unfit` those it could
-    not make, `missed` the events at which it should have been cut and that never came.
+    not make, `missed` the events at which it should have been cut and that never came. `plans` are
+    those it gave, `tokens` the number it counted, 0 while it has not said so.
     """
 
     stream: Stream
@@ -60,6 +61,8 @@ class Performance:
     gates: Gates
     tools: Sequence[ToolRow] = ()
     called: list[str] = field(default_factory=list[str])
+    plans: list[list[dict[str, str]]] = field(default_factory=list[list[dict[str, str]]])
+    tokens: int = 0
     unfit: list[Unfit] = field(default_factory=list[Unfit])
     missed: list[str] = field(default_factory=list[str])
 
@@ -89,6 +92,7 @@ class Performance:
                 usage = part.usage
             async for chunk in self._part(part):
                 yield chunk
+        self.tokens = usage.input + usage.output
         yield self.stream.completed(usage)
 
     async def _part(self, part: Part) -> AsyncGenerator[bytes]:
@@ -125,6 +129,9 @@ class Performance:
                     return
                 call_id, chunks = self.stream.tool_call(chosen)
                 self.called.append(call_id)
+                if isinstance(part, UpdatePlan):
+                    steps = part.update_plan.steps
+                    self.plans.append([{"step": s.step, "status": s.status} for s in steps])
                 for chunk in chunks:
                     yield chunk
 
@@ -206,3 +213,17 @@ def answering_model(step: ModelStep) -> str:
         if isinstance(part, Reroute):
             return part.reroute.model
     return ""
+
+
+def brought(performance: Performance, step: ModelStep) -> dict[str, Any]:
+    """What an answer brought beside its text, for the mark `model-end`.
+
+    `usage` is the number of tokens that was told, `plans` the plans (lists of step and status),
+    `answers` the model that said it answers where it is another than the one asked.
+    """
+    found: dict[str, Any] = {
+        "usage": performance.tokens,
+        "plans": performance.plans,
+        "answers": answering_model(step),
+    }
+    return {key: value for key, value in found.items() if value}

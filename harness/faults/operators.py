@@ -1,7 +1,7 @@
 """Changes to a trace, as pure functions: the trace given is never touched.
 
-Here: drop, duplicate, swap, move, edit, rename, insert, remark. Frames are numbered anew, and marks
-keep their place. Not here: which frames to change (scene, tables) and why (tables).
+Here: drop, duplicate, swap, move, edit, rename, insert, remark, unmark. Frames are numbered anew,
+and marks keep their place. Not here: which frames to change (scene, tables) and why (tables).
 """
 
 import copy
@@ -88,6 +88,12 @@ def remark(trace: Trace, marks: Iterable[Mark], **data: Any) -> Trace:
         for mark in trace.marks
     ]
     return Trace(header=trace.header, frames=trace.frames, marks=changed, end=trace.end)
+
+
+def unmark(trace: Trace, gone: Callable[[Mark], bool]) -> Trace:
+    """Without these marks."""
+    marks = [mark for mark in trace.marks if not gone(mark)]
+    return Trace(header=trace.header, frames=trace.frames, marks=marks, end=trace.end)
 
 
 def _after(frames: Sequence[Frame], anchor: Frame, new: list[Frame]) -> list[Frame]:

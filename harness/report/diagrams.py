@@ -7,7 +7,7 @@ own; a diagram can show nothing that the tables do not say.
 import re
 from collections.abc import Iterator
 
-from harness.spec.machines import COUPLINGS, INVARIANTS, MACHINES, Machine
+from harness.spec.machines import COUPLINGS, INVARIANTS, ITEM_STATUS, MACHINES, Machine
 
 
 def state_diagram(machine: Machine) -> Iterator[str]:
@@ -48,6 +48,16 @@ def machine_pages() -> Iterator[str]:
     yield "|---|---|---|---|"
     for (name, state), (other, states) in INVARIANTS.items():
         yield f"| {name} | {state} | {other} | {', '.join(sorted(states))} |"
+    yield ""
+    yield "## Status of an item by its type"
+    yield ""
+    yield "Other types have no status."
+    yield ""
+    yield "| type | machine | ends as |"
+    yield "|---|---|---|"
+    for item_type, machine in ITEM_STATUS.items():
+        name = next(name for name, known in MACHINES.items() if known is machine)
+        yield f"| {item_type} | {name} | {', '.join(sorted(machine.terminal))} |"
 
 
 def _id(state: str) -> str:

@@ -49,11 +49,11 @@ PARTS = {
 }
 
 DIAGRAMS = {
-    "Thread status": "thread-status",
-    "Thread storage and loading": "storage",
-    "Turn status": "turn",
-    "Item lifecycle": "item",
-    "Approval sequence": "approval",
+    "Thread status": ("thread-status",),
+    "Thread storage and loading": ("storage",),
+    "Turn status": ("turn",),
+    "Item lifecycle": ("item", "change-status", "tool-call-status"),
+    "Approval sequence": ("approval",),
 }
 
 
@@ -93,9 +93,9 @@ def _contents(sections: Iterable[Section]) -> Iterator[str]:
 
 def _section_lines(book: Book, section: Section) -> Iterator[str]:
     yield from ("", f"### {section.title}")
-    if section.heading in DIAGRAMS:
+    for name in DIAGRAMS.get(section.heading, ()):
         yield from ("", "```mermaid")
-        yield from state_diagram(MACHINES[DIAGRAMS[section.heading]])
+        yield from state_diagram(MACHINES[name])
         yield "```"
     for group in section.groups:
         if group.title != section.heading:

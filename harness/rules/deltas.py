@@ -1,10 +1,12 @@
 """Rules on what deltas add up to and which items they belong to.
 
-Here: agentMessage (stated), reasoning (derived), kinds, section boundaries. Never judged: plan
-deltas (the completed plan is authoritative), command output. No deltas at all is legal, and then
-nothing was judged.
+Here: agentMessage (stated), reasoning and command output (derived), kinds, section boundaries.
+Never judged: plan deltas (the completed plan is authoritative) and the output of file changes (no
+member of the item holds it). No deltas at all is legal, and then nothing was judged.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections import Counter
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in, shown
@@ -16,6 +18,7 @@ AGENT_DELTA = "item/agentMessage/delta"
 SUMMARY_DELTA = "item/reasoning/summaryTextDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW_DELTA = "item/reasoning/textDelta"
+OUTPUT_DELTA = "item/commandExecution/outputDelta"
 
 
 @rule("delta.rebuilds-reply", title="Joined deltas are the reply", level=Level.MUST)
@@ -101,6 +104,36 @@ class ReasoningContent(_Reasoning):
 
 
 @rule(
+    "delta.command-output",
+    title="Joined output deltas are the output of the command",
+    level=Level.SHOULD,
+    needs=("command-execution",),
+)
+class CommandOutput(Monitor):
+    """Judges that the output deltas of one commandExecution, joined, are its aggregatedOutput.
+
+    Derived from two clauses on the same output, so SHOULD. How standard output and standard error
+    are combined is not said, so only which characters there are is compared, not their order. Left
+    open: commands without deltas or without aggregatedOutput, items whose start was not seen.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or len(item.completed) > 1 or not item.started:
+            return None
+        joined, whole = item.joined(OUTPUT_DELTA), item_in(frame).get("aggregatedOutput")
+        if joined is None or item.type != "commandExecution" or not isinstance(whole, str):
+            return None
+        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
+        if joined == whole or Counter(joined) == Counter(whole):
+            return [Witness(item.subject, frames)]
+        expected = f"aggregatedOutput {shown(joined)}, as the deltas say ({len(joined)} characters)"
+        actual = f"{shown(whole)} ({len(whole)} characters)"
+        return [Violation(item.subject, frames, expected, actual)]
+
+
+@rule(
     "delta.summary-part-announced",
     title="A boundary stands between two sections of a summary",
     level=Level.SHOULD,
@@ -148,6 +181,18 @@ class SummaryPartAnnounced(Monitor):
         return [Violation(item.subject, (last, frame), expected, "none came")]
 
 
+# The requirement that says which items a delta is for.
+_SAYS_OF = {
+    AGENT_DELTA: (),
+    "item/plan/delta": ("event.plan-delta-when",),
+    SUMMARY_DELTA: ("event.reasoning-summary-when",),
+    PART_ADDED: (),
+    RAW_DELTA: ("event.reasoning-text-when",),
+    OUTPUT_DELTA: (),
+    "item/fileChange/outputDelta": ("event.file-change-output",),
+}
+
+
 @rule("delta.kind-matches-item", title="Deltas fit the type of their item", level=Level.MUST)
 class KindMatchesItem(Monitor):
     """Judges that a delta's method is the one for its item's type. One finding per item and method.
@@ -174,7 +219,8 @@ class KindMatchesItem(Monitor):
             return [Witness(item.subject, (item.started[-1], frame))]
         frames = (item.started[-1], frame)
         expected = f"deltas for an item of type {item.type}"
-        return [Violation(item.subject, frames, expected, f"{key[0]}, which is for {wanted}")]
+        actual, clauses = f"{key[0]}, which is for {wanted}", ("item.deltas", *_SAYS_OF[key[0]])
+        return [Violation(item.subject, frames, expected, actual, clauses=clauses)]
 
 
 def _item_key(frame: Frame) -> tuple[str, str]:

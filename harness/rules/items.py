@@ -8,6 +8,8 @@ the deltas add up to (deltas), and the order within the turn (order).
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.rules.subjects import DELTAS, began_here, item_in, ours, shown
 from harness.rules.verdict import Level
+from harness.rules.walks import item_state, walked
+from harness.spec.machines import ITEM
 from harness.trace.frame import Frame
 from harness.trace.owed import Obligation, Owes
 from harness.trace.values import dig, obj, text
@@ -39,7 +41,7 @@ class StartedBeforeDelta(Monitor):
         if not began_here(self.conversation, item.turn):
             return None
         self._judged.add(key)
-        if item.started:
+        if _may(item, "delta"):
             return [Witness(item.subject, (item.started[0], frame))]
         return [Violation(item.subject, (frame,), "item/started before", f"{frame.method} first")]
 
@@ -61,7 +63,7 @@ class CompletedAfterStarted(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not began_here(self.conversation, item.turn):
             return None
-        if item.started:
+        if _may(item, frame.method):
             return [Witness(item.subject, (item.started[0], frame))]
         if len(item.completed) > 1:
             return None
@@ -80,12 +82,55 @@ class ItemCompletedOnce(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not ours(self.conversation, item.turn):
             return None
-        before = item.completed[:-1]
-        since = item.started[-1].seq if item.started else -1
-        again = [first for first in before if first.seq > since]
-        if not again:
+        if ITEM.ways(item_state(item, before=frame)):
             return [Witness(item.subject, (frame,))]
-        return [Violation(item.subject, (again[0], frame), "one item/completed", "a second one")]
+        since = item.started[-1].seq if item.started else -1
+        first = next(one for one in item.completed if one.seq > since)
+        return [Violation(item.subject, (first, frame), "one item/completed", "a second one")]
+
+
+@rule("item.completed-last", title="No delta follows an item's completion", level=Level.MUST)
+class ItemCompletedLast(Monitor):
+    """Judges that no delta names an item that is completed. One finding per item.
+
+    Left open: an id that is started again (item.ids-not-reused), an item/completed without a start
+    (item.completed-after-started), deltas of methods that the text does not name.
+    """
+
+    def begin(self) -> None:
+        self._late: set[str] = set()
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or item.last_delta is None:
+            return None
+        if not ours(self.conversation, item.turn):
+            return None
+        return [Witness(item.subject, (item.last_delta, frame))]
+
+    @on(*DELTAS)
+    def delta(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.completed or not item.started:
+            return None
+        if ITEM.after(item_state(item, before=frame), "delta") is not None:
+            return None
+        if item.subject in self._late or not ours(self.conversation, item.turn):
+            return None
+        self._late.add(item.subject)
+        frames, actual = (item.completed[-1], frame), f"{frame.method} after it"
+        return [Violation(item.subject, frames, "item/completed last", actual)]
+
+
+def _may(item: ItemView, event: str) -> bool:
+    """Whether the lifecycle has this event for the item as its item/started leave it."""
+    started = [frame.method for frame in item.started[:1]]
+    return ITEM.after(walked(ITEM, started), event) is not None
+
+
+# What an item that is never completed breaks, where its turn was not cut off.
+OWED = ("item.completed-final", "event.item-completed-when")
 
 
 @rule("item.completes", title="Every started item is completed", level=Level.MUST)
@@ -109,14 +154,18 @@ class ItemCompletes(Monitor):
         for owed in self.owed.open(Owes.ITEM_COMPLETED):
             turn = self.conversation.turn_of(owed.frame)
             if turn is not None and turn.completed:
-                yield self._missing(owed, "none came", None)
+                yield self._missing(owed, "none came", None, *OWED)
         for owed in self.owed.waived:
             turn = self.conversation.turn_of(owed.frame)
             status = turn.status if turn is not None else ""
-            yield self._missing(owed, f"none came; its turn ended {status}", Level.INFO)
+            actual = f"none came; its turn ended {status}"
+            yield self._missing(owed, actual, Level.INFO, "item.completed-when-cut")
 
-    def _missing(self, owed: Obligation, actual: str, level: Level | None) -> Violation:
-        return Violation(owed.subject, (owed.frame,), "item/completed", actual, level)
+    def _missing(
+        self, owed: Obligation, actual: str, level: Level | None, *clauses: str
+    ) -> Violation:
+        frames, expected = (owed.frame,), "item/completed"
+        return Violation(owed.subject, frames, expected, actual, level, clauses=clauses)
 
 
 @rule("item.same-type", title="An item keeps its type", level=Level.MUST)

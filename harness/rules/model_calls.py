@@ -1,134 +1,27 @@
 """Rules on what the model was asked in a turn, by the marks of the harness's own model.
 
-Here: input, model, output schema, effort and summary of turn/start against the calls of the turn.
-Not here: what the model answered, and calls whose turn is not certain: model calls and messages
-have no order but through cause and effect, so a call belongs to a turn only while that turn alone
-runs on the only thread of the trace.
+Here: input, model, output schema, effort and summary of turn/start against the calls of the turn,
+its cwd against the commands that the model asked for.
+Not here: which calls those are (turn_calls), and what the model answered (model_news).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
-from harness.rules.base import (
-    Monitor,
-    Outcome,
-    Outcomes,
-    Violation,
-    Witness,
-    on,
-    on_answer,
-    on_mark,
-    on_sent,
-    rule,
-)
-from harness.rules.subjects import failed, shown, turn_id_of, turn_in
+from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
+from harness.rules.subjects import item_in, same_folder, shown
+from harness.rules.turn_calls import Asked, Calls
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
-from harness.trace.trace import Mark
-from harness.trace.values import arr, obj, text
+from harness.trace.values import arr, dig, obj, text
 
-# What also calls the model, or may change what a thread remembers: nothing is judged from there on.
-MUDDLING = (
-    "thread/resume",
-    "thread/fork",
-    "thread/rollback",
-    "thread/compact/start",
-    "review/start",
-)
 # Enough of a text to know it by; a mark holds a little more.
 _BEGINNING = 100
 
 
-@dataclass(slots=True)
-class Asked:
-    """A turn/start, its params, and the model calls of its turn."""
-
-    request: Frame
-    params: dict[str, Any]
-    turn_id: str = ""
-    unclear: bool = False
-    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-    @property
-    def subject(self) -> str:
-        """How findings name it."""
-        return f"turn {self.turn_id}"
-
-
-class _Calls(Monitor):
-    """Gathers the calls of each turn; a rule says in `ended` what they must be."""
-
-    def begin(self) -> None:
-        self._open: list[Asked] = []
-        self._threads: set[str] = set()
-        self._unclear = False
-        self._muddled = False
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing that an earlier turn asked for is certain any more."""
-
-    def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        """Judge a turn whose calls are all known, of which there is at least one."""
-        raise NotImplementedError
-
-    @on_sent(*MUDDLING)
-    def muddling(self, frame: Frame) -> Outcomes:
-        self._muddled = True
-        return None
-
-    @on("model/rerouted")
-    def rerouted(self, frame: Frame) -> Outcomes:
-        self._muddled = True
-        return None
-
-    @on_sent("turn/start")
-    def sent(self, frame: Frame) -> Outcomes:
-        params = obj(frame.params)
-        self._threads.add(text(params.get("threadId")))
-        unclear = bool(self._open) or self._unclear or frame.deliberate
-        for other in self._open:
-            other.unclear = True
-        self._open.append(Asked(frame, params, unclear=unclear))
-        self._unclear = False
-        return None
-
-    @on_answer("turn/start")
-    def answer(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        for asked in [asked for asked in self._open if asked.request is request]:
-            asked.turn_id = text(turn_in(frame).get("id"))
-            if failed(frame):
-                self._open.remove(asked)
-                self.forget()
-        return None
-
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
-        if len(self._open) == 1 and "model" in mark.data and mark.data.get("step", -1) >= 0:
-            self._open[0].calls.append(mark.data)
-        return None
-
-    @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
-        turn_id = turn_id_of(frame)
-        asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
-        if asked is None:
-            return
-        self._open.remove(asked)
-        asked.turn_id = turn_id
-        # A call of a turn that was cut off may come late, while the next turn runs.
-        self._unclear = turn_in(frame).get("status") != "completed"
-        if asked.unclear or self._muddled or len(self._threads) > 1:
-            self.forget()
-        elif asked.calls:
-            yield from self.ended(asked, frame)
-
-
 @rule("model.input-arrives", title="The model is asked what the user said", level=Level.SHOULD)
-class InputArrives(_Calls):
+class InputArrives(Calls):
     """Judges that the first text of a turn's input is in one of the turn's model calls.
 
     Compared by its beginning, within any text of the user. The text never says what a call holds;
@@ -152,7 +45,7 @@ class InputArrives(_Calls):
 
 
 @rule("model.named", title="The model of turn/start is called, unless rerouted", level=Level.MUST)
-class ModelNamed(_Calls):
+class ModelNamed(Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 
     The override is for this turn and those after it. One call by that name is enough: a server may
@@ -160,14 +53,23 @@ class ModelNamed(_Calls):
     after a reroute, a resume, a refused turn/start; several threads or turns at once.
     """
 
+    def begin(self) -> None:
+        super().begin()
+        self._rerouted = False
+
     def forget(self) -> None:
         self._named: tuple[str, Frame] | None = None
+
+    @on("model/rerouted")
+    def rerouted(self, frame: Frame) -> Outcomes:
+        self._rerouted = True
+        return None
 
     def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         name = text(asked.params.get("model"))
         if name:
             self._named = (name, asked.request)
-        if self._named is None:
+        if self._named is None or self._rerouted:
             return
         wanted, source = self._named
         frames = (source, end) if source is asked.request else (source, asked.request, end)
@@ -180,7 +82,7 @@ class ModelNamed(_Calls):
 
 
 @rule("model.schema-this-turn", title="An output schema is for its turn only", level=Level.MUST)
-class SchemaThisTurn(_Calls):
+class SchemaThisTurn(Calls):
     """Judges that the calls of a turn without outputSchema want none after a turn that had one.
 
     That the schema is in the calls of its own turn is SHOULD: the text says that it binds the last
@@ -208,7 +110,7 @@ class SchemaThisTurn(_Calls):
                 yield Witness(asked.subject, frames)
 
 
-class _Passed(_Calls):
+class _Passed(Calls):
     """A word of turn/start that is passed on to the model as it is."""
 
     word = ""
@@ -246,3 +148,76 @@ class SummaryPassed(_Passed):
     """
 
     word = "summary"
+
+
+class _Folder(Calls):
+    """The folder in which the commands of a turn run."""
+
+    def forget(self) -> None:
+        self._override: tuple[str, Frame] | None = None
+        self._lost = False
+
+    def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        if "cwd" in asked.params:
+            folder = text(asked.params["cwd"])
+            self._lost = not posixpath.isabs(folder)
+            self._override = None if self._lost else (folder, asked.request)
+        turn = self.conversation.turns.get(asked.turn_id)
+        wanted = None if self._lost else self.wanted(asked, self._override)
+        if turn is None or wanted is None:
+            return
+        folder, source = wanted
+        commands = [item for item in turn.items.values() if item.type == "commandExecution"]
+        for item in commands:
+            frame = (item.started or item.completed)[0]
+            where, frames = item_in(frame).get("cwd"), (source, frame)
+            if not isinstance(where, str):
+                continue
+            if same_folder(folder, where):
+                yield Witness(item.subject, frames)
+            else:
+                yield Violation(item.subject, frames, f"cwd {shown(folder)}", f"cwd {shown(where)}")
+
+    def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
+        """The folder that the rule is about, and the message that names it."""
+        raise NotImplementedError
+
+
+@rule(
+    "turn.cwd-applies",
+    title="The cwd of turn/start is where its commands run",
+    level=Level.MUST,
+    needs=("command-execution",),
+)
+class TurnCwd(_Folder):
+    """Judges the cwd of the commands of a turn whose turn/start, or one before it, named a cwd.
+
+    The override is for this turn and those after it. Judged where the harness's model asked for the
+    commands, since it asks for no folder of its own. Left open: relative folders, turns after a
+    refused turn/start, a resume or a turn that was cut off; several threads or turns at once.
+    """
+
+    def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
+        return override
+
+
+@rule(
+    "thread.cwd-used",
+    title="Commands run in the working directory of their thread",
+    level=Level.MUST,
+    needs=("command-execution",),
+)
+class ThreadCwd(_Folder):
+    """Judges the cwd of the commands of a thread that no turn/start has moved to another folder.
+
+    It is the one that the reply to thread/start names. Judged where the harness's model asked for
+    the commands, since it asks for no folder of its own. Left open: threads that were not started
+    within the trace, turns after a refused turn/start; several threads or turns at once.
+    """
+
+    def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
+        thread = self.conversation.threads.get(text(asked.params.get("threadId")))
+        if override is not None or thread is None or thread.reply is None:
+            return None
+        folder = text(dig(thread.reply.result, "thread", "cwd"))
+        return (folder, thread.reply) if posixpath.isabs(folder) else None

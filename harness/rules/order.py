@@ -29,6 +29,8 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
 
+# Notices about a turn whose place among its other messages the text does not give.
+NOTICES = ("turn/diff/updated", "turn/plan/updated", "model/rerouted")
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
 
 
@@ -121,7 +123,7 @@ class CompletedLast(Monitor):
 
 @rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
 class KnownThread(Monitor):
-    """Judges that the threadId of turn/* and item/* notifications is the thread of their turn.
+    """Judges that the threadId of turn/*, item/* and model/rerouted is the thread of their turn.
 
     The thread of a turn is that of the turn/start that made it; until its reply is seen, the one
     first named. One finding per turn and wrong id. Left open: turns of others, and
@@ -133,7 +135,7 @@ class KnownThread(Monitor):
         self._named: dict[str, Frame] = {}
         self._found: set[tuple[str, str]] = set()
 
-    @on("turn/started", "turn/completed", *ITEM_EVENTS)
+    @on("turn/started", "turn/completed", *ITEM_EVENTS, *NOTICES)
     def named(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         turn_id, thread_id = params.get("turnId"), params.get("threadId")
@@ -206,6 +208,59 @@ class KnownTurn(Monitor):
                 continue
             expected = "the turnId of a turn that was announced"
             yield Violation(turn.subject, (first,), expected, f"{first.method} of {turn.subject}")
+
+
+@rule(
+    "turn.notice-known-turn",
+    title="Notices name a turn that was announced",
+    level=Level.MUST,
+    needs=("plan-update",),
+)
+class NoticeKnownTurn(Monitor):
+    """Judges that turn/diff/updated, turn/plan/updated and model/rerouted name an announced turn.
+
+    Their place is open, so what names no turn is judged at the end of a quiescent trace, and only
+    on threads that were started within the trace. Left open: turns that item messages alone name
+    (item.known-turn), missing ids (shapes), whether the turn was running (its place is open).
+    """
+
+    once = True
+
+    def begin(self) -> None:
+        self._answered: set[str] = set()
+        self._strange: list[Frame] = []
+
+    @on_kind(Kind.RESPONSE)
+    def answer(self, frame: Frame) -> Outcomes:
+        self._answered.update(named_by_answer(frame))
+        return None
+
+    @on(*NOTICES)
+    def notice(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not turn.started:
+            self._strange.append(frame)
+            return None
+        if not ours(self.conversation, turn):
+            return None
+        return [Witness(turn.subject, (turn.started[0], frame))]
+
+    def finish(self) -> Outcomes:
+        for frame in self._strange:
+            turn_id = turn_id_of(frame)
+            turn = self.conversation.turns.get(turn_id)
+            thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
+            if not turn_id or thread is None or thread.reply is None:
+                continue
+            if turn_id in self._answered or (turn is not None and _named(turn)):
+                continue
+            expected = "the turnId of a turn that was announced"
+            actual = f"{frame.method} of turn {turn_id}"
+            yield Violation(f"turn {turn_id}", (frame,), expected, actual)
+
+
+def _named(turn: TurnView) -> bool:
+    return bool(turn.reply or turn.started or turn.completed or turn.items)
 
 
 def _first_of_items(turn: TurnView) -> Frame | None:

@@ -7,6 +7,7 @@ beginning. So a rule that needs the beginning of a turn asks `began_here`, and o
 a thread owes asks `opened_here`.
 """
 
+import posixpath
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import Conversation, ThreadView, TurnView
+
+# macOS shows the temporary folders under their real name.
+_REAL_ROOT: Final = "/private"
 
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
@@ -128,6 +132,12 @@ def turn_id_of(frame: Frame) -> str:
     """The turn that a notification names, "" where it names none."""
     params = obj(frame.params)
     return text(params.get("turnId")) or text(dig(params, "turn", "id"))
+
+
+def same_folder(asked: str, given: str) -> bool:
+    """Whether two absolute paths name one folder, as far as their words tell."""
+    folder = posixpath.normpath(asked)
+    return posixpath.normpath(given) in (folder, _REAL_ROOT + folder)
 
 
 def shown(value: Any, limit: int = 120) -> str:

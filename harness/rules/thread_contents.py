@@ -1,6 +1,7 @@
 """Rules on what a thread object says: its settings and its preview.
 
-Here: the reply to thread/start against what was asked, the preview against what was said first.
+Here: the reply to thread/start against what was asked, the working directory against that reply,
+the preview against what was said first.
 Not here: shapes, ids and times (threads), turns within a thread (turn_objects, reads).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -8,8 +9,8 @@ Not here: shapes, ids and times (threads), turns within a thread (turn_objects, 
 import posixpath
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
-from harness.rules.subjects import completed_before, shown, threads_in
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
+from harness.rules.subjects import completed_before, same_folder, shown, threads_in
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import arr, dig, obj, text
@@ -21,8 +22,6 @@ _SANDBOX = {
     "workspace-write": "workspaceWrite",
     "danger-full-access": "dangerFullAccess",
 }
-# macOS shows the temporary folders under their real name.
-_REAL_ROOT = "/private"
 
 
 @rule(
@@ -76,8 +75,49 @@ def _asked(params: dict[str, Any]) -> dict[str, str]:
 def _same(key: str, asked: str, given: Any) -> bool:
     if key != "cwd" or not isinstance(given, str):
         return asked == given
-    folder = posixpath.normpath(asked)
-    return posixpath.normpath(given) in (folder, _REAL_ROOT + folder)
+    return same_folder(asked, given)
+
+
+@rule("thread.cwd-captured", title="A thread keeps its working directory", level=Level.MUST)
+class CwdCaptured(Monitor):
+    """Judges that a thread is shown with the cwd that the reply to its thread/start named.
+
+    In thread/started and in every later answer that shows the thread. Left open: threads of others,
+    threads for which a turn/start asked for another cwd (whether the thread then shows it is not
+    said), a cwd that is no string (shapes).
+    """
+
+    def begin(self) -> None:
+        self._moved: set[str] = set()
+
+    @on_sent("turn/start")
+    def turn(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        if "cwd" in params:
+            self._moved.add(text(params.get("threadId")))
+        return None
+
+    @on("thread/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    @on_answer("thread/read", "thread/resume", "thread/list", "thread/unarchive", "thread/rollback")
+    def answer(self, frame: Frame) -> Outcomes:
+        return self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcomes:
+        for shown_thread in threads_in(frame):
+            thread = self.conversation.threads.get(text(shown_thread.get("id")))
+            if thread is None or thread.reply is None or thread.id in self._moved:
+                continue
+            captured, now = dig(thread.reply.result, "thread", "cwd"), shown_thread.get("cwd")
+            if not isinstance(captured, str) or not isinstance(now, str):
+                continue
+            frames = (thread.reply, frame)
+            if now == captured:
+                yield Witness(thread.subject, frames)
+            else:
+                yield Violation(thread.subject, frames, f"cwd {captured}", f"cwd {now}")
 
 
 @rule(

@@ -7,8 +7,18 @@ Not here: thread status changes (status), reading threads (reads).
 
 import re
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import shown, threads_in
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_kind,
+    on_sent,
+    rule,
+)
+from harness.rules.subjects import failed, request_subject, shown, threads_in
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -27,6 +37,9 @@ SHOWING = (
     "thread/unarchive",
     "thread/rollback",
 )
+
+# The times of a thread object, and the requirement that each is in seconds.
+_SECONDS = {"createdAt": "thread.created-seconds", "updatedAt": "thread.updated-seconds"}
 
 _THREAD_ID = re.compile(r"thr_\d+")
 
@@ -95,6 +108,57 @@ class StartsIdle(Monitor):
         return [Violation(subject, (frame,), "status idle", f"status {status}")]
 
 
+# The params of thread/start, all of which are optional.
+START_PARAMS = frozenset(
+    {"model", "modelProvider", "cwd", "approvalPolicy", "sandbox", "personality", "serviceName"}
+)
+
+
+@rule(
+    "thread.start-without-params",
+    title="A thread is started without the params that are optional",
+    level=Level.MUST,
+)
+class StartWithoutParams(Monitor):
+    """Judges that thread/start is not refused for params that were left out.
+
+    A finding: the refusal of one with none of the seven, by a server that had answered another
+    request before (so that no handshake is missing) and had no other request to answer. Left open:
+    the refusal of one with some of them, which may be wrong in themselves.
+    """
+
+    def begin(self) -> None:
+        self._served = False
+        self._busy: set[int] = set()
+
+    @on_sent("thread/start")
+    def sent(self, frame: Frame) -> Outcomes:
+        # This request itself is owed an answer too.
+        if len(self.owed.open(Owes.ANSWER)) > 1:
+            self._busy.add(frame.seq)
+        return None
+
+    @on_kind(Kind.RESPONSE)
+    def response(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        self._served = self._served or request is not None
+        return None
+
+    @on_answer("thread/start")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        given = START_PARAMS & obj(request.params).keys()
+        if not failed(frame):
+            missing = given != START_PARAMS
+            return [Witness(request_subject(request), (request, frame))] if missing else None
+        if given or request.seq in self._busy or not self._served:
+            return None
+        expected, actual = "a thread, since no param is required", "an error"
+        return [Violation(request_subject(request), (request, frame), expected, actual)]
+
+
 @rule("thread.ids-unique", title="Threads have different ids", level=Level.MUST)
 class ThreadIdsUnique(Monitor):
     """Judges that two threads made by thread/start or thread/fork have two ids ("Thread": unique).
@@ -143,11 +207,12 @@ class TimestampsSeconds(Monitor):
     def _judge(self, frame: Frame) -> Outcomes:
         for thread in threads_in(frame):
             subject = f"thread {text(thread.get('id'))}"
-            times = {key: thread.get(key) for key in ("createdAt", "updatedAt")}
+            times = {key: thread.get(key) for key in _SECONDS}
             numbers = {key: at for key, at in times.items() if isinstance(at, int | float)}
             wrong = {key: at for key, at in numbers.items() if at >= MILLISECONDS_FROM}
             for key, at in wrong.items():
-                yield Violation(subject, (frame,), f"{key} in Unix seconds", f"{key} {at}")
+                expected, clauses = f"{key} in Unix seconds", (_SECONDS[key],)
+                yield Violation(subject, (frame,), expected, f"{key} {at}", clauses=clauses)
             if numbers and not wrong:
                 yield Witness(subject, (frame,))
 

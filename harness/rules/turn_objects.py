@@ -12,12 +12,12 @@ from typing import Any
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
 from harness.rules.subjects import shown, threads_in, turn_in
 from harness.rules.verdict import Level
+from harness.rules.walks import ENDINGS, FAILED
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, obj, text
 from harness.trace.views import turns_of
 
 _TURN_ID = re.compile(r"turn_\d+")
-TERMINAL = ("completed", "interrupted", "failed")
 
 
 def _turns(frame: Frame) -> Iterator[dict[str, Any]]:
@@ -89,13 +89,18 @@ class ErrorIffFailed(Monitor):
             if not isinstance(status, str):
                 continue
             subject = f"turn {text(turn.get('id'))}"
-            if (status == "failed") is (error is not None):
+            if (status == FAILED) is (error is not None):
                 yield Witness(subject, (frame,))
-            elif status == "failed":
-                yield Violation(subject, (frame,), "an error, since it failed", "error null")
+            elif status == FAILED:
+                expected, clauses = (
+                    "an error, since it failed",
+                    ("turn.fails", "errors.failed-turn"),
+                )
+                yield Violation(subject, (frame,), expected, "error null", clauses=clauses)
             else:
-                actual = f"error {shown(error)}"
-                yield Violation(subject, (frame,), f"error null, since it is {status}", actual)
+                expected, actual = f"error null, since it is {status}", f"error {shown(error)}"
+                clauses = ("turn.error-only-failed",)
+                yield Violation(subject, (frame,), expected, actual, clauses=clauses)
 
 
 @rule("turn.terminal-status", title="turn/completed carries a final status", level=Level.MUST)
@@ -112,9 +117,9 @@ class TerminalStatus(Monitor):
         if not isinstance(status, str):
             return None
         subject = f"turn {text(turn.get('id'))}"
-        if status in TERMINAL:
+        if status in ENDINGS:
             return [Witness(subject, (frame,))]
-        return [Violation(subject, (frame,), "one of " + ", ".join(TERMINAL), f"status {status}")]
+        return [Violation(subject, (frame,), "one of " + ", ".join(ENDINGS), f"status {status}")]
 
 
 @rule("turn.id-shape", title="Turn ids look like turn_<n>", level=Level.SHOULD)

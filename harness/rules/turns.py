@@ -10,6 +10,8 @@ from typing import Any
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
 from harness.rules.subjects import ours, shown, turn_in
 from harness.rules.verdict import Level
+from harness.rules.walks import INTERRUPTED, RUNNING, turn_state, walked
+from harness.spec.machines import TURN
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
@@ -28,7 +30,7 @@ class StartReply(Monitor):
         turn = turn_in(frame)
         if frame.kind is not Kind.RESPONSE or not turn:
             return None
-        promised: dict[str, Any] = {"status": "inProgress", "items": []}
+        promised: dict[str, Any] = {"status": RUNNING, "items": []}
         wrong = [
             f"{key} {shown(turn.get(key, MISSING))}"
             for key, right in promised.items()
@@ -39,7 +41,7 @@ class StartReply(Monitor):
         subject = f"turn {text(turn.get('id'))}"
         if not wrong:
             return [Witness(subject, (frame,))]
-        expected = "status inProgress, items [], error null"
+        expected = f"status {RUNNING}, items [], error null"
         return [Violation(subject, (frame,), expected, ", ".join(wrong))]
 
 
@@ -82,7 +84,9 @@ class StartedOnce(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or not ours(self.conversation, turn):
             return None
-        if len(turn.started) == 1:
+        begins = "turn/start"
+        state = walked(TURN, [begins] * (len(turn.started) - 1))
+        if TURN.after(state, begins) is not None:
             return [Witness(turn.subject, (frame,))]
         actual = f"{len(turn.started)} of them"
         return [Violation(turn.subject, (turn.started[0], frame), "one turn/started", actual)]
@@ -118,9 +122,9 @@ class StartedCarriesReply(Monitor):
         if not isinstance(status, str):
             return None
         frames = (turn.reply, turn.started[0])
-        if status == "inProgress":
+        if status == RUNNING:
             return [Witness(turn.subject, frames)]
-        return [Violation(turn.subject, frames, "status inProgress", f"status {status}")]
+        return [Violation(turn.subject, frames, f"status {RUNNING}", f"status {status}")]
 
 
 @rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
@@ -135,7 +139,7 @@ class CompletedOnce(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or not ours(self.conversation, turn):
             return None
-        if len(turn.completed) == 1:
+        if TURN.ways(turn_state(turn, before=frame)):
             return [Witness(turn.subject, (frame,))]
         actual = f"{len(turn.completed)} of them, the last with status {turn.status}"
         frames = (turn.completed[0], frame)
@@ -227,7 +231,7 @@ class InterruptEnds(Monitor):
             self._accepted.setdefault(turn.id, frame)
             return None
         crossed = self.trace.before(turn.completed[0], request) is not True
-        if turn.status == "interrupted" and crossed:
+        if turn.status == INTERRUPTED and crossed:
             return [Witness(turn.subject, (request, turn.completed[0], frame))]
         return None
 
@@ -238,7 +242,7 @@ class InterruptEnds(Monitor):
             return None
         frames = (self._accepted[turn.id], frame)
         status = dig(turn_in(frame), "status")
-        if status == "interrupted":
+        if status == INTERRUPTED:
             return [Witness(turn.subject, frames)]
         actual = f"status {shown(status)} after the successful answer"
-        return [Violation(turn.subject, frames, "turn/completed with interrupted", actual)]
+        return [Violation(turn.subject, frames, f"turn/completed with {INTERRUPTED}", actual)]

@@ -1,7 +1,8 @@
 """The state machines of the protocol, as tables.
 
 Everything about states lives here, and nothing but tables: no side effects, no messages, no rule.
-Whoever walks a machine (the rules' monitors, the diagrams in the docs) looks up and decides itself.
+Whoever walks a machine (the rules by `harness.rules.walks`, the diagrams in the docs) looks up and
+decides itself.
 Events are named for what an observer of the wire sees.
 """
 
@@ -26,6 +27,15 @@ class Machine:
     def after(self, state: str, event: str) -> str | None:
         """The next state, or None where the table has no such row."""
         return self.transitions.get((state, event))
+
+    def ways(self, state: str) -> tuple[str, ...]:
+        """The states that a single event leads to from this one, in the order of the table."""
+        found = (after for (known, _), after in self.transitions.items() if known == state)
+        return tuple(dict.fromkeys(found))
+
+    def endings(self, state: str) -> tuple[str, ...]:
+        """The terminal states that a single event leads to from this one."""
+        return tuple(after for after in self.ways(state) if after in self.terminal)
 
     def allowed(self, state: str) -> tuple[str, ...]:
         """The events that have a row for this state, in order."""
@@ -80,6 +90,28 @@ ITEM = Machine(
     terminal=frozenset({"completed"}),
 )
 
+# "Item lifecycle", the status values: what an item of a type that has a status may say of itself.
+# The status is that of item/started, of item/completed, and of nothing in between.
+_TOOL_CALL = {
+    ("none", "work begins"): "inProgress",
+    ("inProgress", "work is done"): "completed",
+    ("inProgress", "work fails"): "failed",
+}
+TOOL_CALL_STATUS = Machine("none", _TOOL_CALL, frozenset({"completed", "failed"}))
+CHANGE_STATUS = Machine(
+    initial="none",
+    transitions={**_TOOL_CALL, ("inProgress", "client declines"): "declined"},
+    terminal=frozenset({"completed", "failed", "declined"}),
+)
+
+# Item type -> the machine of its status; the nine types that are not here have no status.
+ITEM_STATUS: Mapping[str, Machine] = {
+    "commandExecution": CHANGE_STATUS,
+    "fileChange": CHANGE_STATUS,
+    "mcpToolCall": TOOL_CALL_STATUS,
+    "dynamicToolCall": TOOL_CALL_STATUS,
+}
+
 # "Thread storage and loading".
 STORAGE = Machine(
     initial="not archived",
@@ -106,6 +138,8 @@ MACHINES: Mapping[str, Machine] = {
     "thread-status": THREAD_STATUS,
     "turn": TURN,
     "item": ITEM,
+    "change-status": CHANGE_STATUS,
+    "tool-call-status": TOOL_CALL_STATUS,
     "storage": STORAGE,
     "approval": APPROVAL,
 }

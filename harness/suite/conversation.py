@@ -107,7 +107,8 @@ class Conversations:
         )
         wires = self._wires(live, recorder)
         stage = Stage(live.peer, model, cwd, Cast(), wires)
-        recorder.mark("place", {"home": str(live.home), "cwd": str(stage.cwd)})
+        place = {"home": str(live.home), "cwd": str(stage.cwd), "server-cwd": str(Path.cwd())}
+        recorder.mark("place", place)
         self._models.serve(model)
         before = live.process.children()
         unmet = await self._bounded(talk, stage)

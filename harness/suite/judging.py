@@ -46,6 +46,8 @@ def outcome_of(
     conversation = conversation_of(run.trace)
     # What a server does not offer shows in what it did; one that broke off showed nothing.
     missing = [] if _broke_off(run) else absent(loaded, run, conversation, profile)
+    # A rule that needs what is not offered does not apply: that nothing came is no breach of it.
+    rows = [row for row in rows if not set(missing) & set(rules[row.rule].needs)]
     outcome = ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),

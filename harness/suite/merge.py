@@ -12,6 +12,7 @@ from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResul
 from harness.rules.base import Monitor
 from harness.rules.verdict import GRAVITY, Level, Row, Verdict
 from harness.spec.book import Book
+from harness.spec.rows import Requirement
 from harness.suite.baseline import known_finding, reason_of, staleness
 from harness.suite.judging import applies
 from harness.suite.outcome import Finding, ScenarioOutcome
@@ -164,39 +165,44 @@ def _judge_baseline(
 
 
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
-    """Requirement id -> PASS, FAIL, KNOWN, PARTLY, NOT_EXERCISED, ERROR, or why no rule judges it.
+    """Requirement id -> PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED, ERROR.
 
-    PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised.
+    PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised; INFO for
+    one that is our own choice (CHOSEN) where the target chose otherwise: it is never failed.
     """
     by_id = {rule.id: rule for rule in rules}
     found: dict[str, str] = {}
     for requirement in book.requirements:
-        judged = [
-            _verdict_on(requirement.id, by_id[rule]) for rule in requirement.rules if rule in by_id
-        ]
+        mine = [by_id[rule] for rule in requirement.rules if rule in by_id]
+        judged = [_verdict_on(requirement, rule) for rule in mine]
         if not judged:
             continue
         gravest = max(judged, key=GRAVITY.__getitem__)
         idle = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE)
         if gravest is Verdict.PASS and any(verdict in idle for verdict in judged):
             found[requirement.id] = "PARTLY"
+        elif gravest is Verdict.FAIL and requirement.clause.level == Level.INFO:
+            found[requirement.id] = str(Level.INFO)
         else:
             found[requirement.id] = str(gravest)
     return found
 
 
-def _verdict_on(requirement: str, rule: RuleResult) -> Verdict:
+def _verdict_on(requirement: Requirement, rule: RuleResult) -> Verdict:
     """What a rule says about one of its requirements.
 
-    A violation that names its requirements leaves the others alone, and an INFO finding does not
-    fail a requirement that the rule otherwise saw kept.
+    A violation that names its requirements leaves the others alone, and an INFO finding speaks of
+    our own choices only: whatever the text itself demands is not failed by it.
     """
     against = [
-        proof.row.verdict
+        proof.row
         for proof in rule.proofs
-        if not proof.row.clauses or requirement in proof.row.clauses
-        if proof.row.level is not Level.INFO or not rule.witnesses
+        if not proof.row.clauses or requirement.id in proof.row.clauses
     ]
-    if against:
-        return max(against, key=GRAVITY.__getitem__)
-    return Verdict.PASS if rule.witnesses else rule.verdict
+    chosen = requirement.clause.level == Level.INFO
+    verdicts = [row.verdict for row in against if chosen or row.level is not Level.INFO]
+    if verdicts:
+        return max(verdicts, key=GRAVITY.__getitem__)
+    if rule.witnesses:
+        return Verdict.PASS
+    return Verdict.NOT_EXERCISED if rule.proofs else rule.verdict

@@ -18,7 +18,12 @@ OPENING = ("thread/start", "thread/resume", "thread/fork")
 
 @dataclass(slots=True, eq=False)
 class ItemView:
-    """One item id within one turn. `parts` maps (delta method, index) to the texts received."""
+    """One item id within one turn.
+
+    `parts` maps (delta method, index) to the texts received since the item was last started. They
+    are let go with the message after its item/completed, or after its turn's end: what the deltas
+    add up to can be asked at these two, and a long conversation does not grow by its deltas.
+    """
 
     id: str
     turn: "TurnView"
@@ -99,9 +104,14 @@ class Conversation:
         self._asked: dict[int, Frame] = {}
         self._questions: dict[tuple[str, str], list[Frame]] = {}
         self._answers: dict[int, Frame] = {}
+        self._over: list[ItemView] = []
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
+        if self._over:
+            for item in self._over:
+                item.parts.clear()
+            self._over.clear()
         if frame.kind is Kind.NOTIFICATION:
             if frame.direction is Direction.FROM_TARGET:
                 self._notification(frame)
@@ -193,7 +203,11 @@ class Conversation:
             if turn_id:
                 turn = self.turn(turn_id)
                 self._place(turn, text(params.get("threadId")))
-                (turn.started if method == "turn/started" else turn.completed).append(frame)
+                if method == "turn/started":
+                    turn.started.append(frame)
+                else:
+                    turn.completed.append(frame)
+                    self._over.extend(turn.items.values())
         elif method == "thread/status/changed":
             self.thread(text(params.get("threadId"))).statuses.append(frame)
         elif method == "thread/started":
@@ -222,6 +236,7 @@ class Conversation:
             item.parts.clear()
         elif method == "item/completed":
             item.completed.append(frame)
+            self._over.append(item)
             item.type = item.type or text(whole.get("type"))
         elif "delta" in params:
             item.first_delta = item.first_delta or frame

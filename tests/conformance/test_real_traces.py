@@ -51,6 +51,13 @@ REVIEWED = (
         "two items of one turn",
     ),
     Reviewed(
+        "mcp.error-when-failed",
+        ("mcp_tool",),
+        "error, since the call is failed",
+        "a tool that reports an error of its own ends failed with a result and error null; the "
+        "text gives a failed call its error",
+    ),
+    Reviewed(
         "read.stored-equals-live",
         ("err_context_window", "err_disconnect_exhaust", "err_http429_usage", "err_http500"),
         "status 'completed'",

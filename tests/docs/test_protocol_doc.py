@@ -92,7 +92,7 @@ def test_item_types_have_their_rows_and_open_points_beside_them():
 
 
 def test_every_machine_is_drawn_in_its_section():
-    assert set(DIAGRAMS.values()) == set(MACHINES)
+    assert {name for names in DIAGRAMS.values() for name in names} == set(MACHINES)
     assert TEXT.count("```mermaid") == len(MACHINES)
     for heading in DIAGRAMS:
         assert LINES[LINES.index(f"### {heading}") + 2] == "```mermaid"

@@ -4,9 +4,10 @@ from typing import Any
 
 from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, opened
-from tests.rules.traces import THREAD, Talk
+from tests.rules.traces import THREAD, Talk, command
 
 SCHEMA = {"type": "object"}
+PROJECT = "/home/user/project"
 FIRST, SECOND, THIRD = "turn turn_1", "turn turn_2", "turn turn_3"
 
 
@@ -27,6 +28,13 @@ def unclear(**more: Any) -> Talk:
     talk.ask_turn(text="c").reply_turn("turn_4").turn_completed("turn_4", status="interrupted")
     talk.ask_turn(text="late").reply_turn("turn_5").mark("model-call", step=0, **wrong)
     return talk.turn_completed("turn_5").asks("thread/resume", threadId=THREAD).refuses()
+
+
+def listing(talk: Talk, number: int, folder: str, **more: Any) -> Talk:
+    """A turn with one command in a folder: five messages."""
+    name, item = f"turn_{number}", command(f"c-{number}", "completed", cwd=folder)
+    talk.ask_turn(text=f"say {number}", **more).reply_turn(name).calls(f"say {number}")
+    return talk.item(item, name).turn_completed(name)
 
 
 CASES = [
@@ -77,5 +85,31 @@ CASES = [
         bad=turn(opened(), 1, summary="concise"),
         found=(Found(FIRST, (3, 5), Level.INFO),),
         idle=turn(unclear(summary="concise"), 6),
+    ),
+    Case(
+        rule="turn.cwd-applies",
+        good=listing(listing(opened(), 1, "/w/a/", cwd="/w/a"), 2, "/private/w/a"),
+        witnesses=("item c-1 of turn turn_1", "item c-2 of turn turn_2"),
+        bad=listing(listing(opened(), 1, PROJECT, cwd="/w/a"), 2, PROJECT),
+        found=(
+            Found("item c-1 of turn turn_1", (3, 5)),
+            Found("item c-2 of turn turn_2", (3, 10)),
+        ),
+        # No override, one in vain, a relative one.
+        idle=listing(
+            listing(listing(opened(), 1, PROJECT).ask_turn(cwd="/w/a").refuses(), 2, PROJECT),
+            3,
+            "/w/a",
+            cwd="here",
+        ),
+    ),
+    Case(
+        rule="thread.cwd-used",
+        good=listing(opened(), 1, PROJECT),
+        witnesses=("item c-1 of turn turn_1",),
+        bad=listing(opened(), 1, "/somewhere/else"),
+        found=(Found("item c-1 of turn turn_1", (1, 5)),),
+        # Moved by its turn, and by the one before.
+        idle=listing(listing(opened(), 1, "/w/a", cwd="/w/a"), 2, "/w/b"),
     ),
 ]

@@ -243,4 +243,60 @@ CASES = [
         ),
         idle=opened().plain_turn().read(include=False),
     ),
+    Case(
+        rule="thread.start-without-params",
+        good=opened(),
+        witnesses=("request thread/start id 1",),
+        bad=opened().asks("thread/start").refuses(),
+        found=(Found("request thread/start id 2", (3, 4)),),
+        # Nothing was served before; a wrong param; another request is being served.
+        idle=Talk()
+        .asks("thread/start")
+        .refuses()
+        .asks("initialize")
+        .answers({})
+        .asks("thread/start", model="none")
+        .refuses()
+        .asks("thread/read", threadId="thr_9")
+        .asks("thread/start")
+        .refuses()
+        .refuses(to=4),
+    ),
+    Case(
+        rule="thread.cwd-captured",
+        good=opened().read(include=False),
+        witnesses=("thread thr_1",),
+        bad=opened()
+        .asks("thread/read", threadId=THREAD)
+        .answers({"thread": thread_object(cwd="/somewhere/else")}),
+        found=(Found("thread thr_1", (1, 4)),),
+        # A thread of others, and one that a turn was to move.
+        idle=Talk()
+        .read(thread="thr_9")
+        .asks("thread/start")
+        .answers({"thread": thread_object(), **settings()})
+        .ask_turn(cwd="/somewhere/else")
+        .reply_turn()
+        .asks("thread/read", threadId=THREAD)
+        .answers({"thread": thread_object(cwd="/somewhere/else")}),
+    ),
+    Case(
+        rule="status.known-move",
+        good=opened().status("active").status("systemError").status("active").status("idle"),
+        witnesses=("thread thr_1",),
+        bad=opened().status("notLoaded").status("active"),
+        found=(Found("move from notLoaded to active", (3, 4), Level.INFO),),
+        # The first of a thread of others, flags alone, a status that does not exist, a reload.
+        idle=Talk()
+        .status("active", "thr_9")
+        .tells(
+            "thread/status/changed",
+            threadId="thr_9",
+            status={"type": "active", "activeFlags": ["waiting"]},
+        )
+        .status("busy", "thr_9")
+        .asks("thread/resume", threadId="thr_9")
+        .refuses()
+        .status("idle", "thr_9"),
+    ),
 ]

@@ -16,7 +16,12 @@ from tests.rules.traces import (
     TURN,
     Talk,
     agent_message,
+    command,
+    mcp_call,
+    settings,
+    step,
     stored_plain_turn,
+    thread_object,
     turn_object,
     user_message,
 )
@@ -25,6 +30,7 @@ FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "good"
 SUMMARY = "item/reasoning/summaryTextDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW = "item/reasoning/textDelta"
+OUTPUT = "item/commandExecution/outputDelta"
 
 
 def plain_turn() -> Trace:
@@ -141,6 +147,59 @@ def refused() -> Trace:
     return talk.plain_turn().read(turn_object(status="completed")).trace()
 
 
+def told() -> Trace:
+    """A turn of two model calls: another model answers, a plan is shared and changed, tokens."""
+    first, second = [step("look"), step("leap")], [step("look", "completed"), step("leap")]
+    talk = Talk("told").start_thread().start_turn()
+    talk.calls("hello").ends(usage=15, plans=[first], answers="other-model").rerouted("other-model")
+    talk.plan(*first).usage()
+    talk.calls("hello", call=2).ends(2, usage=20, plans=[second]).plan(*second).usage()
+    return talk.message("m-1", "Planned.").end_turn().trace()
+
+
+def retried() -> Trace:
+    """A model's answer breaks off, which is told, and the call is made again."""
+    talk = Talk("retried").start_thread().start_turn().calls("hello").ends(outcome="disconnected")
+    talk.failing(will_retry=True).calls("hello", call=2).ends(2, usage=15).usage()
+    return talk.message("m-1", "recov", "ered").end_turn().trace()
+
+
+def commands() -> Trace:
+    """A command in the thread's folder, then one in that of a turn, and one in the turn after."""
+    talk = Talk("commands").start_thread().start_turn().calls("hello").ends(usage=15).usage()
+    talk.started(command("c-1")).delta("c-1", "one\n", method=OUTPUT)
+    talk.delta("c-1", "two\n", method=OUTPUT)
+    more: dict[str, Any] = {"aggregatedOutput": "one\ntwo\n", "exitCode": 0, "durationMs": 5}
+    talk.completed(command("c-1", "completed", **more)).end_turn()
+    for number, params in ((2, {"cwd": "/home/user/other"}), (3, {})):
+        turn = f"turn_{number}"
+        talk.ask_turn(text="go on", **params).reply_turn(turn).status("active").turn_started(turn)
+        talk.item(user_message(f"u-{number}", "go on"), turn)
+        talk.calls("hello", "go on", call=number).ends(number, usage=15).usage()
+        begun = command(f"c-{number}", cwd="/home/user/other")
+        talk.started(begun, turn).completed({**begun, "status": "failed", "exitCode": 1}, turn)
+        talk.end_turn(turn)
+    return talk.trace()
+
+
+def mcp_calls() -> Trace:
+    """A tool of an MCP server that tells of its progress, and one that fails."""
+    talk = Talk("mcp-calls").start_thread().start_turn()
+    talk.started(mcp_call("t-1")).tells("item/mcpToolCall/progress", message="half")
+    talk.completed(mcp_call("t-1", "completed", result={"content": []}))
+    talk.started(mcp_call("t-2")).completed(mcp_call("t-2", "failed", error={"message": "no"}))
+    return talk.end_turn().trace()
+
+
+def bare_thread() -> Trace:
+    """A thread that was started without any param, read before and after a turn."""
+    talk = Talk("bare-thread").asks("initialize", clientInfo={"name": "x", "version": "1"})
+    talk.answers({"userAgent": "by-hand/1"}).asks("thread/start")
+    talk.answers({"thread": thread_object(), **settings()})
+    talk.tells("thread/started", thread=thread_object()).read(include=False)
+    return talk.plain_turn().read(stored_plain_turn()).trace()
+
+
 GOOD: dict[str, Callable[[], Trace]] = {
     "plain-turn": plain_turn,
     "many-deltas": many_deltas,
@@ -155,6 +214,11 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "read-while-active": read_while_active,
     "refused": refused,
     **APPROVALS,
+    "told": told,
+    "retried": retried,
+    "commands": commands,
+    "mcp-calls": mcp_calls,
+    "bare-thread": bare_thread,
 }
 
 

@@ -13,8 +13,10 @@ from tests.rules import (
     cases_items,
     cases_messages,
     cases_model_calls,
+    cases_news,
     cases_threads,
     cases_turns,
+    cases_work,
 )
 from tests.rules.case import Case, Found
 
@@ -26,6 +28,8 @@ CASES = [
     *cases_model_calls.CASES,
     *cases_approvals.CASES,
     *cases_correlation.CASES,
+    *cases_work.CASES,
+    *cases_news.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
@@ -54,6 +58,8 @@ def test_a_rule_fails_its_bad_trace_at_the_right_frames(case: Case) -> None:
     wrong = Verdict.ERROR if case.rule.startswith("harness.") else Verdict.FAIL
     assert {row.verdict for row in rows} == {wrong}
     assert all(row.expected and row.actual for row in rows)
+    served = {requirement.id for requirement in load_book().requirements_of(case.rule)}
+    assert all(set(row.clauses) <= served for row in rows)
 
 
 @by_rule

@@ -59,6 +59,23 @@ def agent_message(item: str, text: str) -> dict[str, Any]:
     return {"type": "agentMessage", "id": item, "text": text}
 
 
+def command(item: str, status: str = "inProgress", **more: Any) -> dict[str, Any]:
+    """A commandExecution item."""
+    said = {"command": "ls", "cwd": "/home/user/project", "commandActions": []}
+    return {"type": "commandExecution", "id": item, "status": status, **said, **more}
+
+
+def mcp_call(item: str, status: str = "inProgress", **more: Any) -> dict[str, Any]:
+    """An mcpToolCall item."""
+    said = {"server": "tiny", "tool": "add", "arguments": {}}
+    return {"type": "mcpToolCall", "id": item, "status": status, **said, **more}
+
+
+def step(words: str, status: str = "pending") -> dict[str, str]:
+    """A step of a plan."""
+    return {"step": words, "status": status}
+
+
 class Talk:
     """Writes one conversation; every method but `trace` returns the talk itself.
 
@@ -135,7 +152,26 @@ class Talk:
         """A model call of the scenario's script, with these texts of the user."""
         none = {"effort": "", "summary": "", "schema": False}
         said = {"model": model, "user_texts": list(texts)}
-        return self.mark("model-call", call=1, thread="", step=0, **said, **{**none, **more})
+        whole = {"call": 1, "thread": "", "step": 0, **said, **none, **more}
+        return self.mark("model-call", **whole)
+
+    def ends(self, call: int = 1, outcome: str = "completed", **more: Any) -> Self:
+        """The end of a model call, with what it brought."""
+        return self.mark("model-end", call=call, outcome=outcome, **more)
+
+    def usage(self, thread: str = THREAD) -> Self:
+        """thread/tokenUsage/updated."""
+        return self.tells("thread/tokenUsage/updated", threadId=thread)
+
+    def plan(self, *steps: dict[str, str], turn: str = TURN, thread: str = THREAD) -> Self:
+        """turn/plan/updated."""
+        where = {"threadId": thread, "turnId": turn}
+        return self.tells("turn/plan/updated", **where, explanation=None, plan=list(steps))
+
+    def rerouted(self, model: str, turn: str = TURN, thread: str = THREAD) -> Self:
+        """model/rerouted."""
+        models = {"fromModel": "mock-model", "toModel": model, "reason": "busy"}
+        return self.tells("model/rerouted", threadId=thread, turnId=turn, **models)
 
     def reply_turn(self, turn: str = TURN) -> Self:
         """The reply to turn/start."""

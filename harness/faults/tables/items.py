@@ -17,8 +17,14 @@ RAW = "item/reasoning/textDelta"
 
 def _summaries(scene: Scene) -> list[Frame]:
     """The summary deltas of a reasoning item."""
-    item = scene.item("reasoning", where=lambda i: (SUMMARY, 0) in i.parts)
+    item = scene.item("reasoning", where=lambda i: 0 in _indexes(scene, i))
     return [frame for frame in scene.deltas(item) if frame.method == SUMMARY]
+
+
+def _indexes(scene: Scene, item: ItemView) -> set[object]:
+    """The parts of the summary that its deltas name."""
+    deltas = [frame for frame in scene.about(item) if frame.method == SUMMARY]
+    return {obj(frame.params).get("summaryIndex") for frame in deltas}
 
 
 def _reply_with(scene: Scene, deltas: int) -> list[Frame]:
@@ -230,11 +236,12 @@ def echo_changed(scene: Scene) -> Trace:
 )
 def raw_lost(scene: Scene) -> Trace:
     """One raw delta is missing, others are there."""
-    item = scene.item("reasoning", deltas=2, where=lambda i: len(i.parts.get((RAW, 0), ())) > 1)
-    raw = [frame for frame in scene.deltas(item) if frame.method == RAW]
-    if len(raw) < 2:
-        raise NotApplied("fewer than two raw deltas with a text")
-    return op.drop(scene.trace, raw[0])
+
+    def raw_deltas(item: ItemView) -> list[Frame]:
+        return [frame for frame in scene.deltas(item) if frame.method == RAW]
+
+    item = scene.item("reasoning", where=lambda i: len(raw_deltas(i)) > 1)
+    return op.drop(scene.trace, raw_deltas(item)[0])
 
 
 @fault(
@@ -245,5 +252,5 @@ def raw_lost(scene: Scene) -> Trace:
 )
 def no_boundary(scene: Scene) -> Trace:
     """No boundary at all between sections that there are."""
-    item = scene.item("reasoning", where=lambda i: {(SUMMARY, 0), (SUMMARY, 1)} <= set(i.parts))
+    item = scene.item("reasoning", where=lambda i: {0, 1} <= _indexes(scene, i))
     return op.drop(scene.trace, *(f for f in scene.about(item) if f.method == PART_ADDED))

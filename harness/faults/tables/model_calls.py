@@ -1,5 +1,7 @@
 """Faults of what a server asks its model, seen in the marks of the model calls."""
 
+from typing import Any
+
 from harness.faults import operators as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
@@ -126,3 +128,55 @@ def summary_dropped(scene: Scene) -> Trace:
     """No summary in the calls."""
     start = _starts(scene)[_with(scene, "summary")]
     return op.remark(scene.trace, _calls(scene, start), summary="")
+
+
+def _commands(scene: Scene, place: int) -> list[Frame]:
+    """The messages with a command of the turn of this turn/start, asked for by the model."""
+    start = _starts(scene)[place]
+    _calls(scene, start)
+    turn = next(t for t in scene.conversation.turns.values() if t.request is start)
+    items = [item for item in turn.items.values() if item.type == "commandExecution"]
+    if not items:
+        raise NotApplied("no command in the turn")
+    return [frame for item in items for frame in (*item.started, *item.completed)]
+
+
+def _elsewhere(message: Any) -> Any:
+    message["params"]["item"]["cwd"] = "/somewhere/else"
+    return message
+
+
+@fault(
+    "command-ignores-the-cwd-of-its-turn",
+    rule="turn.cwd-applies",
+    on="commands",
+    reason="cwd of turn/start applies to this turn.",
+)
+def cwd_ignored(scene: Scene) -> Trace:
+    """Another folder in the turn of the override."""
+    return op.change(scene.trace, _commands(scene, _with(scene, "cwd")), _elsewhere)
+
+
+@fault(
+    "cwd-of-a-turn-forgotten",
+    rule="turn.cwd-applies",
+    on="commands",
+    reason="cwd of turn/start applies to the turns after it too.",
+)
+def cwd_forgotten(scene: Scene) -> Trace:
+    """Another folder in the turn after the override."""
+    _after(scene, "cwd")
+    return op.change(scene.trace, _commands(scene, _with(scene, "cwd") + 1), _elsewhere)
+
+
+@fault(
+    "command-outside-its-thread",
+    rule="thread.cwd-used",
+    on="commands",
+    reason="A thread's working directory is the one captured for it.",
+)
+def outside(scene: Scene) -> Trace:
+    """Another folder in a turn before any override."""
+    if obj(_starts(scene)[0].params).get("cwd"):
+        raise NotApplied("the first turn has a folder of its own")
+    return op.change(scene.trace, _commands(scene, 0), _elsewhere)

@@ -3,7 +3,16 @@
 import pytest
 
 from harness.spec.book import load_book
-from harness.spec.machines import COUPLINGS, INVARIANTS, ITEM, MACHINES, THREAD_STATUS, TURN
+from harness.spec.machines import (
+    COUPLINGS,
+    INVARIANTS,
+    ITEM,
+    ITEM_STATUS,
+    MACHINES,
+    THREAD_STATUS,
+    TURN,
+)
+from spec.examples import WHERE, item
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -31,6 +40,33 @@ def test_a_turn_ends_once_in_one_of_three_ways():
     assert TURN.after("inProgress", "turn/interrupt") == "interrupted"
     assert TURN.after("completed", "turn/interrupt") is None
     assert TURN.terminal == {"completed", "interrupted", "failed"}
+
+
+def test_the_status_of_an_item_has_the_words_of_its_schema_and_others_have_none():
+    schemas = load_book().schemas
+    with_status: set[str] = set()
+    for item_type in schemas.place("item.json#/$defs/ThreadItem")[0]["properties"]["type"]["enum"]:
+        words = statuses_of(item_type)
+        if words:
+            with_status.add(item_type)
+            assert ITEM_STATUS[item_type].states - {"none"} == words
+    assert with_status == set(ITEM_STATUS)
+
+
+def statuses_of(item_type: str) -> set[str]:
+    """The words that the schema takes as the status of a type, empty where it takes any."""
+    words = {word for machine in MACHINES.values() for word in machine.states}
+    taken = {
+        word
+        for word in words
+        if not any(
+            error.path == ("item", "status")
+            for error in load_book().validate_event(
+                "item/started", {**WHERE, "item": item(item_type, status=word)}
+            )
+        )
+    }
+    return set() if taken == words else taken
 
 
 def test_an_item_is_started_before_it_has_deltas():

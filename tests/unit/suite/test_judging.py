@@ -183,6 +183,21 @@ def test_need_that_is_not_offered_does_not_apply() -> None:
     assert outcome.findings == []
 
 
+def test_rule_that_needs_what_is_not_offered_judges_nothing() -> None:
+    progress = {"method": "item/mcpToolCall/progress", "params": {}}
+    for needs, verdicts in (("mcp-tools", [Verdict.FAIL]), ("mcp-tools, steering", [])):
+        made = run(Ended(End.QUIESCENT))
+        recorder = Recorder()
+        for direction, message in (*SAID, (Direction.FROM_TARGET, progress)):
+            recorder.record(json.dumps(message).encode(), direction)
+        made.trace.frames[:] = recorder.trace.frames
+        lacking = Unmet("timeout", "wait", 6, "it is not offered", capability="mcp-tools")
+        made.unmet = lacking if not verdicts else None
+        rows = judge(made, scenario(needs=needs)).rows
+        found = [row.verdict for row in rows if row.rule == "mcp.progress-of-call"]
+        assert found == verdicts
+
+
 def test_need_that_is_declared_is_promised() -> None:
     made = run(Ended(End.QUIESCENT))
     needy = scenario(needs="model-retry", calls=3)

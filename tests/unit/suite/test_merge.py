@@ -153,3 +153,34 @@ def test_finding_that_no_scenario_owns_can_be_known() -> None:
     assert not report.red
     elsewhere = (entry("hygiene.ignores-term", scenario="turns/*"),)
     assert report_of(outcome("a"), loose=(finding,), entries=elsewhere).red
+
+
+def requirement_on(name: str, *rows: Row) -> str:
+    return report_of(outcome("a", *rows)).requirements[name]
+
+
+def test_a_requirement_of_our_own_choice_reads_info_and_never_fail() -> None:
+    finding = failed("model.effort-passed", level=Level.INFO)
+    assert requirement_on("turn-start.effort-passed", finding) == "INFO"
+    assert (
+        requirement_on("turn-start.effort-passed", finding, passed("model.effort-passed")) == "INFO"
+    )
+    assert requirement_on("turn-start.effort-passed", passed("model.effort-passed")) == "PASS"
+
+
+def test_what_the_text_demands_is_not_failed_by_an_info_finding_alone() -> None:
+    cut = failed("item.completes", level=Level.INFO, clauses=("item.completed-when-cut",))
+    assert requirement_on("item.completed-when-cut", cut) == "INFO"
+    assert requirement_on("event.item-completed-when", cut) == "NOT_EXERCISED"
+    plain = failed("item.completes", level=Level.INFO)
+    assert requirement_on("event.item-completed-when", plain) == "NOT_EXERCISED"
+
+
+def test_a_violation_fails_only_the_requirements_that_it_names() -> None:
+    named = failed("turn.error-iff-failed", clauses=("turn.error-only-failed",))
+    assert requirement_on("turn.error-only-failed", named) == "FAIL"
+    assert requirement_on("errors.failed-turn", named) == "NOT_EXERCISED"
+    passing = passed("turn.error-iff-failed")
+    assert requirement_on("errors.failed-turn", named, passing) == "PASS"
+    everything = failed("turn.error-iff-failed")
+    assert requirement_on("errors.failed-turn", everything, passing) == "FAIL"

@@ -80,8 +80,23 @@ def test_an_item_that_is_started_again_begins_anew() -> None:
     assert len(item.started) == 2
 
 
+def test_deltas_are_kept_until_the_message_after_the_end_of_their_item() -> None:
+    talk = running().message("m", "a", "b")
+    assert view(talk).turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "ab"
+    later = view(talk.status("idle")).turns["turn_1"].items["m"]
+    assert later.joined("item/agentMessage/delta") is None
+    assert later.last_delta is talk.trace().frames[11]
+
+
+def test_deltas_of_an_item_that_is_never_completed_go_with_its_turn() -> None:
+    talk = running().started(agent_message("m", "")).delta("m", "a").turn_completed()
+    assert view(talk).turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "a"
+    assert view(talk.status("idle")).turns["turn_1"].items["m"].parts == {}
+
+
 def test_the_same_item_id_in_two_turns_is_two_items() -> None:
-    talk = running().message("m", "a").start_turn("turn_2").message("m", "b", turn="turn_2")
+    talk = running().started(agent_message("m", "")).delta("m", "a").start_turn("turn_2")
+    talk.started(agent_message("m", ""), "turn_2").delta("m", "b", "turn_2")
     turns = view(talk).turns
     assert turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "a"
     assert turns["turn_2"].items["m"].joined("item/agentMessage/delta") == "b"

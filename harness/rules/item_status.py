@@ -1,0 +1,171 @@
+"""Rules on what an item says of how its work goes: its status, and what comes with it.
+
+Here: status at the begin and at the end, the result or error of an MCP tool call, and its progress.
+Not here: the words themselves (shapes), the lifecycle (items).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
+from harness.rules.subjects import item_in, ours, shown
+from harness.rules.verdict import Level
+from harness.rules.walks import FINISHED, item_state, status_begins, status_ends
+from harness.spec.machines import ITEM_STATUS
+from harness.trace.frame import Frame
+from harness.trace.values import MISSING, text
+from harness.trace.views import ItemView
+
+MCP = "mcpToolCall"
+
+
+def _status(item: ItemView | None, frame: Frame) -> str:
+    """The status in an item event, "" where its type has no such status."""
+    if item is None or item.type not in ITEM_STATUS:
+        return ""
+    status = text(item_in(frame).get("status"))
+    return status if status in ITEM_STATUS[item.type].states else ""
+
+
+@rule(
+    "item.begins-in-progress",
+    title="An item begins in progress",
+    level=Level.SHOULD,
+    needs=("command-execution",),
+)
+class BeginsInProgress(Monitor):
+    """Judges that item/started of an item that has a status carries the one that work begins with.
+
+    Commands, file changes and tool calls have one. Derived: item/started comes when work begins,
+    and of the values only inProgress is not an outcome; SHOULD, since the text does not say which
+    value it carries. Left open: words that are no status of the type (shapes).
+    """
+
+    @on("item/started")
+    def started(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        status = _status(item, frame)
+        if item is None or not status or not ours(self.conversation, item.turn):
+            return None
+        begins = status_begins(item.type)
+        if status == begins:
+            return [Witness(item.subject, (frame,))]
+        return [Violation(item.subject, (frame,), f"status {begins}", f"status {status}")]
+
+
+@rule(
+    "item.final-status",
+    title="A completed item has a final status",
+    level=Level.MUST,
+    needs=("command-execution",),
+)
+class FinalStatus(Monitor):
+    """Judges that item/completed of an item that has a status carries one that its type ends with.
+
+    Commands and file changes end completed, failed or declined, tool calls completed or failed.
+    Left open: which of them, words that are no status of the type (shapes), items without a status.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        status = _status(item, frame)
+        if item is None or not status or not ours(self.conversation, item.turn):
+            return None
+        ends = status_ends(item.type)
+        if status in ends:
+            return [Witness(item.subject, (frame,))]
+        expected = "one of " + ", ".join(ends)
+        return [Violation(item.subject, (frame,), expected, f"status {status}")]
+
+
+class _McpOutcome(Monitor):
+    """A completed mcpToolCall of one status has one member, an object."""
+
+    status = ""
+    member = ""
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item, whole = self.conversation.item_of(frame), item_in(frame)
+        if item is None or item.type != MCP or whole.get("status") != self.status:
+            return None
+        if not ours(self.conversation, item.turn):
+            return None
+        value = whole.get(self.member, MISSING)
+        if value is not MISSING and value is not None:
+            return [Witness(item.subject, (frame,))]
+        expected = f"{self.member}, since the call is {self.status}"
+        return [Violation(item.subject, (frame,), expected, f"{self.member} {shown(value)}")]
+
+
+@rule(
+    "mcp.result-when-completed",
+    title="A completed MCP tool call has its result",
+    level=Level.MUST,
+    needs=("mcp-tools",),
+)
+class McpResult(_McpOutcome):
+    """Judges that an mcpToolCall that is completed with status completed has a result.
+
+    Left open: what is in it, and a result that is no object (shapes).
+    """
+
+    status = "completed"
+    member = "result"
+
+
+@rule(
+    "mcp.error-when-failed",
+    title="A failed MCP tool call has its error",
+    level=Level.MUST,
+    needs=("mcp-tools",),
+)
+class McpError(_McpOutcome):
+    """Judges that an mcpToolCall that is completed with status failed has an error.
+
+    Left open: what is in it, a result beside it, and an error that is no object (shapes).
+    """
+
+    status = "failed"
+    member = "error"
+
+
+@rule(
+    "mcp.progress-of-call",
+    title="Progress is told of a call that is under way",
+    level=Level.MUST,
+    needs=("mcp-tools",),
+)
+class McpProgress(Monitor):
+    """Judges that item/mcpToolCall/progress comes while an mcpToolCall is begun and not completed.
+
+    The payload is not shown, so any call of the connection will do. After the last one it weighs
+    SHOULD, since the place of these messages is not given. Left open: connections that resumed or
+    forked a thread, which may have come in the middle of a call; when progress must be told.
+    """
+
+    def begin(self) -> None:
+        self._calls: dict[str, ItemView] = {}
+
+    @on("item/started")
+    def started(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is not None and item.type == MCP:
+            self._calls[item.subject] = item
+        return None
+
+    @on("item/mcpToolCall/progress")
+    def progress(self, frame: Frame) -> Outcomes:
+        threads = self.conversation.threads.values()
+        if any(answer is not thread.reply for thread in threads for answer in thread.opened):
+            return None
+        subject = "progress of MCP tool calls"
+        calls = self._calls.values()
+        running = [call for call in calls if item_state(call, before=frame) != FINISHED]
+        if running:
+            return [Witness(subject, (running[0].started[-1], frame))]
+        expected = "an mcpToolCall that is under way"
+        if not self._calls:
+            return [Violation(subject, (frame,), expected, "none was started")]
+        last = max((call.completed[-1] for call in calls), key=lambda done: done.seq)
+        frames, actual = (last, frame), "the last one is completed"
+        return [Violation(subject, frames, expected, actual, Level.SHOULD)]

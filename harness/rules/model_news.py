@@ -1,0 +1,225 @@
+"""Rules on what the client is told of what the model did, by the marks of the harness's own model.
+
+Here: token counts, plans, another model, failures and retries. The place of these notifications is
+open, so all is judged at the end of a quiescent trace. Not here: which calls belong to which turn
+(turn_calls), what the calls asked for (model_calls).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
+from harness.rules.subjects import shown, turn_in
+from harness.rules.turn_calls import Asked, Calls
+from harness.rules.verdict import Level
+from harness.rules.walks import INTERRUPTED
+from harness.trace.frame import Frame
+from harness.trace.values import arr, dig, obj, text
+
+# A plan as it can be compared: the steps with their statuses.
+Plan = list[tuple[str, str]]
+
+
+class _News(Calls):
+    """Keeps the turns whose calls are known until the end of the trace."""
+
+    def begin(self) -> None:
+        super().begin()
+        self._turns: list[tuple[Asked, Frame]] = []
+
+    def ended(self, asked: Asked, end: Frame) -> Iterable[Outcome]:
+        self._turns.append((asked, end))
+        return ()
+
+    def finish(self) -> Outcomes:
+        for asked, end in self._turns:
+            yield from self.judge(asked, end)
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        """Judge a turn, with everything known that was ever said of it."""
+        raise NotImplementedError
+
+
+def _completed(end: Frame) -> bool:
+    return dig(turn_in(end), "status") == "completed"
+
+
+@rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
+class UsageTold(_News):
+    """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
+
+    One for each such turn, at any place after its turn/start was sent; which turn one is about
+    cannot be read, since the payload is not shown. That the tokens which a model reports are the
+    usage that is told of is our reading: SHOULD. Left open: turns that did not complete, models
+    that report none, several threads or turns at once.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._told: list[Frame] = []
+
+    @on("thread/tokenUsage/updated")
+    def told(self, frame: Frame) -> Outcomes:
+        self._told.append(frame)
+        return None
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        if not _completed(end) or not any(call.get("usage") for call in asked.ends):
+            return
+        after = [frame for frame in self._told if frame.seq > asked.request.seq]
+        frames = (asked.request, end)
+        if after:
+            self._told.remove(after[0])
+            yield Witness(asked.subject, (*frames, after[0]))
+        else:
+            used = sum(call.get("usage", 0) for call in asked.ends)
+            expected = f"thread/tokenUsage/updated, since the model counted {used} tokens"
+            yield Violation(asked.subject, frames, expected, "none came")
+
+
+@rule(
+    "turn.plan-told",
+    title="A plan that the model shares or changes is told",
+    level=Level.MUST,
+    needs=("plan-update",),
+)
+class PlanTold(_News):
+    """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
+
+    In the order in which they were given; one that is the same as the one before changes nothing.
+    Compared by steps and statuses. Left open: the explanation, further notifications, turns that
+    did not complete, several threads or turns at once.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._told: dict[str, list[Frame]] = {}
+
+    @on("turn/plan/updated")
+    def told(self, frame: Frame) -> Outcomes:
+        turn_id = text(obj(frame.params).get("turnId"))
+        self._told.setdefault(turn_id, []).append(frame)
+        return None
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        given = [plan for call in asked.ends for plan in arr(call.get("plans"))]
+        if not given or not _completed(end):
+            return
+        told, found = iter(self._told.get(asked.turn_id, ())), list[Frame]()
+        before: Plan | None = None
+        for plan in map(_plan, given):
+            if plan == before:
+                continue
+            before = plan
+            match = next((one for one in told if _plan(obj(one.params).get("plan")) == plan), None)
+            if match is None:
+                expected = f"turn/plan/updated with {shown(plan)}"
+                frames, actual = (asked.request, *found[-1:], end), "none came"
+                yield Violation(asked.subject, frames, expected, actual)
+                return
+            found.append(match)
+        yield Witness(asked.subject, (*found, end))
+
+
+def _plan(value: Any) -> Plan:
+    return [(text(obj(e).get("step")), text(obj(e).get("status"))) for e in arr(value)]
+
+
+@rule(
+    "turn.reroute-told",
+    title="It is told when another model answers",
+    level=Level.MUST,
+    needs=("model-reroute",),
+)
+class RerouteTold(_News):
+    """Judges that model/rerouted names the model that answered, where it was not the one asked.
+
+    Left open: which model it says it comes from, the reason, turns that did not complete, several
+    threads or turns at once.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._told: dict[str, list[Frame]] = {}
+
+    @on("model/rerouted")
+    def rerouted(self, frame: Frame) -> Outcomes:
+        turn_id = text(obj(frame.params).get("turnId"))
+        self._told.setdefault(turn_id, []).append(frame)
+        return None
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        models = {text(call.get("model")) for call in asked.calls}
+        others = [text(call.get("answers")) for call in asked.ends if call.get("answers")]
+        told = self._told.get(asked.turn_id, [])
+        if not _completed(end):
+            return
+        for other in dict.fromkeys(name for name in others if name not in models):
+            named = [one for one in told if obj(one.params).get("toModel") == other]
+            if named:
+                yield Witness(asked.subject, (asked.request, named[0]))
+            else:
+                frames = (asked.request, *told[:1], end)
+                actual = ", ".join(shown(obj(x.params).get("toModel")) for x in told) or "none came"
+                expected = f"model/rerouted to {other}"
+                yield Violation(asked.subject, frames, expected, actual)
+
+
+@rule(
+    "error.told-mid-turn",
+    title="A failure that a turn survives is told",
+    level=Level.MUST,
+    needs=("model-retry",),
+)
+class ToldMidTurn(_News):
+    """Judges that a turn which completed though an answer of its model broke off told of an error.
+
+    An error within a turn is told by the error notification, and a stream that is disconnected is
+    one of those that the text classifies. Left open: turns that failed (turn/completed has their
+    error), calls that were refused by a status before anything was answered (a client library may
+    have tried again unseen), several threads or turns at once.
+    """
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        broken = [text(call.get("outcome")) for call in asked.ends if _broke_off(call)]
+        turn = self.conversation.turns.get(asked.turn_id)
+        if not broken or turn is None or not _completed(end):
+            return
+        frames = (asked.request, *turn.errors[:1], end)
+        if turn.errors:
+            yield Witness(asked.subject, frames)
+        else:
+            expected = f"error, since an answer of the model ended {broken[0]}"
+            yield Violation(asked.subject, frames, expected, "none came")
+
+
+def _broke_off(call: dict[str, Any]) -> bool:
+    outcome = text(call.get("outcome"))
+    return outcome == "disconnected" or outcome.startswith("failed ")
+
+
+def _failed(call: dict[str, Any]) -> bool:
+    return _broke_off(call) or text(call.get("outcome")).startswith("status ")
+
+
+@rule("error.retry-follows", title="A retry that is announced is made", level=Level.MUST)
+class RetryFollows(_News):
+    """Judges that a turn which said it will retry asked its model again.
+
+    A finding: `error` with willRetry true in a turn that ended, not interrupted, after one call of
+    the model, which failed. Left open: what came of the retry, several threads or turns at once.
+    """
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        turn = self.conversation.turns.get(asked.turn_id)
+        told = [e for e in turn.errors if obj(e.params).get("willRetry") is True] if turn else []
+        if not told or dig(turn_in(end), "status") == INTERRUPTED:
+            return
+        frames = (asked.request, told[0], end)
+        if len(asked.calls) > 1:
+            yield Witness(asked.subject, frames)
+        elif asked.ends and all(map(_failed, asked.ends)):
+            expected = "another call of the model, since willRetry is true"
+            actual = f"one call, which ended {text(asked.ends[0].get('outcome'))}"
+            yield Violation(asked.subject, frames, expected, actual)

@@ -1,0 +1,172 @@
+"""Rules on what thread/status/changed says.
+
+Here: that the status follows the turns (as the machines of the book couple the two), that a change
+is a change, and moves that the table does not have. All of it is SHOULD or less, since the moves
+are not shown and the place of these messages among others is open. Not here: what answers show
+(status).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from typing import Any, Final
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
+from harness.rules.subjects import began_here
+from harness.rules.verdict import Level
+from harness.rules.walks import RUNNING, needs_turn, status_after
+from harness.spec.machines import THREAD_STATUS
+from harness.trace.frame import Frame
+from harness.trace.values import dig, obj, text
+
+# What a thread without a turn becomes when one begins.
+ACTIVE: Final = status_after(RUNNING, "idle")
+
+# Requests after which a thread may have been unloaded and loaded again without a word to us.
+RELOADING: Final = ("thread/unsubscribe", "thread/resume", "thread/archive", "thread/unarchive")
+
+
+@rule(
+    "status.active-while-turn",
+    title="A thread with a turn is said to be active",
+    level=Level.SHOULD,
+)
+class ActiveWhileTurn(Monitor):
+    """Judges that a turn's thread is reported active by the turn's end, and not for ever.
+
+    Derived from "active: has an active turn" and "emitted whenever the status changes". A report
+    since the thread's last turn ended, or a last report of `active`, is enough; where it stands
+    among the turn's messages is open. At the end of a quiescent trace, a thread whose turns have
+    all ended must have been reported as something else. Judged only for turns whose whole life
+    came to this client.
+    """
+
+    def begin(self) -> None:
+        self._active: dict[str, Frame] = {}
+        self._last: dict[str, str] = {}
+
+    @on("thread/status/changed")
+    def changed(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        thread_id, status = text(params.get("threadId")), text(dig(params, "status", "type"))
+        self._last[thread_id] = status
+        if needs_turn(status):
+            self._active[thread_id] = frame
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or len(turn.completed) > 1 or not began_here(self.conversation, turn):
+            return None
+        seen = self._active.get(turn.thread_id)
+        if not needs_turn(self._last.get(turn.thread_id, "")):
+            self._active.pop(turn.thread_id, None)
+        subject = f"thread {turn.thread_id}"
+        if seen is not None:
+            return [Witness(subject, (seen, frame))]
+        expected = f"thread/status/changed to {ACTIVE} during turn {turn.id}"
+        return [Violation(subject, (frame,), expected, "none came")]
+
+    def finish(self) -> Outcomes:
+        for thread_id, status in self._last.items():
+            turns = self.conversation.thread(thread_id).turns.values()
+            mine = [turn for turn in turns if began_here(self.conversation, turn)]
+            if not needs_turn(status) or not mine or not all(turn.completed for turn in turns):
+                continue
+            frames = (mine[-1].completed[-1], self._active[thread_id])
+            expected = "thread/status/changed to another status after the last turn ended"
+            yield Violation(f"thread {thread_id}", frames, expected, f"still {status}")
+
+
+@rule("status.changed-is-change", title="A status change changes the status", level=Level.SHOULD)
+class ChangedIsChange(Monitor):
+    """Judges that two successive thread/status/changed of a thread differ, flags included.
+
+    Left open: the first one (what was before is not known for certain), and those on both sides of
+    a request that can unload or load the thread.
+    """
+
+    def begin(self) -> None:
+        self._last: dict[str, tuple[Any, Frame]] = {}
+
+    @on_sent(*RELOADING)
+    def reloading(self, frame: Frame) -> Outcomes:
+        self._last.pop(text(obj(frame.params).get("threadId")), None)
+        return None
+
+    @on_answer(*RELOADING)
+    def reloaded(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        return None if request is None else self.reloading(request)
+
+    @on("thread/closed")
+    def closed(self, frame: Frame) -> Outcomes:
+        # The payload is not shown, so it may be any thread.
+        self._last.clear()
+        return None
+
+    @on("thread/status/changed")
+    def changed(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        thread_id, status = text(params.get("threadId")), params.get("status")
+        if not isinstance(status, dict):
+            return None
+        before = self._last.get(thread_id)
+        self._last[thread_id] = (status, frame)
+        if before is None:
+            return None
+        frames, subject = (before[1], frame), f"thread {thread_id}"
+        if before[0] != status:
+            return [Witness(subject, frames)]
+        actual = f"{text(dig(params, 'status', 'type'))} again"
+        clauses = ("thread-status.changed-is-change",)
+        return [Violation(subject, frames, "another status than before", actual, clauses=clauses)]
+
+
+@rule("status.known-move", title="A status moves as in the table of moves", level=Level.INFO)
+class KnownMove(Monitor):
+    """Records a thread/status/changed that makes a move which the table of moves does not have.
+
+    The text does not show the moves; the table has what follows from what the states mean, so this
+    is our own: INFO. A change of flags alone is no move. Left open: the first status of a thread
+    that was not started here, those on both sides of a request that can unload or load it, words
+    that are no status (shapes).
+    """
+
+    once = True
+
+    def begin(self) -> None:
+        self._last: dict[str, tuple[str, Frame]] = {}
+
+    @on_answer("thread/start")
+    def started(self, frame: Frame) -> Outcomes:
+        self._last[text(dig(frame.result, "thread", "id"))] = (
+            text(dig(frame.result, "thread", "status", "type")),
+            frame,
+        )
+        return None
+
+    @on_sent(*RELOADING)
+    def reloading(self, frame: Frame) -> Outcomes:
+        self._last.pop(text(obj(frame.params).get("threadId")), None)
+        return None
+
+    @on_answer(*RELOADING)
+    def reloaded(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        return None if request is None else self.reloading(request)
+
+    @on("thread/status/changed")
+    def changed(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        thread_id, status = text(params.get("threadId")), text(dig(params, "status", "type"))
+        before = self._last.pop(thread_id, None)
+        if status not in THREAD_STATUS.states:
+            return None
+        self._last[thread_id] = (status, frame)
+        if before is None or before[0] == status or before[0] not in THREAD_STATUS.states:
+            return None
+        frames, subject = (before[1], frame), f"move from {before[0]} to {status}"
+        if status in THREAD_STATUS.ways(before[0]):
+            return [Witness(f"thread {thread_id}", frames)]
+        known = ", ".join(THREAD_STATUS.ways(before[0])) or "none"
+        return [Violation(subject, frames, f"from {before[0]} to one of: {known}", status)]
