@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, opened
 from tests.rules.traces import THREAD, TURN, Talk, command, step
 
@@ -59,7 +60,7 @@ CASES = [
         good=over(asked(over(asked(), usage=15), 2).usage(), 2, usage=5).usage(),
         witnesses=(FIRST, SECOND),
         bad=over(asked(over(asked().usage(), usage=15), 2), 2, usage=5),
-        found=(Found(SECOND, (8, 11)),),
+        found=(Found(SECOND, (8, 11), Level.SHOULD),),
         idle=unclear(**TOLD),
     ),
     Case(

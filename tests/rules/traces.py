@@ -201,8 +201,9 @@ class Talk:
         return self.tells("item/completed", threadId=thread, turnId=turn, item=item)
 
     def item(self, item: dict[str, Any], turn: str = TURN, thread: str = THREAD) -> Self:
-        """item/started and item/completed."""
-        return self.started(item, turn, thread).completed(item, turn, thread)
+        """item/started and item/completed; one that has a status begins in progress."""
+        begun = {**item, "status": "inProgress"} if "status" in item else item
+        return self.started(begun, turn, thread).completed(item, turn, thread)
 
     def delta(
         self,

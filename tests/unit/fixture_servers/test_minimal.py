@@ -56,7 +56,9 @@ def opening(text: str) -> list[Any]:
 
 
 def ending(status: str, error: Any = None) -> list[Any]:
+    counted = ["thread/tokenUsage/updated", {"turnId": "turn1", "tokenUsage": None}]
     return [
+        *([counted] if status == "completed" else []),
         ["thread/status/changed", {"status": {"type": "idle"}}],
         ["turn/completed", turn(status, error)],
     ]
