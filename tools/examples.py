@@ -16,9 +16,6 @@ AREA = "documented"
 # What the reference server does not offer yet, and the part of the project that owes it: approvals
 # and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
 OWED = {
-    "command-execution": "C",
-    "command-approval": "C",
-    "file-change": "C",
     "plan-update": "C",
     "steering": "C",
     "dynamic-tools": "C",
