@@ -131,10 +131,12 @@ class AnswerError(Strict):
 class Answer(Talk):
     """Wait for a server request and answer it; `where` says which, if there are several.
 
-    `deliberate` says that the answer is wrong on purpose.
+    `deliberate` says that the answer is wrong on purpose. `standing` does not wait: from here on
+    each such request is answered so, if any comes.
     """
 
     to: str = Field(min_length=1)
+    standing: bool = False
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     decision: Any = None
     result: Any = None
@@ -146,6 +148,8 @@ class Answer(Talk):
     def _one_of(self) -> "Answer":
         if len({"decision", "result", "error"} & self.model_fields_set) != 1:
             raise ValueError("expected exactly one of decision, result and error")
+        if self.standing and self.alias is not None:
+            raise ValueError("as goes with one request; a standing answer is for any number")
         return self
 
 

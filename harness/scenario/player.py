@@ -87,10 +87,15 @@ class Player:
         scenario, mark = self._loaded.scenario, self._recorder.mark
         if scenario.setup:
             mark("setup", {"active": True})
-        unmet = await self._steps("setup", scenario.setup)
-        if scenario.setup:
-            mark("setup", {"active": False})
-        return unmet or await self._steps("client", scenario.client)
+        unmet: Unmet | None = None
+        async with anyio.create_task_group() as tasks:
+            self._scene.tasks = tasks
+            unmet = await self._steps("setup", scenario.setup)
+            if scenario.setup:
+                mark("setup", {"active": False})
+            unmet = unmet or await self._steps("client", scenario.client)
+            tasks.cancel_scope.cancel()
+        return unmet
 
     async def _steps(self, side: str, steps: list[ClientStep]) -> Unmet | None:
         for index, step in enumerate(steps):

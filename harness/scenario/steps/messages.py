@@ -39,11 +39,10 @@ async def send_raw(scene: Scene, step: SendRawStep) -> None:
 
 @plays(AnswerStep)
 async def answer(scene: Scene, step: AnswerStep) -> None:
-    """Wait for a server request that is not answered yet, and answer it."""
+    """Answer a server request that is not answered yet, or from now on each that comes."""
     body = step.answer
     peer = scene.peer(body.on)
     where = scene.resolved(body.where)
-    scene.awaited = described(f"the server request {body.to}", where)
 
     def open_question(frame: Frame) -> bool:
         return (
@@ -52,13 +51,23 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
             and fits(frame.params, where)
         )
 
-    question = await peer.inbox.wait(open_question)
-    if body.alias is not None:
-        scene.values[body.alias] = question.params
-    if body.error is not None:
-        await peer.refuse(question, body.error.message, code=body.error.code)
+    async def answer_next() -> None:
+        question = await peer.inbox.wait(open_question)
+        if body.alias is not None:
+            scene.values[body.alias] = question.params
+        if body.error is not None:
+            await peer.refuse(question, body.error.message, code=body.error.code)
+            return
+        decided = "decision" in body.model_fields_set
+        result: Any = {"decision": body.decision} if decided else body.result
+        await peer.answer(question, scene.resolved(result), deliberate=body.deliberate)
+
+    async def answer_each() -> None:
+        while True:
+            await answer_next()
+
+    if body.standing:
+        scene.beside(answer_each)
         return
-    result: Any = body.result
-    if "decision" in body.model_fields_set:
-        result = {"decision": body.decision}
-    await peer.answer(question, scene.resolved(result), deliberate=body.deliberate)
+    scene.awaited = described(f"the server request {body.to}", where)
+    await answer_next()

@@ -4,12 +4,14 @@ Here: the run's state as the steps see it, their one failure, the registry, and 
 which nearly every step speaks (ask, wait). Not here: any step.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from harness.backend.model import ScriptedModel
 from harness.client.inbox import Predicate, TargetGone
@@ -108,7 +110,8 @@ class Scene:
     """The state of one run of the client's side.
 
     `values` holds what came back under each alias, `sent` the requests whose answers are still to
-    be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now.
+    be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now,
+    `tasks` what runs beside the steps.
     """
 
     reach: Reach
@@ -126,6 +129,18 @@ class Scene:
     )
     taken: set[int] = field(default_factory=set[int])
     awaited: str = ""
+    tasks: TaskGroup | None = None
+
+    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Do this beside the steps, until the last of them; the end of the server ends it."""
+
+        async def run() -> None:
+            with contextlib.suppress(TargetGone):
+                await task()
+
+        if self.tasks is None:
+            raise RuntimeError("no step is being played")
+        self.tasks.start_soon(run)
 
     def peer(self, name: str = MAIN) -> Peer:
         """The connection of that name."""

@@ -38,6 +38,8 @@ class FakeServer:
         }
         # What to say after the answer to a method.
         self.then: dict[str, list[Json]] = {}
+        # What to say when one of its own requests was answered, by its id.
+        self.answered: dict[int, list[Json]] = {}
         # The method at which it leaves without a word.
         self.leave_at = ""
 
@@ -53,6 +55,9 @@ class FakeServer:
     async def _take(self, message: Json) -> None:
         self.received.append(message)
         method = message.get("method", "")
+        if not method:
+            for one in self.answered.get(message.get("id", -1), []):
+                await self.say(one)
         if "id" not in message or not method:
             return
         if method == self.leave_at:

@@ -308,3 +308,20 @@ async def test_step_ends_when_the_model_side_wants_a_tool_that_is_not_offered() 
     )
     assert "offered: walk" in unmet.message
     assert '[[tools]] intent = "run"' in unmet.message
+
+
+async def test_a_standing_answer_waits_for_nothing_and_answers_whatever_comes() -> None:
+    def asks_twice(server: FakeServer) -> None:
+        server.then["turn/start"] = [asking(71, itemId="a")]
+        server.answered = {71: [asking(72, itemId="b")], 72: [completed()]}
+
+    answering = f"  - answer: {{to: {APPROVAL}, standing: true, decision: decline}}\n"
+    turn = TURN_STEP + "  - wait: {turn: u}\n"
+    unmet, server = await play(answering + turn, asks_twice)
+    assert unmet is None
+    answers = [one for one in server.received if "result" in one]
+    assert answers == [{"id": number, "result": {"decision": "decline"}} for number in (71, 72)]
+    unmet, server = await play(
+        answering + turn, lambda server: server.then.update({"turn/start": [completed()]})
+    )
+    assert unmet is None
