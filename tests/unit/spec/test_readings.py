@@ -1,8 +1,12 @@
-"""The traps that readings.md lists for single messages, each as a fact about the schemas.
+"""The 25 traps of the readings: those of single messages as facts about the schemas.
 
-The numbers in the names are those of the readings.
+The numbers in the names are those of the readings. What a trap says of behaviour is tested in
+`tests/rules/test_conversation_readings.py` and `tests/rules/test_approval_readings.py`; `LATER`
+lists the rows by which later parts of the work will judge the rest.
 """
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +25,39 @@ from spec.examples import (
 )
 
 BOOK = load_book()
+RULES = Path(__file__).parents[2] / "rules"
+BEHAVIOUR = ("test_conversation_readings.py", "test_approval_readings.py")
+
+# Reading -> the requirements whose rules come with a later part: D steering, E threads on disk,
+# lists and skills, F the command line and the SDKs.
+LATER: dict[int, tuple[str, ...]] = {
+    2: ("thread-resume.turns", "thread-fork.turns", "turn.items-filled"),
+    4: ("thread-status.shown-not-loaded", "thread-read.not-resumed"),
+    5: ("thread-resume.not-announced", "thread-fork.emits"),
+    6: ("thread-list.archived", "thread-list.model-providers"),
+    7: ("thread-list.search-term", "thread-list.cwd"),
+    8: ("thread-list.complete", "thread-list.cursor", "sort-key.default"),
+    18: ("turn-steer.precondition", "turn-steer.appended", "turn-steer.not-applied"),
+    21: ("loading.unsubscribe-last", "loading.others-keep-it", "event.thread-closed"),
+    22: ("skills-list.cwds-default", "skills-list.empty-entry", "skills-list.extra-roots-scope"),
+    23: ("sdk-item.agent-message", "sdk-event.types", "sdk-types.exported"),
+    24: ("sdk-agent.start-thread", "sdk-errors.run-rejects", "sdk-client.env-not-inherited"),
+    25: ("mcp-config.bearer-variable", "mcp-add.verbatim", "mcp-name.characters"),
+}
+
+
+def test_every_reading_has_a_test_or_rows_of_a_later_part():
+    sources = [Path(__file__), *(RULES / name for name in BEHAVIOUR)]
+    found = re.findall(r"def test_((?:\d\d_)+)", "".join(one.read_text("utf-8") for one in sources))
+    tested = {int(number) for numbers in found for number in numbers.split("_") if number}
+    assert tested | set(LATER) == set(range(1, 26))
+
+
+@pytest.mark.parametrize("number", LATER)
+def test_what_is_left_of_a_reading_has_rows_that_are_judged_or_owed(number: int):
+    rows = {row.id: row for row in BOOK.requirements}
+    for name in LATER[number]:
+        assert rows[name].rules or rows[name].owed in ("D", "E", "F"), name
 
 
 def event(method: str, params: dict[str, Any]) -> list[Any]:
@@ -106,6 +143,20 @@ def test_06_filters_of_thread_list_may_be_null_or_empty():
     assert params("thread/list", {"archived": None, "modelProviders": None}) == []
     assert params("thread/list", {"modelProviders": []}) == []
     assert params("thread/list", {}) == []
+
+
+def test_07_a_thread_has_no_title_and_its_search_term_is_a_string():
+    assert "title" not in str(THREAD)
+    assert result("thread/list", {"data": [THREAD], "nextCursor": None}) == []
+    assert params("thread/list", {"searchTerm": "ZebraQ", "cwd": "/w/a"}) == []
+    assert params("thread/list", {"searchTerm": ["ZebraQ"]}) == [("searchTerm",)]
+    assert params("thread/list", {"cwd": ["/w/a"]}) == [("cwd",)]
+
+
+def test_08_the_sort_key_is_in_snake_case():
+    for key in ("created_at", "updated_at"):
+        assert params("thread/list", {"sortKey": key}) == []
+    assert params("thread/list", {"sortKey": "createdAt"}) == [("sortKey",)]
 
 
 def test_08_the_cursor_is_there_and_null_at_the_end():
@@ -207,6 +258,12 @@ def test_16_only_commands_and_file_changes_can_be_declined(item_type: str, decli
         assert started(item(item_type, status=status)) == [("item", "status")]
 
 
+def test_15_a_delta_may_be_empty_and_is_a_string():
+    delta = {**WHERE, "itemId": "i", "delta": ""}
+    assert event("item/agentMessage/delta", delta) == []
+    assert event("item/agentMessage/delta", {**delta, "delta": None}) == [("delta",)]
+
+
 def test_16_a_dynamic_tool_call_has_no_server_and_search_actions_are_in_snake_case():
     assert started(item("dynamicToolCall")) == []
     assert started(without(item("mcpToolCall"), "server")) == [("item", "server")]
@@ -244,6 +301,20 @@ def test_18_steer_has_its_own_name_for_the_turn_and_returns_the_id():
         ("expectedTurnId",)
     ]
     assert result("turn/steer", {"turn": TURN}) == [("turnId",)]
+
+
+def test_19_the_overrides_of_a_turn_and_of_a_thread_have_their_own_names():
+    turn = PARAMS["turn/start"]
+    assert params("turn/start", {**turn, "effort": "medium", "summary": "verbose"}) == []
+    assert params("turn/start", {**turn, "effort": "xhigh"}) == [("effort",)]
+    assert params("turn/start", {**turn, "outputSchema": "{}"}) == [("outputSchema",)]
+    assert params("thread/start", {"personality": "pragmatic"}) == []
+    assert params("thread/start", {"personality": "grim"}) == [("personality",)]
+
+
+def test_20_the_reply_to_interrupt_is_empty_and_that_to_start_is_the_turn():
+    assert result("turn/interrupt", {}) == []
+    assert result("turn/start", {"turnId": "turn_3"}) == [("turn",)]
 
 
 @pytest.mark.parametrize(
@@ -286,11 +357,31 @@ def test_21_archived_is_shown():
     assert event("thread/archived", {}) == [("threadId",)]
 
 
+def test_22_skills_take_their_names_as_they_are():
+    roots = {"cwd": "/b", "extraUserRoots": ["/r"]}
+    assert params("skills/list", {"cwds": [], "perCwdExtraUserRoots": [roots]}) == []
+    assert params("skills/list", {"cwds": "/b"}) == [("cwds",)]
+    assert params("skills/config/write", {"path": "/s/SKILL.md"}) == [("enabled",)]
+
+
 def test_22_skill_metadata_has_no_path_and_an_entry_may_be_empty():
     assert "path" not in str(RESULTS["skills/list"])
     empty = {"data": [{"cwd": "/b", "skills": [], "errors": []}]}
     assert result("skills/list", empty) == []
     assert result("skills/list", {"data": [{"cwd": "/b", "skills": []}]}) == [("data", 0, "errors")]
+
+
+@pytest.mark.parametrize("method", ["turn.completed", "thread.started", "item.updated"])
+def test_23_events_of_the_sdk_are_none_of_the_protocol(method: str):
+    assert BOOK.event(method) is None
+
+
+def test_23_items_and_input_of_the_sdk_are_none_of_the_protocol():
+    assert started({"type": "todo_list", "id": "i", "items": []}) == [("item", "type")]
+    turn = PARAMS["turn/start"]
+    assert params("turn/start", {**turn, "input": [{"type": "localImage", "path": "/p"}]}) == []
+    said = {**turn, "input": [{"type": "local_image", "path": "/p"}]}
+    assert params("turn/start", said) == [("input", 0, "type")]
 
 
 def test_the_path_of_a_thread_may_be_null_and_must_be_for_an_ephemeral_one():
