@@ -148,6 +148,37 @@ def doctor(
 
 
 @app.command()
+def fuzz(
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    seed: Annotated[int, typer.Option(help="where the search begins")] = 1,
+    conversations: Annotated[int, typer.Option(min=1, help="of up to 30 requests each")] = 50,
+    method: Annotated[str, typer.Option(help="send this one only; all without")] = "",
+    timeout_scale: Scale = 1.0,
+) -> None:
+    """Send generated requests with all rules on. Exit status 1 if the server goes wrong."""
+    from harness.fuzz.campaign import check_method, search
+    from harness.suite.doctor import target_words
+    from harness.suite.servers import SetupFailed
+    from harness.suite.session import configure
+
+    with _errors():
+        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+        check_method(config, method)
+    again = ["harness", "fuzz", *target_words(config), "--seed", str(seed)]
+    again += ["--conversations", str(conversations), *(["--method", method] if method else [])]
+    try:
+        campaign = search(config, seed, conversations, method)
+    except SetupFailed as failed:
+        typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
+        raise typer.Exit(1) from None
+    for line in campaign.lines(again):
+        typer.echo(line)
+    raise typer.Exit(0 if campaign.worst is None else 1)
+
+
+@app.command()
 def status(
     *,
     full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,

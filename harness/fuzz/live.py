@@ -1,64 +1,159 @@
-"""Sends generated parameters to a live server and judges what comes, with all rules on.
+"""Sends generated requests to a live server, many in one conversation, and judges what comes.
 
-Here: one conversation per example on a shared process. Not here: generating (turn_params).
+Here: one conversation, all rules on. Each request's own answer is waited for; a barrier tells a
+server that left one out from a server that hangs. The silence at the end is paid once. Not here:
+generating (params), confirming and telling (campaign).
 """
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
 from harness.backend.script import ModelStep
-from harness.rules.base import Monitor
+from harness.client.inbox import TargetGone
+from harness.fuzz.params import Request
+from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN
 from harness.rules.judge import judge
 from harness.rules.verdict import Level, Row, Verdict
 from harness.scenario.player import Unmet
 from harness.spec.book import Book
+from harness.suite.baseline import known_row
 from harness.suite.bench import Bench
 from harness.suite.run import Run, Stage
-from harness.trace.frame import Kind
+from harness.suite.session import Config
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import End
 from harness.trace.values import dig, text
 
+# Each costs two bounds; more would tell nothing new.
+MOST_UNANSWERED = 3
 _REPLY = ModelStep.model_validate({"reply": [{"message": {"deltas": ["o", "k"]}}]})
 
 
 @dataclass(frozen=True, slots=True)
 class Fuzzed:
-    """What one example gave: the MUST violations, whether the turn was accepted, the run."""
+    """What one conversation gave: how many answers of each kind, what was wrong, the run."""
 
     run: Run = field(repr=False)
-    accepted: bool
+    results: int
+    errors: int
     violations: tuple[Row, ...]
+    trouble: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the server answered all, lived on, and broke no MUST."""
+        return not self.violations and not self.trouble
 
 
-async def send_turn(
-    bench: Bench, book: Book, rules: dict[str, type[Monitor]], params: dict[str, Any]
-) -> Fuzzed:
-    """Start a thread, send `turn/start` with these parameters, wait for the end, judge."""
-    accepted = False
+async def converse(bench: Bench, config: Config, requests: Sequence[Request]) -> Fuzzed:
+    """Start a thread, send the requests one after the other, bring it to its end, judge."""
+    sender = _Sender(bench, config.book)
 
     async def talk(stage: Stage) -> Unmet | None:
-        nonlocal accepted
-        request: dict[str, Any] = {}
-        settings = {"cwd": str(stage.cwd), "approvalPolicy": "never", **bench.profile.thread}
-        with anyio.move_on_after(bench.profile.bounds.step) as scope:
-            started = await stage.peer.request("thread/start", settings)
-            thread_id = text(dig(started.result, "thread", "id"))
-            stage.cast.threads["t"] = thread_id
-            request = {"threadId": thread_id, **params}
-            # A message of ours that is wrong by the book is the point, no finding against us.
-            wrong = not book.is_valid_params("turn/start", request)
-            answer = await stage.peer.request("turn/start", request, deliberate=wrong)
-            accepted = answer.kind is Kind.RESPONSE
-        if scope.cancelled_caught:
-            return Unmet("timeout", "turn/start", 1, f"no answer to {request!r:.200}")
+        try:
+            await sender.open(stage)
+            for request in requests:
+                await sender.send(stage, request)
+                if len(sender.unanswered) == MOST_UNANSWERED:
+                    break
+        except TargetGone:
+            pass  # The run's end says so.
         return None
 
-    # More replies than a turn can ask for: what the script says is not under test.
-    run = await bench.converse("fuzz/turn-start", {"t": [_REPLY] * 20}, talk)
-    rows = judge(book, run.trace, rules=rules.values())
-    return Fuzzed(run, accepted, tuple(row for row in rows if _counts(row)))
+    # More replies than so many requests can ask for: what the script says is not under test.
+    replies = [_REPLY] * (4 * len(requests) + 8)
+    run = await bench.converse("fuzz", {"t": replies}, talk)
+    rows = judge(config.book, run.trace, rules=config.rules.values())
+    known = [known_row(row, "fuzz", config.entries) for row in rows]
+    violations = tuple(row for row in known if _counts(row))
+    trouble = [*sender.unanswered, *_ended(run)]
+    return Fuzzed(run, sender.results, sender.errors, violations, tuple(trouble))
+
+
+class _Sender:
+    def __init__(self, bench: Bench, book: Book) -> None:
+        self._bench = bench
+        self._book = book
+        # A conversation with several answers left out must fit into its bound, to be told.
+        self._bound = min(bench.bounds.step, bench.bounds.scenario / 8)
+        self._known: dict[str, str] = {}
+        self.results = self.errors = 0
+        self.unanswered: list[str] = []
+
+    async def open(self, stage: Stage) -> None:
+        """The thread that the requests speak of."""
+        settings = {"cwd": str(stage.cwd), "approvalPolicy": "never", **self._bench.profile.thread}
+        with anyio.move_on_after(self._bound):
+            started = await stage.peer.request("thread/start", settings)
+            stage.cast.threads["t"] = text(dig(started.result, "thread", "id"))
+        self._known = {THREAD: stage.cast.threads.get("t", "thr_0"), FOLDER: str(stage.cwd)}
+        self._known |= {TURN: "turn_0", HUGE: HUGE_TEXT}
+
+    async def send(self, stage: Stage, request: Request) -> None:
+        """One request and its answer; a turn that it started is waited for by a patient one."""
+        params = filled(request.params, self._known)
+        # A message of ours that is wrong by the book is the point, no finding against us.
+        wrong = not self._book.is_valid_params(request.method, params)
+        answer: Frame | None = None
+        with anyio.move_on_after(self._bound):
+            answer = await stage.peer.request(request.method, params, deliberate=wrong)
+        if answer is None:
+            await self._missed(stage, request, params)
+        elif answer.kind is Kind.ERROR:
+            self.errors += 1
+        else:
+            self.results += 1
+            await self._started(stage, answer, patient=request.patient)
+
+    async def _started(self, stage: Stage, answer: Frame, *, patient: bool) -> None:
+        turn_id = text(dig(answer.result, "turn", "id"))
+        if not turn_id:
+            return
+        self._known[TURN] = turn_id
+        if not patient:
+            return
+
+        def ends(frame: Frame) -> bool:
+            told = frame.method == "turn/completed"
+            return told and dig(frame.params, "turn", "id") == turn_id
+
+        # One that does not end is judged by the rules, at the end.
+        with anyio.move_on_after(self._bound / 5):
+            await stage.peer.inbox.wait(ends)
+
+    async def _missed(self, stage: Stage, request: Request, params: Any) -> None:
+        alive = False
+        with anyio.move_on_after(self._bound):
+            await stage.peer.request("thread/read", {"threadId": self._known[THREAD]})
+            alive = True
+        other = "though it answered the next request" if alive else "nor to the next request"
+        said = json.dumps(params)[:200]
+        self.unanswered.append(f"no answer to {request.method} {said}, {other}")
+
+
+def filled(value: Any, known: Mapping[str, str]) -> Any:
+    """A copy in which each placeholder is what it stands for."""
+    if isinstance(value, str):
+        return known.get(value, value)
+    if isinstance(value, dict):
+        return {key: filled(inner, known) for key, inner in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [filled(inner, known) for inner in cast(list[Any], value)]
+    return value
 
 
 def _counts(row: Row) -> bool:
     return row.verdict is Verdict.ERROR or (row.verdict is Verdict.FAIL and row.level is Level.MUST)
+
+
+def _ended(run: Run) -> list[str]:
+    if run.ended.end is End.QUIESCENT:
+        return []
+    if run.died:
+        return [f"the server ended by itself (exit status {run.status}): {run.stderr[-300:]}"]
+    busy = run.ended.liveness or run.overflow or ", ".join(run.ended.outstanding)
+    return [f"the conversation did not come to its end: {busy}"]

@@ -60,6 +60,11 @@ class Bench:
         self._proven = False
 
     @property
+    def bounds(self) -> Bounds:
+        """The profile's bounds, as this run scales them."""
+        return self._bounds
+
+    @property
     def model_url(self) -> str:
         """Where the fake model answers."""
         return self._models.url

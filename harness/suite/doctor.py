@@ -72,12 +72,17 @@ def examine(config: Config) -> Iterator[Check]:
 
 def next_command(config: Config) -> str:
     """The command that judges what was examined."""
-    words = ["harness", "run"]
+    return shlex.join(["harness", "run", *target_words(config)])
+
+
+def target_words(config: Config) -> list[str]:
+    """The options that name this target again, as `--target` and `--server-cmd` take them."""
+    words: list[str] = []
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
     if config.profile.command != load_profile(config.option or "spec").command:
         words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
-    return shlex.join(words)
+    return words
 
 
 def _quoted(word: str) -> str:

@@ -124,3 +124,14 @@ def test_one_scenario_is_played_like_a_run_of_one_file() -> None:
     said = call("harness", "scenario", "play", file, "--target", "reference")
     assert said.status == 0
     assert "scenarios: 1 (1 PASS)" in said.out
+
+
+def test_fuzzing_says_its_seed_and_what_came() -> None:
+    words = ["--target", "reference", "--seed", "3", "--conversations", "2"]
+    said = call("harness", "fuzz", *words, "--method", "turn/start")
+    assert said.status == 0
+    assert re.fullmatch(
+        r"fuzz turn/start: seed 3, 2 conversations, \d+ requests \(\d+ answered, \d+ refused\), "
+        r"\d+ requests/s",
+        said.out,
+    )

@@ -13,6 +13,7 @@ HARNESS = (
     "explain",
     "list",
     "doctor",
+    "fuzz",
     "status",
     "scenario",
     "scenario validate",

@@ -59,6 +59,19 @@ def test_a_program_that_does_not_exist_is_named() -> None:
     assert "'no-such-program' was not found" in line
 
 
+def test_fuzzing_a_server_that_does_not_start_is_one_line_that_names_the_doctor() -> None:
+    said = call("harness", "fuzz", "--server-cmd", "false", "--conversations", "1")
+    assert said.status == 1
+    assert said.out == ""
+    assert "ended with exit status 1" in said.err
+    assert said.err.endswith("; ask harness doctor what to do")
+
+
+def test_a_method_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    line = _one_line(call("harness", "fuzz", "--target", "reference", "--method", "turn/begin"))
+    assert line.startswith("harness: --method turn/begin: no such request; there are initialize,")
+
+
 def test_a_command_that_cannot_be_split_is_shown() -> None:
     line = _one_line(call("harness", "doctor", "--server-cmd", "python 'server.py"))
     assert "cannot be split" in line

@@ -73,7 +73,7 @@ def fuzzing(folder: Path) -> Cells:
         found = _printed("tools.bench.fuzz", str(folder))
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"fuzzing": Absent(f"failed: {error}")}
-    note = f"turn/start, {found['conversations']} conversations"
+    note = f"all methods, {found['conversations']} conversations"
     if found["broken"]:
         note += f", {found['broken']} broke a MUST"
     return {"fuzzing": Figure(found["requests_per_second"], note=note)}

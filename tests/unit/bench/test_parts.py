@@ -198,7 +198,7 @@ def test_long_answer_has_the_deltas_that_are_counted() -> None:
 @pytest.mark.slow
 @pytest.mark.socket
 def test_fuzzing_counts_the_requests_of_its_conversations(tmp_path: Path) -> None:
-    found = fuzz.measure(tmp_path, examples=2)
+    found = fuzz.measure(tmp_path, conversations=2)
     assert found["conversations"] >= 2
     assert found["broken"] == 0
     assert found["requests_per_second"] > 0

@@ -1,0 +1,72 @@
+"""What is generated, without a server: right where it says so, wrong often enough, every method."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.fuzz.live import filled
+from harness.fuzz.params import methods, nearly_right, requests, right
+from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN
+from harness.spec.book import load_book
+
+BOOK = load_book()
+METHODS = sorted(set(methods(BOOK)))
+SHOWN = [name for name in METHODS if (row := BOOK.method(name)) is not None and row.params]
+KNOWN = {THREAD: "thr_1", TURN: "turn_1", FOLDER: "/work", HUGE: HUGE_TEXT}
+
+pytestmark = pytest.mark.slow
+quietly = settings(
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=60,
+)
+
+
+def drawn(strategy: st.SearchStrategy[Any]) -> list[Any]:
+    found: list[Any] = []
+
+    def take(value: Any) -> None:
+        found.append(value)
+
+    quietly(given(strategy)(take))()
+    return found
+
+
+@pytest.mark.parametrize("method", SHOWN)
+def test_right_params_are_right_by_the_book(method: str) -> None:
+    for params in drawn(right(BOOK, method)):
+        assert BOOK.validate_params(method, filled(params, KNOWN)) == []
+
+
+@pytest.mark.parametrize("method", SHOWN)
+def test_many_nearly_right_params_are_wrong_by_the_book(method: str) -> None:
+    found = drawn(nearly_right(BOOK, method))
+    wrong = [one for one in found if not BOOK.is_valid_params(method, filled(one, KNOWN))]
+    assert len(wrong) > len(found) / 8
+
+
+def test_every_request_of_a_client_comes_up() -> None:
+    asked = {row.method for row in BOOK.methods if row.direction == "client-to-server"}
+    assert asked == set(METHODS)
+    assert len(asked) > 15
+    many = drawn(st.lists(requests(BOOK), min_size=20, max_size=20))
+    assert {request.method for sent in many for request in sent} == asked
+
+
+def test_nonsense_is_of_every_kind() -> None:
+    kinds = {type(value) for values in drawn(st.lists(NONSENSE, min_size=9)) for value in values}
+    assert kinds == {type(None), bool, int, float, str, list, dict}
+
+
+def test_placeholders_are_filled_wherever_they_stand() -> None:
+    params = {"a": [THREAD, {"b": TURN}], "c": HUGE, "d": "no {thread}", "e": 1}
+    assert filled(params, KNOWN) == {
+        "a": ["thr_1", {"b": "turn_1"}],
+        "c": HUGE_TEXT,
+        "d": "no {thread}",
+        "e": 1,
+    }
