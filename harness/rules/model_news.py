@@ -203,12 +203,14 @@ def _failed(call: dict[str, Any]) -> bool:
     return _broke_off(call) or text(call.get("outcome")).startswith("status ")
 
 
-@rule("error.retry-follows", title="A retry that is announced is made", level=Level.MUST)
+@rule("error.retry-follows", title="A retry that is announced is made", level=Level.SHOULD)
 class RetryFollows(_News):
     """Judges that a turn which said it will retry asked its model again.
 
     A finding: `error` with willRetry true in a turn that ended, not interrupted, after one call of
-    the model, which failed. Left open: what came of the retry, several threads or turns at once.
+    the model, which failed. SHOULD, though the text says what willRetry means: calls and messages
+    have no order here, so the error may have been about something before the one call. Left open:
+    what came of the retry, several threads or turns at once.
     """
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:

@@ -23,7 +23,10 @@ LISTED = subprocess.run(
     [sys.executable, str(SERVERS / "unusual.py"), "list"], capture_output=True, check=True
 )
 HABITS = [line.split()[0] for line in LISTED.stdout.decode().splitlines()]
-SHOULD_REMARKS = {"uuid-ids": {"thread.id-shape", "turn.id-shape"}}
+SHOULD_REMARKS = {
+    "uuid-ids": {"thread.id-shape", "turn.id-shape"},
+    "worries": {"error.retry-follows"},
+}
 
 
 def expected(offered: set[str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 OFFERED = set(load_profile("reference").capabilities)
 UNORDERED = {"language/malformed-line"}
-"""Its raw pieces are sent without waiting, so the complaints about them come anywhere in between."""
+"""Its raw pieces are sent without waiting: complaints about them come anywhere in between."""
 SCENARIOS = {
     scenario.id: scenario
     for root, file in find([bundled_folder()])

@@ -101,7 +101,7 @@ CASES = [
         good=failing(asked(), "status 500", "status 500").turn_completed(status="failed"),
         witnesses=(FIRST,),
         bad=failing(asked(), "disconnected").turn_completed(status="failed"),
-        found=(Found(FIRST, (3, 6, 7)),),
+        found=(Found(FIRST, (3, 6, 7), Level.SHOULD),),
         # It says that it will not; and one that was interrupted before it could.
         idle=failing(asked(given_up(retry=False), 2), "disconnected", turn="turn_2").turn_completed(
             "turn_2", status="interrupted"

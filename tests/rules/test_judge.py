@@ -239,6 +239,7 @@ def test_every_rule_says_what_it_judges_and_is_cited_by_the_book() -> None:
 LIGHTER = {
     "error.terminal-carries-cause",
     "delta.summary-part-announced",
+    "error.retry-follows",
     "turn.usage-told",
 }
 
