@@ -17,7 +17,6 @@ AREA = "documented"
 # and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
 OWED = {
     "plan-update": "C",
-    "steering": "C",
     "dynamic-tools": "C",
     "image-view": "C",
     "web-search": "C",

@@ -61,9 +61,13 @@ class ItemLog:
         try:
             self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
         finally:
-            self.thread.audience.tell(
-                ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
-            )
+            self.told_completed(item)
+
+    def told_completed(self, item: ThreadItem) -> None:
+        """Tell that an item is final which is recorded already."""
+        self.thread.audience.tell(
+            ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
+        )
 
 
 class GrowingItem(Protocol):

@@ -7,12 +7,12 @@ turn/completed ("Ordering"), and a client that sees the turn end should find the
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import anyio
 import anyio.lowlevel
-from anyio import to_thread
 
 from harness.wire.error import ErrorNotification, TurnError
 from harness.wire.input import UserInput
@@ -27,8 +27,9 @@ from harness.wire.turn import (
 from reference_server.config.model import Provider
 from reference_server.engine.failure import internal_error, retry_error, turn_error
 from reference_server.engine.items import ItemLog
-from reference_server.engine.prompt import reads_files, request_body, user_message
+from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Sampled, Sampling, assistant_message
+from reference_server.engine.steering import Steering, read_input
 from reference_server.engine.usage import token_counts
 from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
@@ -85,6 +86,7 @@ class ActiveTurn:
         provider: Provider,
     ) -> None:
         self.id = turn_id
+        self.begun = anyio.Event()
         self.done = anyio.Event()
         self._thread = thread
         self._given = given
@@ -95,16 +97,27 @@ class ActiveTurn:
         self._status: TurnStatus = "inProgress"
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
+        self._steering = Steering(self._log)
         self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
         """Give the turn as the wire shows it: without items, which come as notifications."""
         return Turn(id=self.id, items=[], status=self._status, error=error)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether its interrupt was asked for."""
+        return self._interrupted.is_set()
+
     def interrupt(self) -> None:
         """End the turn as interrupted, cancelling whatever it waits for."""
         self._interrupted.set()
         self._scope.cancel()
+
+    def steer(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
+        """Take further input, also in the model's terms; gives what tells of it. Raises OSError."""
+        self._status = next_turn_status(self._status, "steered")
+        return self._steering.accept(content, words)
 
     async def run(self) -> None:
         """Run to the end. Never raises, except when cancelled from outside."""
@@ -133,6 +146,7 @@ class ActiveTurn:
         finally:
             thread.audience.tell(TurnStartedNotification(thread_id=thread.id, turn=self.wire()))
             thread.move(COUPLING[self._status])
+            self.begun.set()
 
     async def _converse(self) -> None:
         await self._take_input()
@@ -142,9 +156,10 @@ class ActiveTurn:
             answer = await self._sample()
             self._remember(answer.history)
             self._tell_usage(answer)
-            if not answer.calls:
+            if answer.calls:
+                await self._calls.carry_out(answer.calls, self._remember)
+            elif not self._steering.waiting:
                 return
-            await self._calls.carry_out(answer.calls, self._remember)
         raise ModelError(
             "The model does not come to an end",
             "Other",
@@ -157,24 +172,18 @@ class ActiveTurn:
         self._thread.note_user_message(message)
         self._log.started(message)
         self._log.completed(message)
-        if reads_files(content):
-            self._remember([await to_thread.run_sync(user_message, content, cwd)])
-        else:
-            self._remember([user_message(content, cwd)])
+        self._remember([await read_input(content, cwd)])
 
     async def _sample(self) -> Sampled:
         """Call the model until it answers, or its failure is final. Raises ModelError."""
         retries = Retries(self._provider)
-        body = request_body(
-            self._thread.settings,
-            self._thread.history,
-            self._calls.offers(),
-            self._given.output_schema,
-        )
         while True:
+            self._steering.join()
             self._sampling = Sampling(self._log)
             try:
-                await self._support.model.call(self._provider, body, self._sampling.receive)
+                await self._support.model.call(
+                    self._provider, self._request_body(), self._sampling.receive
+                )
             except ModelError as failure:
                 delay = retries.delay(failure)
                 if delay is None:
@@ -187,6 +196,14 @@ class ActiveTurn:
                     await self._interrupted.wait()
             else:
                 return self._sampling.result
+
+    def _request_body(self) -> Fields:
+        return request_body(
+            self._thread.settings,
+            self._thread.history,
+            self._calls.offers(),
+            self._given.output_schema,
+        )
 
     def _remember(self, items: list[Fields]) -> None:
         """Add to the conversation with the model. Raises OSError."""
@@ -238,11 +255,15 @@ class ActiveTurn:
         self.done.set()
 
     def _cut_off(self) -> None:
-        """Complete open items; a reply the user cut short stays in the conversation."""
+        """Complete open items; a reply the user cut short stays in the conversation.
+
+        So does what the user had added and the model has not heard: its next call brings it.
+        """
         texts = self._sampling.cut()
         if self._interrupted.is_set():
             self._remember([assistant_message(text) for text in texts if text])
         self._remember(self._calls.cut())
+        self._steering.join()
 
     def _record_end(self, error: TurnError | None) -> None:
         thread = self._thread

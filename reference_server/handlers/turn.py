@@ -1,13 +1,21 @@
 """The `turn/*` requests.
 
 Here lives what each does, step by step; running a turn is `engine`'s. Source: session-protocol
-"turn/start", "turn/interrupt".
+"turn/start", "turn/interrupt", "turn/steer".
 """
 
 from harness.wire.rpc import Empty
-from harness.wire.turn import TurnInterruptParams, TurnStartParams, TurnStartResult
+from harness.wire.turn import (
+    TurnInterruptParams,
+    TurnStartParams,
+    TurnStartResult,
+    TurnSteerParams,
+    TurnSteerResult,
+)
+from reference_server.engine.steering import read_input
 from reference_server.handlers.registry import Call, handles
-from reference_server.refusal import invalid_request
+from reference_server.refusal import invalid_params, invalid_request
+from reference_server.session.thread import LoadedThread, RunningTurn
 
 
 @handles("turn/start")
@@ -23,12 +31,39 @@ async def turn_start(call: Call, params: TurnStartParams) -> None:
 async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
     """End the active turn, if it is the one named."""
     thread = call.server.threads.get_loaded(params.thread_id)
-    turn = thread.turn
-    if turn is None:
-        raise invalid_request(f"thread {thread.id} has no active turn to interrupt")
-    if turn.id != params.turn_id:
-        raise invalid_request(
-            f"turnId: the active turn of thread {thread.id} is {turn.id}, not {params.turn_id}"
-        )
+    turn = _active(thread, params.turn_id, "turnId", "interrupt")
     call.answer(Empty())
     turn.interrupt()
+
+
+@handles("turn/steer")
+async def turn_steer(call: Call, params: TurnSteerParams) -> None:
+    """Add input to the active turn, if it is the one expected."""
+    thread = call.server.threads.get_loaded(params.thread_id)
+    if not params.input:
+        raise invalid_params("input: must hold at least one element")
+    await _steerable(thread, params.expected_turn_id).begun.wait()
+    words = await read_input(params.input, thread.settings.cwd)
+    # Both take time, and the turn may have ended meanwhile.
+    turn = _steerable(thread, params.expected_turn_id)
+    tell = turn.steer(params.input, words)
+    call.answer(TurnSteerResult(turn_id=turn.id))
+    tell()
+
+
+def _steerable(thread: LoadedThread, expected: str) -> RunningTurn:
+    turn = _active(thread, expected, "expectedTurnId", "steer")
+    if turn.interrupted:
+        raise invalid_request(f"turn {turn.id} is being interrupted: it takes no further input")
+    return turn
+
+
+def _active(thread: LoadedThread, named: str, parameter: str, purpose: str) -> RunningTurn:
+    turn = thread.turn
+    if turn is None:
+        raise invalid_request(f"thread {thread.id} has no active turn to {purpose}")
+    if turn.id != named:
+        raise invalid_request(
+            f"{parameter}: the active turn of thread {thread.id} is {turn.id}, not {named}"
+        )
+    return turn

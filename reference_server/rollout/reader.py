@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.wire.input import TextInput
-from harness.wire.item import UserMessageItem
+from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.turn import Turn
 from reference_server.rollout.records import (
     HistoryRecord,
     ItemRecord,
     Record,
+    SteeredRecord,
     ThreadRecord,
     TurnCompletedRecord,
     TurnStartedRecord,
@@ -68,6 +69,7 @@ def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
     """
     thread: StoredThread | None = None
     turns: dict[str, Turn] = {}
+    steered: dict[str, dict[str, Any]] = {}
     for record in records:
         if isinstance(record, ThreadRecord):
             thread = thread or StoredThread(record.id, record.settings, record.at, record.at)
@@ -75,10 +77,31 @@ def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
         if thread is None:
             break
         thread.updated_at = record.at
+        if isinstance(record, SteeredRecord):
+            steered[record.item.id] = record.history
+            _add_item(turns, record.turn_id, record.item)
+            continue
+        if isinstance(record, TurnStartedRecord):
+            _join(thread, steered)
         _take(thread, turns, record)
+        if isinstance(record, HistoryRecord):
+            for item_id in record.steered or []:
+                steered.pop(item_id, None)
     if thread is None:
         raise UnreadableRollout(f"{source}: does not begin with a thread record")
+    _join(thread, steered)
     return thread
+
+
+def _join(thread: StoredThread, steered: dict[str, dict[str, Any]]) -> None:
+    """Let input that a turn was given and did not come to, since the server died, be heard next."""
+    thread.history.extend(steered.values())
+    steered.clear()
+
+
+def _add_item(turns: dict[str, Turn], turn_id: str, item: ThreadItem) -> None:
+    if turn_id in turns:
+        turns[turn_id].items.append(item)
 
 
 def _take(
@@ -93,8 +116,7 @@ def _take(
             thread.turns.append(turn)
             thread.settings = record.settings
         case ItemRecord():
-            if record.turn_id in turns:
-                turns[record.turn_id].items.append(record.item)
+            _add_item(turns, record.turn_id, record.item)
             if isinstance(record.item, UserMessageItem):
                 thread.preview = thread.preview or preview_of(record.item)
         case HistoryRecord():

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from harness.wire.base import WireModel
 from harness.wire.error import TurnError
-from harness.wire.item import ThreadItem
+from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.turn import TurnStatus
 from reference_server.settings import ThreadSettings
 
@@ -48,12 +48,29 @@ class ItemRecord(WireModel):
 
 
 class HistoryRecord(WireModel):
-    """The conversation with the model grew by these Responses API items."""
+    """The conversation with the model grew by these Responses API items.
+
+    `steered`: the ids of the user messages whose SteeredRecord had announced them.
+    """
 
     type: Literal["history"] = "history"
     at: float
     turn_id: str
     items: list[dict[str, Any]]
+    steered: list[str] | None = None
+
+
+class SteeredRecord(WireModel):
+    """A running turn was given further input: an item, and a part of the history that is to come.
+
+    It joins the history with a later HistoryRecord, or at the end of the turn if there is none.
+    """
+
+    type: Literal["steered"] = "steered"
+    at: float
+    turn_id: str
+    item: UserMessageItem
+    history: dict[str, Any]
 
 
 class TurnCompletedRecord(WireModel):
@@ -67,7 +84,12 @@ class TurnCompletedRecord(WireModel):
 
 
 Record = Annotated[
-    ThreadRecord | TurnStartedRecord | ItemRecord | HistoryRecord | TurnCompletedRecord,
+    ThreadRecord
+    | TurnStartedRecord
+    | ItemRecord
+    | HistoryRecord
+    | SteeredRecord
+    | TurnCompletedRecord,
     Field(discriminator="type"),
 ]
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import anyio
 
+from harness.wire.input import UserInput
 from harness.wire.item import UserMessageItem
 from harness.wire.thread import (
     ActiveFlag,
@@ -48,8 +49,22 @@ class RunningTurn(Protocol):
         """Set once `turn/completed` is queued."""
         ...
 
+    @property
+    def begun(self) -> anyio.Event:
+        """Set once `turn/started` is queued."""
+        ...
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether its interrupt was asked for."""
+        ...
+
     def interrupt(self) -> None:
-        """End the turn as interrupted."""
+        """End the turn as interrupted; a second time changes nothing."""
+        ...
+
+    def steer(self, content: list[UserInput], words: dict[str, Any]) -> Callable[[], None]:
+        """Take further input, also in the model's terms; gives what tells of it. Raises OSError."""
         ...
 
 

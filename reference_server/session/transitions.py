@@ -11,7 +11,7 @@ from harness.wire.turn import TurnStatus
 
 ThreadState = Literal["notLoaded", "idle", "active", "systemError"]
 ThreadEvent = Literal["started", "turn-started", "turn-ended", "turn-failed", "unloaded"]
-TurnEvent = Literal["finished", "interrupted", "failed"]
+TurnEvent = Literal["steered", "finished", "interrupted", "failed"]
 
 THREAD: dict[tuple[ThreadState, ThreadEvent], ThreadState] = {
     ("notLoaded", "started"): "idle",
@@ -24,6 +24,7 @@ THREAD: dict[tuple[ThreadState, ThreadEvent], ThreadState] = {
 }
 
 TURN: dict[tuple[TurnStatus, TurnEvent], TurnStatus] = {
+    ("inProgress", "steered"): "inProgress",
     ("inProgress", "finished"): "completed",
     ("inProgress", "interrupted"): "interrupted",
     ("inProgress", "failed"): "failed",

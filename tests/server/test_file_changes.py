@@ -1,11 +1,16 @@
 """Patches of the model: made, asked about, denied, and the diff of the turn."""
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 from model_side import calls, patches, runs, says
 from session_peer import Peer, session
+
+from reference_server.engine.tools import patch as patch_tool
 
 pytestmark = pytest.mark.anyio
 UNASKED = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
@@ -103,6 +108,36 @@ async def test_cancel_interrupts_the_turn(tmp_path: Path) -> None:
         [item] = peer.completed_items("fileChange")
     assert (end["status"], item["status"]) == ("interrupted", "declined")
     assert not (tmp_path / "new.txt").exists()
+
+
+@pytest.mark.parametrize("held", ["make_plan", "apply_plan"])
+async def test_an_interrupt_while_a_change_is_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    """What was begun is made whole, what was not is not begun; either way it is told whole."""
+    real: Callable[..., Any] = getattr(patch_tool, held)
+    came, go = threading.Event(), threading.Event()
+
+    def holding(*given: Any) -> Any:
+        came.set()
+        assert go.wait(5)
+        return real(*given)
+
+    monkeypatch.setattr(patch_tool, held, holding)
+    (cwd := tmp_path / "work").mkdir()
+    async with session(tmp_path / "home", [patches(*ADD)]) as peer:
+        thread = await peer.start_thread(cwd=str(cwd), **UNASKED)
+        turn = await peer.start_turn(thread)
+        assert await to_thread.run_sync(came.wait, 5)
+        await peer.request("turn/interrupt", {"threadId": thread, "turnId": turn})
+        go.set()
+        end = await peer.turn_end(turn)
+        [item] = peer.completed_items("fileChange")
+        [diff] = peer.params_of("turn/diff/updated")
+    made = held == "apply_plan"
+    assert (end["status"], item["status"]) == ("interrupted", "completed" if made else "failed")
+    assert (cwd / "new.txt").exists() == made
+    assert diff["diff"] == (DIFF if made else "")
 
 
 async def test_files_accepted_for_the_session_are_not_asked_about_again(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class _PatchRun:
         try:
             answer = await scene.approvals.ask_about_files(self._work.item.id, reason)
         except anyio.get_cancelled_exc_class():
-            self._work.complete("declined")
+            await self._complete("declined")
             raise
         if answer.decision is not Decision.ACCEPT:
             await self._complete("declined")
@@ -120,6 +120,10 @@ class _PatchRun:
             self._work.output(f"{error}\n")
             await self._complete("failed")
             return f"failed: {error}"
+        except anyio.get_cancelled_exc_class():
+            # The interrupt came first, so it did not begin.
+            await self._complete("failed")
+            raise
         self._work.output(self._plan.summary)
         await self._complete("completed")
         return self._plan.summary
@@ -127,12 +131,14 @@ class _PatchRun:
     async def _complete(self, status: DeclinableStatus) -> None:
         scene = self._scene
         self._work.complete(status)
-        diff = await to_thread.run_sync(scene.diff.text)
-        scene.thread.audience.tell(
-            TurnDiffUpdatedNotification(
-                thread_id=scene.thread.id, turn_id=scene.log.turn_id, diff=diff
+        # The diff follows every fileChange item, also one that an interrupt ends.
+        with anyio.CancelScope(shield=True):
+            diff = await to_thread.run_sync(scene.diff.text)
+            scene.thread.audience.tell(
+                TurnDiffUpdatedNotification(
+                    thread_id=scene.thread.id, turn_id=scene.log.turn_id, diff=diff
+                )
             )
-        )
 
 
 def _outside(plan: Plan, settings: ThreadSettings) -> list[str]:

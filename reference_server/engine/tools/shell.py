@@ -170,13 +170,13 @@ class _CommandRun:
             answer = await self._scene.approvals.ask_about_command(
                 self._work.item, wanted.argv, reason
             )
+            if answer.keep_rule:
+                await self._execution.keep_rule(wanted.argv, answer)
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
         if answer.for_session:
             self._scene.thread.consents.accept_command(wanted.argv, wanted.cwd, outside=outside)
-        if answer.keep_rule:
-            await self._execution.keep_rule(wanted.argv, answer)
         return answer
 
     async def _run(self, *, outside: bool, network: bool = False) -> str:

@@ -1,0 +1,78 @@
+"""Input that joins a turn while it runs.
+
+Here lives the way of a `turn/steer`'s input from its acceptance to the conversation with the model.
+What is accepted is in the rollout before it is answered, so that neither the end of the turn nor
+that of the server loses it; it joins the conversation with the next model call, since the one under
+way was asked without it. Source: session-protocol "turn/steer".
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from anyio import CancelScope, to_thread
+
+from harness.wire.input import UserInput
+from harness.wire.item import UserMessageItem
+from reference_server.engine.items import ItemLog
+from reference_server.engine.prompt import reads_files, user_message
+from reference_server.rollout.records import HistoryRecord, SteeredRecord
+
+Fields = dict[str, Any]
+
+
+async def read_input(content: list[UserInput], cwd: str) -> Fields:
+    """Give input in the model's terms; files are read to the end, also when cancelled."""
+    if not reads_files(content):
+        return user_message(content, cwd)
+    words: Fields = {}
+    with CancelScope(shield=True):
+        words = await to_thread.run_sync(user_message, content, cwd)
+    return words
+
+
+class Steering:
+    """The input that one turn was given beyond its first."""
+
+    def __init__(self, log: ItemLog) -> None:
+        self._log = log
+        self._waiting: list[tuple[str, Fields]] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the model has not yet been told of all that was accepted."""
+        return bool(self._waiting)
+
+    def accept(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
+        """Keep input; gives what tells of it. `words` is the input in the model's terms.
+
+        Raises OSError, and then nothing was accepted.
+        """
+        thread = self._log.thread
+        message = UserMessageItem(id=thread.new_item_id(), content=content)
+        thread.record(
+            SteeredRecord(at=thread.clock(), turn_id=self._log.turn_id, item=message, history=words)
+        )
+        self._waiting.append((message.id, words))
+
+        def tell() -> None:
+            self._log.started(message)
+            self._log.told_completed(message)
+
+        return tell
+
+    def join(self) -> None:
+        """Let all that waits join the conversation. Raises OSError, when it has joined."""
+        if not self._waiting:
+            return
+        joining, self._waiting = self._waiting, []
+        items = [words for _, words in joining]
+        thread = self._log.thread
+        thread.history.extend(items)
+        thread.record(
+            HistoryRecord(
+                at=thread.clock(),
+                turn_id=self._log.turn_id,
+                items=items,
+                steered=[item_id for item_id, _ in joining],
+            )
+        )
