@@ -132,11 +132,12 @@ class Answer(Talk):
     """Wait for a server request and answer it; `where` says which, if there are several.
 
     `deliberate` says that the answer is wrong on purpose. `standing` does not wait: from here on
-    each such request is answered so, if any comes.
+    each such request is answered so, if any comes. `again` answers one that was answered before.
     """
 
     to: str = Field(min_length=1)
     standing: bool = False
+    again: bool = False
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     decision: Any = None
     result: Any = None
@@ -150,6 +151,8 @@ class Answer(Talk):
             raise ValueError("expected exactly one of decision, result and error")
         if self.standing and self.alias is not None:
             raise ValueError("as goes with one request; a standing answer is for any number")
+        if self.standing and self.again:
+            raise ValueError("again goes with one request; a standing answer is for any number")
         return self
 
 

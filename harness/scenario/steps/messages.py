@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
 from harness.scenario.steps.scene import Scene, described, fits, plays
-from harness.trace.frame import Frame
+from harness.trace.frame import Frame, Kind
 
 
 @plays(RequestStep)
@@ -39,20 +39,23 @@ async def send_raw(scene: Scene, step: SendRawStep) -> None:
 
 @plays(AnswerStep)
 async def answer(scene: Scene, step: AnswerStep) -> None:
-    """Answer a server request that is not answered yet, or from now on each that comes."""
+    """Answer a server request that is not answered yet (or is, for `again`), or each to come."""
     body = step.answer
     peer = scene.peer(body.on)
     where = scene.resolved(body.where)
 
-    def open_question(frame: Frame) -> bool:
+    def is_asked(frame: Frame) -> bool:
         return (
-            frame.method == body.to
-            and any(one is frame for one in peer.questions.values())
+            frame.kind is Kind.REQUEST
+            and frame.method == body.to
+            and any(one is frame for one in peer.questions.values()) is not body.again
             and fits(frame.params, where)
         )
 
     async def answer_next() -> None:
-        question = await peer.inbox.wait(open_question)
+        question = await peer.inbox.wait(is_asked)
+        while not is_asked(question):  # another standing answer was woken by it and was first
+            question = await peer.inbox.wait(is_asked)
         if body.alias is not None:
             scene.values[body.alias] = question.params
         if body.error is not None:
@@ -60,7 +63,8 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
             return
         decided = "decision" in body.model_fields_set
         result: Any = {"decision": body.decision} if decided else body.result
-        await peer.answer(question, scene.resolved(result), deliberate=body.deliberate)
+        deliberate = body.deliberate or body.again
+        await peer.answer(question, scene.resolved(result), deliberate=deliberate)
 
     async def answer_each() -> None:
         while True:
@@ -69,5 +73,6 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
     if body.standing:
         scene.beside(answer_each)
         return
-    scene.awaited = described(f"the server request {body.to}", where)
+    which = "an answered" if body.again else "the"
+    scene.awaited = described(f"{which} server request {body.to}", where)
     await answer_next()
