@@ -96,9 +96,13 @@ class ApprovalMonitor(Monitor):
         return (question,) if answer is None else (question, answer)
 
     def disturbed(self, turn: TurnView) -> bool:
-        """Whether something beside the answers may have ended the turn, or taken it from us."""
+        """Whether something beside the answers may have ended the turn, or taken it from us.
+
+        So does our leaving: what becomes of an open question then the text does not say.
+        """
         return (
             bool(turn.interrupts or turn.errors)
+            or any(mark.kind == "closed" for mark in self.trace.marks)
             or turn.thread_id in self._taken_away
             or not self.alone()
         )

@@ -88,6 +88,22 @@ async def test_on_failure_declined_stays_denied(tmp_path: Path, work: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("decision", ["acceptForSession", "acceptWithExecpolicyAmendment"])
+async def test_on_failure_asks_once_about_what_was_accepted_for_later(
+    tmp_path: Path, work: Path, decision: str
+) -> None:
+    replies = [runs("echo a >> ../out"), runs("echo a >> ../out"), says("done")]
+    async with session(tmp_path / "home", replies) as peer:
+        thread = await peer.start_thread(cwd=str(work), **WORKSPACE, approvalPolicy="on-failure")
+        turn = await peer.start_turn(thread)
+        await peer.decide(await peer.asked(), decision)
+        await peer.turn_end(turn)
+        statuses = [item["status"] for item in peer.completed_items("commandExecution")]
+    assert statuses == ["completed", "completed"]
+    assert peer.methods().count("item/commandExecution/requestApproval") == 1
+    assert (tmp_path / "out").read_text() == "a\na\n"
+
+
 @pytest.mark.parametrize(("decision", "made"), [("accept", True), ("decline", False)])
 async def test_the_model_asks_to_run_outside(
     tmp_path: Path, work: Path, decision: str, made: bool

@@ -175,7 +175,8 @@ class _CommandRun:
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
-        if answer.for_session:
+        # What may run outside has no sandbox that a rule could open: the session remembers it.
+        if answer.for_session or (answer.keep_rule and outside):
             self._scene.thread.consents.accept_command(wanted.argv, wanted.cwd, outside=outside)
         return answer
 
@@ -184,9 +185,11 @@ class _CommandRun:
         finished = await self._execute(prepared)
         policy = self._scene.settings.approval_policy
         if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
-            answer = await self._ask(ASK_AGAIN, outside=True)
-            if answer.decision is not Decision.ACCEPT:
-                return self._denied(answer.decision)
+            wanted = self._wanted
+            if not self._scene.thread.consents.has_command(wanted.argv, wanted.cwd, outside=True):
+                answer = await self._ask(ASK_AGAIN, outside=True)
+                if answer.decision is not Decision.ACCEPT:
+                    return self._denied(answer.decision)
             prepared = await self._prepare(outside=True, network=True)
             finished = await self._execute(prepared)
         return self._finish(finished, prepared)
