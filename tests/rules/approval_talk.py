@@ -71,6 +71,10 @@ class Approvals(Talk):
     def patched(
         self, status: str = "completed", decision: str = "accept", turn: str = TURN
     ) -> Self:
-        """The whole sequence for a file change: 5 messages."""
+        """The whole sequence for a file change: 5 messages, and the diff where it was made."""
         self.started(file_item(), turn).question("patch_1", FILE, turn)
-        return self.decides(decision).resolved().completed(file_item(status=status), turn)
+        self.decides(decision).resolved().completed(file_item(status=status), turn)
+        if status != "completed":
+            return self
+        diff = "--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+new\n"
+        return self.tells("turn/diff/updated", threadId=THREAD, turnId=turn, diff=diff)

@@ -10,6 +10,7 @@ from harness.trace.trace import Trace
 from tests.rules import (
     cases_approvals,
     cases_correlation,
+    cases_diffs,
     cases_items,
     cases_messages,
     cases_model_calls,
@@ -30,6 +31,7 @@ CASES = [
     *cases_correlation.CASES,
     *cases_work.CASES,
     *cases_news.CASES,
+    *cases_diffs.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

@@ -1,0 +1,46 @@
+"""Cases of the rules on the diff of a turn."""
+
+from tests.rules.approval_talk import Approvals, file_item
+from tests.rules.case import Case, Found
+from tests.rules.traces import THREAD, TURN
+
+FIRST, SECOND = "item patch_1 of turn turn_1", "item patch_2 of turn turn_1"
+
+
+def running() -> Approvals:
+    return Approvals().running("never")
+
+
+def changed(talk: Approvals, item: str = "patch_1", status: str = "completed") -> Approvals:
+    """A file change without a question: two messages."""
+    return talk.item(file_item(item, status))
+
+
+def told(talk: Approvals, diff: str = "+++ b/made.txt\n") -> Approvals:
+    return talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
+
+
+CASES = [
+    Case(
+        rule="turn.diff-after-change",
+        # One diff after two changes follows both of them.
+        good=told(changed(changed(running()), "patch_2")).end_turn(),
+        witnesses=(FIRST, SECOND),
+        bad=changed(told(changed(running())), "patch_2").end_turn(),
+        found=(Found(SECOND, (13, 15)),),
+        # Declined, failed; and a turn that was interrupted.
+        idle=changed(changed(changed(running(), status="declined"), "b", "failed"), "c")
+        .interrupt()
+        .answers({})
+        .end_turn(status="interrupted"),
+    ),
+    Case(
+        rule="turn.diff-whole",
+        good=told(changed(running())).end_turn(),
+        witnesses=("turn turn_1",),
+        bad=told(changed(running()), "+++ b/other.txt\n").end_turn(),
+        found=(Found("turn turn_1", (10, 11)),),
+        # Changed twice, and so perhaps not at all; told before the last change.
+        idle=told(changed(changed(running()), "patch_2"), "").end_turn(),
+    ),
+]
