@@ -32,6 +32,7 @@ class CommandWork:
     ) -> None:
         self._log = log
         self._line: DeltaLine | None = None
+        self._earlier = ""
         self.item = CommandExecutionItem(
             id=log.thread.new_item_id(),
             command=command,
@@ -53,6 +54,10 @@ class CommandWork:
         self._log.thread.audience.send(self._line.with_text(text))
         await self._log.thread.audience.room()
 
+    def runs_again(self, output: str) -> None:
+        """Keep the output of a run that is not the last: it was streamed as this item's."""
+        self._earlier += output
+
     def complete(
         self,
         status: DeclinableStatus,
@@ -63,6 +68,8 @@ class CommandWork:
         process_id: str | None = None,
     ) -> None:
         """Complete it. What has no value is left out, as the document marks it optional."""
+        if self._earlier:
+            output = self._earlier + (output or "")
         known = {
             "process_id": process_id,
             "aggregated_output": output,

@@ -88,6 +88,24 @@ async def test_on_failure_declined_stays_denied(tmp_path: Path, work: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("decision", ["accept", "decline"])
+async def test_on_failure_what_both_runs_printed_is_the_output(
+    tmp_path: Path, work: Path, decision: str
+) -> None:
+    replies = [runs("echo first; touch ../out && echo second"), says("done")]
+    async with session(tmp_path / "home", replies) as peer:
+        thread = await peer.start_thread(cwd=str(work), **WORKSPACE, approvalPolicy="on-failure")
+        turn = await peer.start_turn(thread)
+        await peer.decide(await peer.asked(), decision)
+        await peer.turn_end(turn)
+        deltas = peer.params_of("item/commandExecution/outputDelta")
+        [item] = peer.completed_items("commandExecution")
+    assert "".join(one["delta"] for one in deltas) == item["aggregatedOutput"]
+    assert "Read-only file system" in item["aggregatedOutput"]
+    assert item["aggregatedOutput"].count("first") == (2 if decision == "accept" else 1)
+    assert ("second" in item["aggregatedOutput"]) == (decision == "accept")
+
+
 @pytest.mark.parametrize("decision", ["acceptForSession", "acceptWithExecpolicyAmendment"])
 async def test_on_failure_asks_once_about_what_was_accepted_for_later(
     tmp_path: Path, work: Path, decision: str

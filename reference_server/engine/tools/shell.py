@@ -186,6 +186,7 @@ class _CommandRun:
         policy = self._scene.settings.approval_policy
         if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
             wanted = self._wanted
+            self._work.runs_again(finished.output)
             if not self._scene.thread.consents.has_command(wanted.argv, wanted.cwd, outside=True):
                 answer = await self._ask(ASK_AGAIN, outside=True)
                 if answer.decision is not Decision.ACCEPT:
