@@ -8,7 +8,7 @@ results hold (shapes), and which answer belongs to which request (responses).
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_kind, rule
 from harness.rules.subjects import failed, shown
 from harness.rules.verdict import Level
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import Frame, Kind, why_no_json
 from harness.trace.values import MISSING, obj
 
 
@@ -31,7 +31,9 @@ class WellFormed(Monitor):
     def malformed(self, frame: Frame) -> Outcomes:
         if frame.note or "error" in obj(frame.json):
             return None
-        what = "a line that is no JSON" if frame.json is MISSING else "JSON of no known form"
+        what = "JSON of no known form"
+        if frame.json is MISSING:
+            what = f"a line that is no JSON ({why_no_json(frame.raw)})"
         return self._bad(frame, "a request, response or notification", f"{what}: {frame.text(160)}")
 
     @on_kind(Kind.NOTIFICATION)

@@ -109,6 +109,20 @@ def _visible(line: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
+def why_no_json(raw: bytes) -> str:
+    """What keeps a line from being JSON, with the place of the first byte that does, from 1."""
+    try:
+        json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        wrong = raw[error.start : max(error.end, error.start + 1)].hex(" ")
+        return f"no UTF-8 from byte {error.start + 1} on ({wrong})"
+    except json.JSONDecodeError as error:
+        return f"{error.msg} at character {error.pos + 1}"
+    except (ValueError, RecursionError):
+        return "nested too deep, or a number too long, to be read"
+    return ""
+
+
 def parse(raw: bytes) -> Any:
     """Parse one line; `MISSING` where it is not UTF-8 or not JSON."""
     try:

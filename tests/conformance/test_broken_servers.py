@@ -92,7 +92,9 @@ class TestLines:
         found = of("invalid_utf8")
         assert found.failed_rules() == ["frame.well-formed"]
         assert set(found.verdicts().values()) == {"PASS"}
-        assert r"\xff\xc3(" in found.story("frame.well-formed")
+        story = found.story("frame.well-formed")
+        assert r"\xff\xc3(" in story
+        assert re.search(r"a line that is no JSON \(no UTF-8 from byte \d+ on \(ff\)\)", story)
 
     def test_half_a_line_is_shown_and_the_request_stays_unanswered(self) -> None:
         found = of("half_line", PLAIN)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse
+from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse, why_no_json
 from harness.trace.values import MISSING, arr, dig, obj, text
 
 
@@ -83,3 +83,21 @@ def test_what_would_act_on_a_terminal_is_shown_escaped() -> None:
 
 def test_bytes_that_are_no_text_are_shown_escaped() -> None:
     assert frame(b"a\xffb").text() == "a\\xffb"
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b'{"a": 1}', ""),
+        (b'{"a": "\xff\xc3("}', "no UTF-8 from byte 8 on (ff)"),
+        (b'"\xe2\x82"', "no UTF-8 from byte 2 on (e2 82)"),
+        (b"Loading model", "Expecting value at character 1"),
+        (b'{"a": 1} {', "Extra data at character 10"),
+        (b"", "Expecting value at character 1"),
+        (b"[" * 100_000, "nested too deep, or a number too long, to be read"),
+        (b"1" * 5_000, "nested too deep, or a number too long, to be read"),
+    ],
+)
+def test_why_a_line_is_no_json_is_said_with_the_place(raw: bytes, why: str) -> None:
+    assert why_no_json(raw) == why
+    assert (parse(raw) is MISSING) == bool(why)
