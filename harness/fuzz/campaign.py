@@ -16,6 +16,7 @@ from pathlib import Path
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 
 from harness.fuzz.live import Fuzzed, converse
 from harness.fuzz.params import Request, methods, requests
@@ -49,6 +50,7 @@ class Campaign:
     worst: Fuzzed | None = None
     smallest: tuple[Request, ...] = ()
     trace: Path | None = None
+    flaky: bool = False
     unsteady: list[str] = field(default_factory=list[str])
 
     @property
@@ -69,6 +71,8 @@ class Campaign:
         if self.worst is not None:
             for text in what_is_wrong(self.worst):
                 yield f"FAIL {text}"
+            if self.flaky:
+                yield "  it did not go wrong each time that the same was sent"
             yield "  smallest found, after initialize and a thread/start:"
             for request in self.smallest:
                 yield f"    {request.method} {_short(json.dumps(request.params))}"
@@ -151,7 +155,9 @@ class Fuzzer:
         )
         try:
             seed(number)(bounded(run(attempt)))()
-        except Unsound:
+        except (Unsound, Flaky) as wrong:
+            # Seen twice, once on a fresh process, and then not again: told all the same.
+            campaign.flaky = isinstance(wrong, Flaky)
             campaign.trace = self._keep(campaign)
         return campaign
 

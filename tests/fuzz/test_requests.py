@@ -72,6 +72,11 @@ BROKEN = f"""
 import os, sys
 sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
+adds = "add" in sys.argv
+if "at-first" in sys.argv:
+    with open(os.environ["HARNESS_TEST_COUNT"], "a+") as file:
+        file.write("x")
+        adds = file.tell() <= 2
 class Broken(Server):
     def thread_read(self, params, reply):
         if "die" in sys.argv and params.get("includeTurns") is True:
@@ -84,7 +89,7 @@ class Broken(Server):
             super().turn_interrupt(params, reply)
     def send(self, message):
         super().send(message)
-        if "add" in sys.argv and message.get("method") == "thread/started":
+        if adds and message.get("method") == "thread/started":
             super().send({{**message, "params": {{}}}})
 Broken().serve()
 """
@@ -122,6 +127,19 @@ def test_an_answer_left_out_is_told_from_a_server_that_hangs(tmp_path: Path) -> 
     assert told[0].startswith("no answer to turn/interrupt ")
     assert told[0].endswith(", though it answered the next request")
     assert any(line.startswith("MUST request.answered: ") for line in told)
+
+
+def test_what_goes_wrong_only_sometimes_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first two processes are broken: the shared one, and the one that confirms.
+    monkeypatch.setenv("HARNESS_TEST_COUNT", str(tmp_path / "count"))
+    campaign = broken(tmp_path, "at-first", "initialize")
+    assert campaign.worst is not None
+    assert campaign.flaky
+    lines = list(campaign.lines(["again"]))
+    assert any("MUST shape.notification: " in line for line in lines)
+    assert "  it did not go wrong each time that the same was sent" in lines
 
 
 def test_a_broken_must_is_told_with_its_rule(tmp_path: Path) -> None:
