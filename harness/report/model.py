@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from harness.rules.verdict import Level, Row, Verdict
 
+NOT_OFFERED = "the server does not offer "
+"""How the reason of a scenario begins whose capabilities are missing; their names follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -93,6 +96,12 @@ class Report:
             or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
             or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
         )
+
+
+def gravest(rule: RuleResult) -> Level:
+    """The highest level of what failed; the rule's own where nothing did."""
+    failed = {proof.row.level for proof in rule.proofs if proof.row.verdict is Verdict.FAIL}
+    return next((level for level in Level if level in failed), rule.level)
 
 
 def is_red(rule: RuleResult, *, strict: bool = False) -> bool:

@@ -6,7 +6,7 @@ Here: lines of text from a report. Not here: the story of one finding (story).
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.report.model import Report, RuleResult, is_red
+from harness.report.model import NOT_OFFERED, Report, RuleResult, gravest, is_red
 from harness.rules.verdict import Level, Verdict
 from harness.spec.book import Book
 
@@ -35,8 +35,15 @@ def summary(report: Report, book: Book) -> Iterator[str]:
 
 
 def _score(report: Report) -> str:
-    counts = report.counts()
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    """The rules by verdict; a finding that does not count stands under its level's name."""
+    counts = Counter(
+        str(gravest(rule))
+        if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict)
+        else str(rule.verdict)
+        for rule in report.rules
+    )
+    words = [Verdict.PASS, Verdict.FAIL, Level.SHOULD, Level.INFO, *list(Verdict)[2:]]
+    shown = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
     return f"rules: {len(report.rules)} ({shown})"
 
 
@@ -58,7 +65,7 @@ def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
-    mark = word if is_red(rule, strict=strict) else str(rule.level)
+    mark = word if is_red(rule, strict=strict) else str(gravest(rule))
     more = f" (+{len(proofs) - 1} more)" if len(proofs) > 1 else ""
     return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{more}"
 
@@ -91,8 +98,24 @@ def _not_judged(report: Report) -> Iterator[str]:
         for scenario in report.scenarios:
             if scenario.verdict is verdict:
                 skipped.setdefault(scenario.reason, []).append(scenario.id)
+        offers = {reason: ids for reason, ids in skipped.items() if reason.startswith(NOT_OFFERED)}
+        if len(offers) > 1:
+            yield from _not_offered(offers)
+            skipped = {reason: ids for reason, ids in skipped.items() if reason not in offers}
         for reason, ids in skipped.items():
             yield _cut(f"{verdict}: {len(ids)} scenario(s): {reason}")
+
+
+def _not_offered(scenarios: dict[str, list[str]]) -> Iterator[str]:
+    """What the server does not offer, with the scenarios that need it; one may need several."""
+    needing: Counter[str] = Counter()
+    for reason, ids in scenarios.items():
+        for capability in reason.removeprefix(NOT_OFFERED).split(", "):
+            needing[capability] += len(ids)
+    count = sum(map(len, scenarios.values()))
+    yield f"{Verdict.NOT_APPLICABLE}: {count} scenario(s): {NOT_OFFERED.strip()} what they need:"
+    names = sorted(needing)
+    yield from _wrapped(f"{name} ({needing[name]})" for name in names)
 
 
 def _wrapped(names: Iterable[str]) -> Iterator[str]:

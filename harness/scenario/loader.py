@@ -92,6 +92,9 @@ def without(paths: Iterable[Path]) -> list[str]:
 
 def scenario_id(path: Path, root: Path | None) -> str:
     """The path below its root without the suffix: `turns/plain-turn`."""
+    if root is not None and not path.is_relative_to(root):
+        # Reached through a link, the same file has the same name.
+        path, root = path.resolve(), root.resolve()
     relative = path.relative_to(root) if root and path.is_relative_to(root) else Path(path.name)
     return relative.as_posix().removesuffix(SUFFIX)
 

@@ -6,6 +6,7 @@ mean together (merge).
 
 from collections.abc import Sequence
 
+from harness.report.model import NOT_OFFERED
 from harness.rules.base import Monitor
 from harness.rules.judge import judge
 from harness.rules.verdict import Row, Verdict
@@ -109,7 +110,7 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
 
 
 def _lacks(missing: list[str]) -> str:
-    return f"the server does not offer {', '.join(missing)}"
+    return f"{NOT_OFFERED}{', '.join(missing)}"
 
 
 def setup_outcome(

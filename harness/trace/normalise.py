@@ -1,8 +1,10 @@
 """A trace as text for reading and for snapshots: what differs from run to run is named, not shown.
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
-below the run's folders `<cwd>` and `<home>`, times `<time>`. Everything else stays as it was on the
-wire, so that a snapshot shows every change of a server. A request stands just before its answer.
+below the run's folders `<cwd>` and `<home>`, times `<time>`. A request stands just before its
+answer. What a command prints without a message in between is one delta: where it is cut is the
+scheduler's doing. Everything else stays as it was on the wire, so that a snapshot shows every
+change of a server.
 """
 
 import json
@@ -14,6 +16,7 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace, opposite
 from harness.trace.values import arr, dig, obj, text
 
+_OUTPUT_DELTA = "item/commandExecution/outputDelta"
 _TIMES = ("createdAt", "updatedAt", "durationMs", "emittedAtMs", "startedAt", "completedAt")
 
 
@@ -41,7 +44,8 @@ class Normaliser:
 
     def lines(self) -> Iterator[str]:
         """One line per message: direction, then the message."""
-        for frame in self._ordered():
+        for frames in _printed_together(self._ordered()):
+            frame = frames[0]
             arrow = "->" if frame.direction is Direction.TO_TARGET else "<-"
             if frame.kind is Kind.MALFORMED:
                 yield f"{arrow} (no message) {self._text(frame.text(200))}"
@@ -49,6 +53,9 @@ class Normaliser:
                 shown = self._value(frame.json)
                 if "id" in shown:
                     shown["id"] = self._request(frame)
+                if len(frames) > 1:
+                    whole = "".join(text(dig(piece.params, "delta")) for piece in frames)
+                    shown["params"]["delta"] = self._text(whole)
                 yield f"{arrow} {json.dumps(shown, ensure_ascii=False)}"
         yield f"end: {self._trace.end}"
 
@@ -121,6 +128,24 @@ class Normaliser:
         if self._pattern is None:
             return value
         return self._pattern.sub(lambda match: self._names[match[0]], value)
+
+
+def _printed_together(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
+    """The frames one by one, but a command's output deltas that follow each other together."""
+    deltas: list[Frame] = []
+    for frame in frames:
+        is_output = frame.kind is Kind.NOTIFICATION and frame.method == _OUTPUT_DELTA
+        if deltas and not (
+            is_output and dig(frame.params, "itemId") == dig(deltas[0].params, "itemId")
+        ):
+            yield deltas
+            deltas = []
+        if is_output:
+            deltas.append(frame)
+        else:
+            yield [frame]
+    if deltas:
+        yield deltas
 
 
 def transcript(trace: Trace) -> str:

@@ -238,8 +238,11 @@ def _become(request: dict[str, object], output: int, failing: int) -> None:
     step = "start"
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (*_IGNORED, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in signal.valid_signals():
+            # Also what whoever started the server ignores: a command is to end by its signals.
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.setsid()
         if request["tty"]:

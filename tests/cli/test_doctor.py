@@ -35,22 +35,22 @@ def failures(said: Said) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "offered"),
     [
-        ["--target", "reference"],
-        ["--server-cmd", f"python {SERVERS}/minimal.py"],
-        ["--server-cmd", f"python {SERVERS}/unusual.py"],
-        ["--server-cmd", f"python {SERVERS}/broken/chatty_stderr.py"],
+        (["--target", "reference"], "exec_command, apply_patch"),
+        (["--server-cmd", f"python {SERVERS}/minimal.py"], "none"),
+        (["--server-cmd", f"python {SERVERS}/unusual.py"], "none"),
+        (["--server-cmd", f"python {SERVERS}/broken/chatty_stderr.py"], "none"),
     ],
 )
-def test_a_usable_server_is_told_to_be_judged_by_a_command(words: list[str]) -> None:
+def test_a_usable_server_is_told_to_be_judged_by_a_command(words: list[str], offered: str) -> None:
     said = call("harness", "doctor", *words)
     assert said.status == 0
     lines = said.out.splitlines()
     assert lines[:2] == ["ok   the server starts", "ok   it speaks JSON lines"]
     assert re.fullmatch(r"ok   it answers initialize \(an? .*, after \d+ ms\)", lines[2])
     assert lines[3] == "ok   it calls the model (1 call(s))"
-    assert lines[4].startswith("--   tools offered to the model: none")
+    assert lines[4].startswith(f"--   tools offered to the model: {offered}")
     assert re.fullmatch(r"ok   a plain turn ends \(\d+ ms in all\)", lines[5])
     assert lines[6] == "--   next: judge it"
     assert lines[7] == ADVICE + shlex.join(["harness", "run", *words])

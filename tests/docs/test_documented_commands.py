@@ -17,6 +17,9 @@ from markdown_pages import PAGES, ROOT, Block, blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
+_BLOCK_BOUND = 120
+"""Seconds for a block: one judges a server with every scenario, on a machine under load."""
+_PAGE_BOUND = 400
 WITH_COMMANDS = [page for page in PAGES if any(block.runnable for block in blocks(page))]
 
 
@@ -52,7 +55,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            timeout=60,
+            timeout=_BLOCK_BOUND,
             check=False,
         )
         self.printed = done.stdout
@@ -88,6 +91,7 @@ def _environment(home: Path) -> dict[str, str]:
     return {**kept, **added, "PATH": commands, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"}
 
 
+@pytest.mark.timeout(_PAGE_BOUND)
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_the_commands_of_a_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "checkout"

@@ -53,6 +53,21 @@ async def test_signals_are_as_in_a_new_process(tmp_path) -> None:
     assert result.output.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
 
 
+@linux
+async def test_what_the_servers_starter_ignores_ends_a_command(tmp_path) -> None:
+    was = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    launcher = Launcher()
+    try:
+        launcher.start()
+    finally:
+        signal.signal(signal.SIGUSR2, was)
+    try:
+        result = await run(shell("kill -USR2 $$", tmp_path), Heard(), launcher=launcher)
+    finally:
+        launcher.close()
+    assert result.exit_code == 128 + signal.SIGUSR2
+
+
 async def test_a_program_is_looked_up_on_its_own_path_and_in_its_own_folder(tmp_path) -> None:
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "greet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from harness.backend.parts import Part
 from harness.backend.script import ModelStep
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import WAITED_FOR, ClientStep
-from harness.scenario.loader import Loaded, find, load
+from harness.scenario.loader import Loaded, find, load, scenario_id
 from harness.scenario.model import Scenario
 from harness.spec.book import load_book
 from harness.target.profile import load_profile
@@ -98,3 +99,11 @@ def test_every_method_is_asked_by_a_scenario_that_a_server_can_play(bundled: lis
     rows = load_book().methods
     ours = {row.method for row in rows if row.direction == "client-to-server"}
     assert ours - asked == UNDER_DEVELOPMENT
+
+
+def test_a_scenario_reached_through_a_link_has_the_name_of_its_place(tmp_path: Path) -> None:
+    link = tmp_path / "scenarios"
+    link.symlink_to(bundled_folder())
+    file = link / "turns" / "plain-turn.scenario.yaml"
+    assert scenario_id(file, bundled_folder()) == "turns/plain-turn"
+    assert scenario_id(tmp_path / "own.scenario.yaml", bundled_folder()) == "own"
