@@ -18,6 +18,7 @@ from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.engine.start import Engine
 from reference_server.engine.turn import TurnSupport
+from reference_server.engine.usage import ContextWindow
 from reference_server.engine.workshop import Workshop
 from reference_server.ids import IdAllocator
 from reference_server.lanes import Lanes
@@ -58,8 +59,8 @@ class Server:
         self.syncer = Syncer()
         self.threads = Threads(config, ids, rollouts, clock)
         self.asks = Asks()
-        self.workshop = Workshop(home, config.environment, self.asks)
-        support = TurnSupport(self.model, self.workshop)
+        self.workshop = Workshop(home, config, self.asks)
+        support = TurnSupport(self.model, self.workshop, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         self.router = Router(Lanes(tasks))
         self._tasks = tasks

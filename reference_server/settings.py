@@ -40,6 +40,7 @@ class ThreadSettings(WireModel):
     personality: Personality | None = None
     effort: Effort | None = None
     summary: Summary | None = None
+    service_name: str | None = None
 
 
 def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
@@ -62,6 +63,7 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
         approval_policy=params.approval_policy or config.approval_policy,
         sandbox=sandbox_policy(params.sandbox or config.sandbox_mode),
         personality=params.personality,
+        service_name=params.service_name,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
-from reference_server.config.model import Config, Provider
+from reference_server.config.model import Config, Provider, WebSearch
 
 Table = dict[str, Any]
 D = TypeVar("D")
@@ -61,6 +61,9 @@ class _Reader:
             sandbox_mode=self._word(
                 table, "sandbox_mode", get_args(SandboxMode), default.sandbox_mode
             ),
+            model_context_window=self._size(table, "model_context_window"),
+            model_auto_compact_token_limit=self._size(table, "model_auto_compact_token_limit"),
+            web_search=self._word(table, "web_search", get_args(WebSearch), default.web_search),
             providers=self._providers(table),
             environment=environment,
         )
@@ -101,6 +104,14 @@ class _Reader:
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise self._wrong(key, "a number from 0", value)
+        return value
+
+    def _size(self, table: Table, key: str) -> int | None:
+        if key not in table:
+            return None
+        value = table[key]
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self._wrong(key, "a number from 1", value)
         return value
 
     def _table(self, table: Table, key: str) -> Table:

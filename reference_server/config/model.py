@@ -6,9 +6,12 @@ Here live what a configuration *is* and how a provider is chosen; reading the fi
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
 
+WebSearch = Literal["disabled", "live"]
+"""Whether the provider's own search is offered to the model."""
 DEFAULT_PROVIDER = "default"
 
 
@@ -28,12 +31,15 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What config.toml and the environment say together."""
+    """What config.toml and the environment say together; context sizes are in tokens."""
 
     model: str = "default-model"
     model_provider: str = DEFAULT_PROVIDER
     approval_policy: ApprovalPolicy = "on-request"
     sandbox_mode: SandboxMode = "read-only"
+    model_context_window: int | None = None
+    model_auto_compact_token_limit: int | None = None
+    web_search: WebSearch = "disabled"
     providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 Fields = dict[str, Any]
+Output = str | list[Fields]
+"""What the model is told of a call: a text, or content parts, as for an image."""
 
 
 class CallError(Exception):
@@ -47,6 +49,6 @@ class ToolCall:
             raise CallError(f"{self.name}: the arguments are not an object")
         return cast("Fields", value)
 
-    def answered(self, output: str) -> Fields:
+    def answered(self, output: Output) -> Fields:
         """Give the output item that belongs to the call."""
         return {"type": f"{self.kind}_output", "call_id": self.id, "output": output}

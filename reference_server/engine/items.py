@@ -21,6 +21,7 @@ from harness.wire.item_events import (
     ReasoningTextDeltaNotification,
 )
 from harness.wire.methods import BY_PARAMS
+from reference_server.engine.reroutes import Reroutes
 from reference_server.envelope import encode_notification
 from reference_server.rollout.records import ItemRecord
 from reference_server.session.thread import LoadedThread
@@ -49,6 +50,7 @@ class ItemLog:
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self.thread = thread
         self.turn_id = turn_id
+        self.reroutes = Reroutes(thread, turn_id)
 
     def started(self, item: ThreadItem) -> None:
         """Tell that an item begins."""

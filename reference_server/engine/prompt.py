@@ -21,15 +21,15 @@ Fields = dict[str, Any]
 
 INSTRUCTIONS = (
     "You are a coding agent. You work together with the user in their working directory "
-    "until what they asked for is done. Be exact, be brief, and say what you did."
+    "until what they asked for is done. Be exact, be brief, and say what you did. If they want a "
+    "plan to decide upon before anything is done, give it between a line <proposed_plan> and a "
+    "line </proposed_plan>."
 )
 _PERSONALITIES = {
     "friendly": " Be warm and encouraging.",
     "pragmatic": " Be matter-of-fact.",
     "none": "",
 }
-IMAGE_LIMIT = 20 * 1024 * 1024
-"""Bytes of the largest local image that is sent."""
 _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
 """The protocol's word -> the Responses API's word."""
 
@@ -51,17 +51,20 @@ def request_body(
     settings: ThreadSettings,
     history: list[Fields],
     tools: list[Fields],
-    output_schema: Fields | None,
+    output_schema: Fields | None = None,
+    instructions: str = INSTRUCTIONS,
 ) -> Fields:
     """Give the body of a call: the whole history, nothing stored at the provider."""
     body: Fields = {
         "model": settings.model,
-        "instructions": INSTRUCTIONS + _PERSONALITIES[settings.personality or "none"],
+        "instructions": instructions + _PERSONALITIES[settings.personality or "none"],
         "input": history,
         "tools": tools,
         "stream": True,
         "store": False,
     }
+    if settings.service_name is not None:
+        body["metadata"] = {"service_name": settings.service_name}
     reasoning = _reasoning(settings)
     if reasoning:
         body["reasoning"] = reasoning
@@ -106,22 +109,10 @@ def _text(text: str) -> Fields:
 
 
 def _local_image(path: Path) -> Fields:
-    import base64
-    import mimetypes
+    from reference_server.engine.images import image_part
 
-    kind = mimetypes.guess_type(path.name)[0] or "image/png"
     try:
-        data = base64.b64encode(_file_content(path)).decode()
+        return image_part(path)
     except (OSError, ValueError) as error:
         # The model should know of it; a missing picture need not end the turn.
         return _text(f"The image {path} could not be read: {error}")
-    return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
-
-
-def _file_content(path: Path) -> bytes:
-    # A device or a pipe might never end, or never begin.
-    if not path.is_file():
-        raise OSError("it is not a file")
-    if path.stat().st_size > IMAGE_LIMIT:
-        raise OSError(f"it is larger than {IMAGE_LIMIT} bytes")
-    return path.read_bytes()

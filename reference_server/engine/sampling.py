@@ -5,15 +5,15 @@ stream that breaks is cut by the caller. Source: session-protocol "ThreadItem", 
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TypeVar, cast
 
-from reference_server.engine.items import (
-    GrowingItem,
-    GrowingMessage,
-    GrowingReasoning,
-    ItemLog,
-)
+from reference_server.engine.items import GrowingItem, GrowingReasoning, ItemLog
+from reference_server.engine.reply_items import GrowingReply
+from reference_server.engine.unshown import UnshownMessage, UnshownReasoning
+from reference_server.engine.web_items import GrowingSearch
 from reference_server.model.events import (
+    Answering,
     Completed,
     ModelEvent,
     OutputItemAdded,
@@ -27,22 +27,34 @@ from reference_server.model.events import (
 Fields = dict[str, Any]
 G = TypeVar("G", bound=GrowingItem)
 CALLS = ("function_call", "custom_tool_call")
+_MESSAGES = (GrowingReply, UnshownMessage)
+_REASONING = (GrowingReasoning, UnshownReasoning)
+
+
+class Shows(Enum):
+    """Which of the model's items the client sees: all, all but its messages, or none."""
+
+    ALL = "all"
+    WORK = "work"
+    NOTHING = "nothing"
 
 
 @dataclass(slots=True)
 class Sampled:
-    """What a complete answer leaves behind, as Responses API items."""
+    """What a complete answer leaves behind, as Responses API items; `texts` of its messages."""
 
     history: list[Fields] = field(default_factory=list[Fields])
     calls: list[Fields] = field(default_factory=list[Fields])
+    texts: list[str] = field(default_factory=list[str])
     usage: Fields = field(default_factory=dict[str, Any])
 
 
 class Sampling:
     """Takes the events of one model call, in order."""
 
-    def __init__(self, log: ItemLog) -> None:
+    def __init__(self, log: ItemLog, shows: Shows = Shows.ALL) -> None:
         self._log = log
+        self._shows = shows
         self._open: list[tuple[int | None, GrowingItem]] = []
         self.result = Sampled()
 
@@ -62,13 +74,15 @@ class Sampling:
                     self._begin(index, item)
                 case OutputItemDone(index, item):
                     self._finish(index, item)
+                case Answering(model):
+                    self._log.reroutes.note(model)
                 case Completed(usage):
                     self.result.usage = usage
                     self.cut()
         await self._log.thread.audience.room()
 
     def cut(self) -> list[str]:
-        """Complete every open item with what was streamed; gives the texts of open messages.
+        """Complete every open item with what was streamed; gives the texts the client saw begin.
 
         Raises OSError, when all are completed.
         """
@@ -76,7 +90,7 @@ class Sampling:
         failure: OSError | None = None
         while self._open:
             _, item = self._open.pop(0)
-            if isinstance(item, GrowingMessage):
+            if isinstance(item, GrowingReply):
                 texts.append(item.text)
             try:
                 item.complete()
@@ -89,20 +103,23 @@ class Sampling:
     def _begin(self, index: int | None, item: Fields) -> None:
         match item.get("type"):
             case "message":
-                self._open.append((index, GrowingMessage(self._log, _phase(item))))
+                self._opened(index, self._new_message(_phase(item)))
             case "reasoning":
-                self._open.append((index, GrowingReasoning(self._log)))
+                self._opened(index, self._new_reasoning())
+            case "web_search_call" if self._shows is not Shows.NOTHING:
+                self._opened(index, GrowingSearch(self._log))
             case _:
                 pass
 
     def _finish(self, index: int | None, item: Fields) -> None:
         match item.get("type"):
             case "message":
-                message = self._find(index, GrowingMessage)
+                message = self._find(index, _MESSAGES)
                 if message is None:
-                    message = self._opened(index, GrowingMessage(self._log, _phase(item)))
+                    message = self._opened(index, self._new_message(_phase(item)))
                 self._close(message)
                 message.finish(_joined(item))
+                self.result.texts.append(message.text)
                 self.result.history.append(assistant_message(message.text))
             case "reasoning":
                 reasoning = self._reasoning(index)
@@ -111,29 +128,43 @@ class Sampling:
                 if item.get("encrypted_content"):
                     # Without it the provider, who stores nothing, could not read it back.
                     self.result.history.append(_without_id(item))
+            case "web_search_call" if self._shows is not Shows.NOTHING:
+                search = self._find(index, (GrowingSearch,))
+                search = search or self._opened(index, GrowingSearch(self._log))
+                self._close(search)
+                search.finish(item)
+                self.result.history.append({**_without_id(item), "status": "completed"})
             case kind if kind in CALLS:
                 self.result.history.append(_without_id(item))
                 self.result.calls.append(item)
             case _:
                 pass
 
-    def _message(self, index: int | None) -> GrowingMessage:
-        found = self._find(index, GrowingMessage)
-        return found or self._opened(index, GrowingMessage(self._log, None))
+    def _message(self, index: int | None) -> GrowingReply | UnshownMessage:
+        found = self._find(index, _MESSAGES)
+        return found or self._opened(index, self._new_message(None))
 
-    def _reasoning(self, index: int | None) -> GrowingReasoning:
-        found = self._find(index, GrowingReasoning)
-        return found or self._opened(index, GrowingReasoning(self._log))
+    def _reasoning(self, index: int | None) -> GrowingReasoning | UnshownReasoning:
+        found = self._find(index, _REASONING)
+        return found or self._opened(index, self._new_reasoning())
+
+    def _new_message(self, phase: str | None) -> GrowingReply | UnshownMessage:
+        shown = self._shows is Shows.ALL
+        return GrowingReply(self._log, phase) if shown else UnshownMessage()
+
+    def _new_reasoning(self) -> GrowingReasoning | UnshownReasoning:
+        shown = self._shows is not Shows.NOTHING
+        return GrowingReasoning(self._log) if shown else UnshownReasoning()
 
     def _opened(self, index: int | None, item: G) -> G:
         self._open.append((index, item))
         return item
 
-    def _find(self, index: int | None, kind: type[G]) -> G | None:
+    def _find(self, index: int | None, kinds: tuple[type[G], ...]) -> G | None:
         """Find the open item an event belongs to: the one of its index, else the latest."""
         latest: G | None = None
         for at, item in self._open:
-            if isinstance(item, kind):
+            if isinstance(item, kinds):
                 if at == index:
                     return item
                 latest = item

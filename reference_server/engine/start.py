@@ -8,12 +8,13 @@ from anyio.abc import TaskGroup
 
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
-from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport
+from reference_server.engine.output_schema import BadSchema, OutputSchema
+from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport, Work
 from reference_server.ids import IdAllocator
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.sync import Syncer
 from reference_server.session.thread import LoadedThread
-from reference_server.settings import settings_of_turn
+from reference_server.settings import ThreadSettings, settings_of_turn
 
 
 class Engine:
@@ -37,21 +38,26 @@ class Engine:
         """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
         if not params.input:
             raise invalid_params("input: must hold at least one element")
-        if thread.turn is not None:
-            raise invalid_request(
-                f"thread {thread.id} has an active turn, {thread.turn.id}: add input to it with "
-                "turn/steer, or wait for its turn/completed"
-            )
+        check_idle(thread)
+        given = TurnInput(params.input, _output_schema(params))
+        return self._prepared(thread, given, settings_of_turn(thread.settings, params))
+
+    def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
+        """Make the thread's next turn, which does `work` without any input of the user.
+
+        Nothing is told yet. Raises Refusal, OSError.
+        """
+        check_idle(thread)
+        return self._prepared(thread, TurnInput([], work=work), thread.settings)
+
+    def _prepared(
+        self, thread: LoadedThread, given: TurnInput, settings: ThreadSettings
+    ) -> ActiveTurn:
         turn_id = self._ids.turn_id()
-        thread.settings = settings_of_turn(thread.settings, params)
-        name = thread.settings.model_provider
-        turn = ActiveTurn(
-            turn_id,
-            thread,
-            TurnInput(params.input, params.output_schema),
-            self._support,
-            self._config.provider(name) or Provider(name),
-        )
+        thread.settings = settings
+        name = settings.model_provider
+        provider = self._config.provider(name) or Provider(name)
+        turn = ActiveTurn(turn_id, thread, given, self._support, provider)
         thread.turn = turn
         return turn
 
@@ -64,3 +70,21 @@ class Engine:
             await turn.run()
         finally:
             self._syncer.request(thread.recorder)
+
+
+def check_idle(thread: LoadedThread) -> None:
+    """Raise Refusal where a turn is active: a thread has one at a time."""
+    if thread.turn is not None:
+        raise invalid_request(
+            f"thread {thread.id} has an active turn, {thread.turn.id}: add input to it with "
+            "turn/steer, or wait for its turn/completed"
+        )
+
+
+def _output_schema(params: TurnStartParams) -> OutputSchema | None:
+    if params.output_schema is None:
+        return None
+    try:
+        return OutputSchema(params.output_schema)
+    except BadSchema as error:
+        raise invalid_params(f"outputSchema: {error}") from None

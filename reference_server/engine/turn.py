@@ -7,7 +7,7 @@ turn/completed ("Ordering"), and a client that sees the turn end should find the
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ import anyio.lowlevel
 from harness.wire.error import ErrorNotification, TurnError
 from harness.wire.input import UserInput
 from harness.wire.item import UserMessageItem
-from harness.wire.thread import ThreadTokenUsageUpdatedNotification, TokenUsage
+from harness.wire.thread import TokenCounts
 from harness.wire.turn import (
     Turn,
     TurnCompletedNotification,
@@ -25,12 +25,14 @@ from harness.wire.turn import (
     TurnStatus,
 )
 from reference_server.config.model import Provider
+from reference_server.engine.compaction import compact
 from reference_server.engine.failure import internal_error, retry_error, turn_error
 from reference_server.engine.items import ItemLog
+from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
 from reference_server.engine.prompt import request_body
-from reference_server.engine.sampling import Sampled, Sampling, assistant_message
+from reference_server.engine.sampling import Sampled, Sampling, Shows, assistant_message
 from reference_server.engine.steering import Steering, read_input
-from reference_server.engine.usage import token_counts
+from reference_server.engine.usage import ContextWindow, Meter, token_counts
 from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
@@ -64,14 +66,22 @@ class TurnSupport:
 
     model: Model
     workshop: Workshop
+    window: ContextWindow
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """What one `turn/start` asks for, beyond the settings of its thread."""
+    """What one `turn/start` asks for, beyond the settings of its thread.
+
+    `work` is what a turn without the user's input does instead: a compaction, a review.
+    """
 
     content: list[UserInput]
-    output_schema: Fields | None = None
+    output_schema: OutputSchema | None = None
+    work: "Work | None" = None
+
+
+Work = Callable[["ActiveTurn"], Awaitable[None]]
 
 
 class ActiveTurn:
@@ -99,6 +109,27 @@ class ActiveTurn:
         self._sampling = Sampling(self._log)
         self._steering = Steering(self._log)
         self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
+        self._corrected = False
+        self.meter = Meter(thread, turn_id, support.window)
+
+    @property
+    def thread(self) -> LoadedThread:
+        """The thread it runs on."""
+        return self._thread
+
+    @property
+    def log(self) -> ItemLog:
+        """Where its items are told."""
+        return self._log
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether it talks with the user, so that input can be added to it."""
+        return self._given.work is None
+
+    def own_calls(self) -> TurnCalls:
+        """Give a set of tools for calls that the thread's conversation does not hold."""
+        return TurnCalls(self._support.workshop, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
         """Give the turn as the wire shows it: without items, which come as notifications."""
@@ -149,16 +180,20 @@ class ActiveTurn:
             self.begun.set()
 
     async def _converse(self) -> None:
+        if self._given.work is not None:
+            await self._given.work(self)
+            return
         await self._take_input()
         for _ in range(MODEL_CALLS_LIMIT):
             # A decision may have interrupted the turn: then the model is not called again.
             await anyio.lowlevel.checkpoint_if_cancelled()
+            if self.meter.is_full:
+                await compact(self)
             answer = await self._sample()
-            self._remember(answer.history)
-            self._tell_usage(answer)
+            self._keep(answer)
             if answer.calls:
                 await self._calls.carry_out(answer.calls, self._remember)
-            elif not self._steering.waiting:
+            elif not self._steering.waiting and self._is_final(answer):
                 return
         raise ModelError(
             "The model does not come to an end",
@@ -175,15 +210,19 @@ class ActiveTurn:
         self._remember([await read_input(content, cwd)])
 
     async def _sample(self) -> Sampled:
-        """Call the model until it answers, or its failure is final. Raises ModelError."""
+        return await self.ask(self._request_body)
+
+    async def ask(self, body: Callable[[], Fields], shows: Shows = Shows.ALL) -> Sampled:
+        """Call the model until it answers, or its failure is final. Raises ModelError.
+
+        `body` is asked for with each try; `shows`: which of the model's items the client sees.
+        """
         retries = Retries(self._provider)
         while True:
-            self._steering.join()
-            self._sampling = Sampling(self._log)
+            asked = body()
+            self._sampling = Sampling(self._log, shows)
             try:
-                await self._support.model.call(
-                    self._provider, self._request_body(), self._sampling.receive
-                )
+                await self._support.model.call(self._provider, asked, self._sampling.receive)
             except ModelError as failure:
                 delay = retries.delay(failure)
                 if delay is None:
@@ -191,40 +230,56 @@ class ActiveTurn:
                 # What was streamed stands as it is; the next try begins new items, and the model
                 # is not shown the piece.
                 self._sampling.cut()
-                self._tell_error(retry_error(failure, retries.count(failure.phase)), retry=True)
+                self.tell_retry(failure, retries.count(failure.phase))
                 with anyio.move_on_after(delay):
                     await self._interrupted.wait()
             else:
                 return self._sampling.result
 
     def _request_body(self) -> Fields:
+        self._steering.join()
+        schema = self._given.output_schema
         return request_body(
             self._thread.settings,
             self._thread.history,
             self._calls.offers(),
-            self._given.output_schema,
+            schema and schema.schema,
         )
 
-    def _remember(self, items: list[Fields]) -> None:
-        """Add to the conversation with the model. Raises OSError."""
-        if items:
-            self._thread.history.extend(items)
-            self._thread.record(
-                HistoryRecord(at=self._thread.clock(), turn_id=self.id, items=items)
-            )
+    def _is_final(self, answer: Sampled) -> bool:
+        """Tell whether an answer without calls ends the turn.
 
-    def _tell_usage(self, answer: Sampled) -> None:
-        last = token_counts(answer.usage)
-        if last is None:
+        One that breaks the outputSchema does not: the model is told, once. Raises ModelError.
+        """
+        schema = self._given.output_schema
+        objection = schema and schema.objection(answer.texts[-1] if answer.texts else "")
+        if not objection:
+            return True
+        failure = schema_unmet(objection)
+        if self._corrected:
+            raise failure
+        self._corrected = True
+        self.tell_retry(failure, "1/1")
+        self._remember([correction(objection)])
+        return False
+
+    def _keep(self, answer: Sampled) -> None:
+        tokens = token_counts(answer.usage)
+        self._remember(answer.history, tokens)
+        self.meter.tell(tokens)
+
+    def _remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
+        """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
+        if not items and tokens is None:
             return
-        usage = TokenUsage(
-            total=self._thread.add_tokens(last), last=last, model_context_window=None
-        )
-        self._thread.audience.tell(
-            ThreadTokenUsageUpdatedNotification(
-                thread_id=self._thread.id, turn_id=self.id, token_usage=usage
-            )
-        )
+        thread = self._thread
+        thread.history.extend(items)
+        record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=items)
+        thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))
+
+    def tell_retry(self, failure: ModelError, how: str) -> None:
+        """Tell that the turn goes on after a failure; `how` reads like `2/5`."""
+        self._tell_error(retry_error(failure, how), retry=True)
 
     def _tell_error(self, error: TurnError, *, retry: bool) -> None:
         self._thread.audience.tell(

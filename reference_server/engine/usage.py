@@ -1,12 +1,69 @@
-"""Token counts: the provider's words to the protocol's.
+"""Token counts: the provider's words to the protocol's, and how full the context is.
 
-Here lives the reading of `usage` of response.completed. The payload of thread/tokenUsage/updated is
-not shown in the document; its shape is the shipping server's.
+Here lives the reading of `usage` of response.completed, the telling of it, and when the history is
+to be compacted. The payload of thread/tokenUsage/updated is not shown in the document; its shape is
+the shipping server's. The size at which compaction triggers is not shown either ("Limits"): here
+`model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`, else
+never.
 """
 
+from dataclasses import dataclass
 from typing import Any, cast
 
-from harness.wire.thread import TokenCounts
+from harness.wire.thread import ThreadTokenUsageUpdatedNotification, TokenCounts, TokenUsage
+from reference_server.config.model import Config
+from reference_server.session.thread import LoadedThread
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """What a model call may hold, in tokens: `size` in all, compacted from `limit` on."""
+
+    size: int | None
+    limit: int | None
+
+    @classmethod
+    def of(cls, config: Config) -> "ContextWindow":
+        """Read the configuration."""
+        size, limit = config.model_context_window, config.model_auto_compact_token_limit
+        if limit is None and size is not None:
+            limit = size * 9 // 10
+        return cls(size, limit)
+
+
+class Meter:
+    """Counts the tokens of one turn's model calls into those of its thread."""
+
+    def __init__(self, thread: LoadedThread, turn_id: str, window: ContextWindow) -> None:
+        self._thread = thread
+        self._turn_id = turn_id
+        self._window = window
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the last answer left so little room that the history is to be compacted."""
+        limit = self._window.limit
+        return limit is not None and self._thread.context_tokens >= limit
+
+    def tell(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
+        """Tell what a call cost; nothing where the provider did not say.
+
+        `of_thread`: the call held the thread's own conversation.
+        """
+        if last is None:
+            return
+        if of_thread:
+            self._thread.context_tokens = last.total_tokens
+        usage = TokenUsage(
+            total=self._thread.add_tokens(last),
+            last=last,
+            model_context_window=self._window.size,
+        )
+        self._thread.audience.tell(
+            ThreadTokenUsageUpdatedNotification(
+                thread_id=self._thread.id, turn_id=self._turn_id, token_usage=usage
+            )
+        )
 
 
 def token_counts(usage: dict[str, Any]) -> TokenCounts | None:

@@ -5,11 +5,12 @@ neither the first answer nor a turn without calls should wait for them: `warm` i
 background.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from reference_server.config.home import Home
+from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
 from reference_server.engine.items import ItemLog
 from reference_server.session.asks import Asks
@@ -24,9 +25,9 @@ Fields = dict[str, Any]
 class Workshop:
     """What all turns of a server share of their tools."""
 
-    def __init__(self, home: Home, environment: Mapping[str, str], asks: Asks) -> None:
+    def __init__(self, home: Home, config: Config, asks: Asks) -> None:
         self._home = home
-        self._environment = environment
+        self._config = config
         self._asks = asks
 
     @cached_property
@@ -34,7 +35,7 @@ class Workshop:
         """The tools."""
         from reference_server.engine.tools.standard import standard_tools
 
-        return standard_tools(self._home, self._environment)
+        return standard_tools(self._home, self._config)
 
     def warm(self) -> None:
         """Import and make them; may run in a worker thread."""

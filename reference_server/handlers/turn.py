@@ -53,6 +53,11 @@ async def turn_steer(call: Call, params: TurnSteerParams) -> None:
 
 def _steerable(thread: LoadedThread, expected: str) -> RunningTurn:
     turn = _active(thread, expected, "expectedTurnId", "steer")
+    if not turn.takes_input:
+        raise invalid_request(
+            f"turn {turn.id} is a compaction or a review: it takes no input; wait for its "
+            "turn/completed"
+        )
     if turn.interrupted:
         raise invalid_request(f"turn {turn.id} is being interrupted: it takes no further input")
     return turn

@@ -23,7 +23,7 @@ from reference_server.model.errors import (
     no_address,
     stream_broken,
 )
-from reference_server.model.events import Completed, ModelEvent, read_event
+from reference_server.model.events import Answering, Completed, ModelEvent, read_event
 from reference_server.model.pool import ConnectionPool, import_httpx
 from reference_server.model.sse import SseParser
 
@@ -35,6 +35,8 @@ Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 DRAIN_TIME = 1.0
 """Seconds a finished stream may take to end, so that its connection can be used again."""
 ERROR_BODY_LIMIT = 1 << 16
+ANSWERING_MODEL = "openai-model"
+"""The header in which the provider names the model that answers."""
 
 
 class ModelClient:
@@ -77,6 +79,8 @@ class ModelClient:
                 response = await _send(client, provider, body)
                 chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
                 try:
+                    if answering := response.headers.get(ANSWERING_MODEL):
+                        await receive([Answering(answering)])
                     await self._read(chunks, receive, limit, idle)
                 except BaseException:
                     await _close(response, chunks)

@@ -19,6 +19,13 @@ Fields = dict[str, Any]
 
 
 @dataclass(slots=True)
+class Answering:
+    """The provider named the model that answers, in a header of its response."""
+
+    model: str
+
+
+@dataclass(slots=True)
 class OutputItemAdded:
     """The model begins an output item."""
 
@@ -76,7 +83,8 @@ class Completed:
 
 
 ModelEvent = (
-    OutputItemAdded
+    Answering
+    | OutputItemAdded
     | OutputItemDone
     | TextDelta
     | SummaryPartAdded

@@ -12,8 +12,10 @@ from typing import Any
 
 from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
+from harness.wire.thread import TokenCounts
 from harness.wire.turn import Turn
 from reference_server.rollout.records import (
+    CompactedRecord,
     HistoryRecord,
     ItemRecord,
     Record,
@@ -34,7 +36,11 @@ class UnreadableRollout(Exception):
 
 @dataclass(slots=True)
 class StoredThread:
-    """What a rollout says of its thread; times are seconds since 1970."""
+    """What a rollout says of its thread; times are seconds since 1970.
+
+    `tokens`: what each model call cost. `context_tokens`: what the conversation held when the model
+    last counted it, 0 where it has been compacted since.
+    """
 
     id: str
     settings: ThreadSettings
@@ -43,6 +49,8 @@ class StoredThread:
     preview: str = ""
     turns: list[Turn] = field(default_factory=list[Turn])
     history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    tokens: list[TokenCounts] = field(default_factory=list[TokenCounts])
+    context_tokens: int = 0
 
 
 def read_rollout(path: Path) -> StoredThread:
@@ -107,7 +115,7 @@ def _add_item(turns: dict[str, Turn], turn_id: str, item: ThreadItem) -> None:
 def _take(
     thread: StoredThread,
     turns: dict[str, Turn],
-    record: TurnStartedRecord | ItemRecord | HistoryRecord | TurnCompletedRecord,
+    record: TurnStartedRecord | ItemRecord | HistoryRecord | CompactedRecord | TurnCompletedRecord,
 ) -> None:
     match record:
         case TurnStartedRecord():
@@ -121,6 +129,14 @@ def _take(
                 thread.preview = thread.preview or preview_of(record.item)
         case HistoryRecord():
             thread.history.extend(record.items)
+            if record.tokens is not None:
+                thread.tokens.append(record.tokens)
+                thread.context_tokens = record.tokens.total_tokens
+        case CompactedRecord():
+            thread.history = list(record.history)
+            if record.tokens is not None:
+                thread.tokens.append(record.tokens)
+            thread.context_tokens = 0
         case TurnCompletedRecord():
             if turn := turns.get(record.turn_id):
                 turn.status = record.status

@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter
 from harness.wire.base import WireModel
 from harness.wire.error import TurnError
 from harness.wire.item import ThreadItem, UserMessageItem
+from harness.wire.thread import TokenCounts
 from harness.wire.turn import TurnStatus
 from reference_server.settings import ThreadSettings
 
@@ -26,7 +27,6 @@ class ThreadRecord(WireModel):
     version: int = FORMAT_VERSION
     id: str
     settings: ThreadSettings
-    service_name: str | None = None
 
 
 class TurnStartedRecord(WireModel):
@@ -51,6 +51,7 @@ class HistoryRecord(WireModel):
     """The conversation with the model grew by these Responses API items.
 
     `steered`: the ids of the user messages whose SteeredRecord had announced them.
+    `tokens`: what the model counted for the call that they answer.
     """
 
     type: Literal["history"] = "history"
@@ -58,6 +59,7 @@ class HistoryRecord(WireModel):
     turn_id: str
     items: list[dict[str, Any]]
     steered: list[str] | None = None
+    tokens: TokenCounts | None = None
 
 
 class SteeredRecord(WireModel):
@@ -71,6 +73,19 @@ class SteeredRecord(WireModel):
     turn_id: str
     item: UserMessageItem
     history: dict[str, Any]
+
+
+class CompactedRecord(WireModel):
+    """The conversation with the model is this from now on: it was compacted.
+
+    `tokens`: what the model counted for the call that made the summary.
+    """
+
+    type: Literal["compacted"] = "compacted"
+    at: float
+    turn_id: str
+    history: list[dict[str, Any]]
+    tokens: TokenCounts | None = None
 
 
 class TurnCompletedRecord(WireModel):
@@ -89,6 +104,7 @@ Record = Annotated[
     | ItemRecord
     | HistoryRecord
     | SteeredRecord
+    | CompactedRecord
     | TurnCompletedRecord,
     Field(discriminator="type"),
 ]

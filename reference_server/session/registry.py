@@ -58,7 +58,6 @@ class Threads:
                 at=self._clock(),
                 id=thread_id,
                 settings=settings,
-                service_name=params.service_name,
             )
         )
         self._loaded[thread_id] = thread

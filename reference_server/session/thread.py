@@ -55,6 +55,11 @@ class RunningTurn(Protocol):
         ...
 
     @property
+    def takes_input(self) -> bool:
+        """Whether input can be added to it."""
+        ...
+
+    @property
     def interrupted(self) -> bool:
         """Whether its interrupt was asked for."""
         ...
@@ -69,7 +74,11 @@ class RunningTurn(Protocol):
 
 
 class LoadedThread:
-    """One thread; `clock` gives seconds since 1970."""
+    """One thread; `clock` gives seconds since 1970.
+
+    `history` is the conversation as the model is sent it, `context_tokens` what the model counted
+    when it last was, 0 while that is not known.
+    """
 
     def __init__(
         self,
@@ -83,6 +92,7 @@ class LoadedThread:
         self.recorder = recorder
         self.audience = Audience()
         self.history: list[dict[str, Any]] = []
+        self.context_tokens = 0
         self.turn: RunningTurn | None = None
         self.consents = Consents()
         self._flags: list[ActiveFlag] = []

@@ -29,7 +29,6 @@ REFUSED = {
     "skills/remote/export",
     "skills/remote/list",
     "thread/archive",
-    "thread/compact/start",
     "thread/fork",
     "thread/list",
     "thread/loaded/list",

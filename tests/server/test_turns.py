@@ -304,7 +304,8 @@ async def test_the_model_is_sent_the_whole_history(tmp_path) -> None:
         ("user", "second"),
     ]
     assert (body["model"], body["stream"]) == ("test-model", True)
-    assert [tool["name"] for tool in body["tools"]] == ["exec_command", "apply_patch"]
+    tools = [tool["name"] for tool in body["tools"]]
+    assert tools == ["exec_command", "apply_patch", "update_plan", "view_image"]
     assert body["instructions"]
 
 
@@ -336,7 +337,7 @@ async def overridden(peer: Peer) -> str:
 
 
 async def test_overrides_reach_the_model(tmp_path) -> None:
-    async with session(tmp_path, [says("a")]) as peer:
+    async with session(tmp_path, [says('{"n": 1}')]) as peer:
         await overridden(peer)
     body = peer.side.bodies[0]
     assert body["model"] == "bigger"
@@ -346,7 +347,7 @@ async def test_overrides_reach_the_model(tmp_path) -> None:
 
 
 async def test_all_overrides_last_but_the_output_schema(tmp_path) -> None:
-    async with session(tmp_path, [says("a"), says("b")]) as peer:
+    async with session(tmp_path, [says('{"n": 1}'), says("b")]) as peer:
         thread = await overridden(peer)
         await peer.run_turn(thread)
         read = await peer.request("thread/read", {"threadId": thread})

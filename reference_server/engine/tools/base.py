@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reference_server.engine.approvals import Approvals
-from reference_server.engine.calls import ToolCall
+from reference_server.engine.calls import Output, ToolCall
 from reference_server.engine.items import ItemLog
 from reference_server.patch.diff import TurnDiff
 from reference_server.session.thread import LoadedThread
@@ -46,6 +46,6 @@ class Tool(Protocol):
         """Give its entry in `tools` of a model call."""
         ...
 
-    async def run(self, call: ToolCall, scene: Scene) -> str:
+    async def run(self, call: ToolCall, scene: Scene) -> Output:
         """Carry a call out and give what the model is told. Raises CallError, OSError."""
         ...

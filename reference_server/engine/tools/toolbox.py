@@ -14,14 +14,15 @@ Fields = dict[str, Any]
 
 
 class Toolbox:
-    """Tools by name."""
+    """Tools by name; `hosted` are those that the provider carries out itself."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), hosted: Iterable[Fields] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._hosted = list(hosted)
 
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return [tool.offer() for tool in self._tools.values()]
+        return [*(tool.offer() for tool in self._tools.values()), *self._hosted]
 
     async def carry_out(self, call: ToolCall, scene: Scene) -> Fields:
         """Give the output item of a call. Raises OSError where it cannot be recorded."""

@@ -1,0 +1,127 @@
+"""Compacting a thread's conversation with the model.
+
+Here live what is summarised, what stays as it is, and the contextCompaction item. When it happens
+is the turn's matter (`usage`), or the client's (`thread/compact/start`). Source: session-protocol
+"ThreadItem" ("emitted when conversation history is compacted"), "Other thread operations". What the
+history holds afterwards is not shown there. Here: the user's own words, the newest of them as far
+as they are not too long, then the summary, then what the user said since the model's last answer. A
+compaction that fails or is interrupted leaves the history as it was.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from harness.wire.item import ContextCompactionItem
+from harness.wire.thread import TokenCounts
+from reference_server.engine.prompt import request_body
+from reference_server.engine.sampling import Shows
+from reference_server.engine.usage import token_counts
+from reference_server.model.errors import ModelError
+from reference_server.rollout.records import CompactedRecord
+
+if TYPE_CHECKING:
+    from reference_server.engine.turn import ActiveTurn
+
+Fields = dict[str, Any]
+
+PROMPT = (
+    "The conversation is about to be cut to make room. Write a summary from which you can go on "
+    "without it: what the user wants, what was done and found out, which files and commands "
+    "matter, what is left to do. Answer with the summary alone."
+)
+PREFIX = "Summary of the conversation so far, which was cut to make room:\n\n"
+KEPT_CHARACTERS = 60_000
+"""Of the user's own words in what is summarised, the newest are kept up to this length."""
+
+
+async def compact(turn: "ActiveTurn") -> None:
+    """Compact the history of a turn's thread. Raises ModelError, OSError.
+
+    Where there is nothing but what the user said last, it stays as it is and no model is asked.
+    """
+    thread = turn.thread
+    old, recent = split_history(thread.history)
+    item = ContextCompactionItem(id=thread.new_item_id())
+    turn.log.started(item)
+    try:
+        if old:
+            summary, tokens = await _summarise(turn, old)
+            _replace(turn, [*kept_words(old), _user_text(PREFIX + summary), *recent], tokens)
+        thread.context_tokens = 0
+    finally:
+        turn.log.completed(item)
+
+
+def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
+    """Split what can be summarised from what the user said since the model's last word."""
+    at = len(history)
+    while at and _is_users(history[at - 1]):
+        at -= 1
+    return history[:at], history[at:]
+
+
+def kept_words(old: list[Fields]) -> list[Fields]:
+    """Give the user's own texts that stay, oldest first; images do not."""
+    kept: list[Fields] = []
+    room = KEPT_CHARACTERS
+    for item in reversed(old):
+        text = "\n".join(_texts(item)) if _is_users(item) else ""
+        if not text:
+            continue
+        if len(text) > room:
+            break
+        room -= len(text)
+        kept.append(_user_text(text))
+    return kept[::-1]
+
+
+async def _summarise(turn: "ActiveTurn", old: list[Fields]) -> tuple[str, TokenCounts | None]:
+    """Ask the model; where even that is too long for it, without the oldest of it."""
+    while True:
+        try:
+            body = request_body(turn.thread.settings, [*old, _user_text(PROMPT)], [])
+            answer = await turn.ask(lambda body=body: body, Shows.NOTHING)
+        except ModelError as failure:
+            shorter = without_oldest(old)
+            if failure.info != "ContextWindowExceeded" or not shorter:
+                raise
+            turn.tell_retry(failure, "with less")
+            old = shorter
+            continue
+        tokens = token_counts(answer.usage)
+        turn.meter.tell(tokens)
+        text = "\n\n".join(filter(None, answer.texts)).strip()
+        if not text:
+            raise ModelError("The history was not compacted", "Other", "the model gave no summary")
+        return text, tokens
+
+
+def without_oldest(old: list[Fields]) -> list[Fields]:
+    """Leave the older half away, and outputs whose calls went with it."""
+    rest = old[(len(old) + 1) // 2 :]
+    called = {item.get("call_id") for item in rest if not _is_output(item)}
+    return [item for item in rest if not _is_output(item) or item.get("call_id") in called]
+
+
+def _replace(turn: "ActiveTurn", history: list[Fields], tokens: TokenCounts | None) -> None:
+    thread = turn.thread
+    record = CompactedRecord(at=thread.clock(), turn_id=turn.id, history=history)
+    thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))
+    thread.history = history
+
+
+def _is_users(item: Fields) -> bool:
+    """Tell whether the user said it: no summary of an earlier compaction."""
+    return item.get("role") == "user" and not any(t.startswith(PREFIX) for t in _texts(item))
+
+
+def _is_output(item: Fields) -> bool:
+    return str(item.get("type")).endswith("_call_output")
+
+
+def _texts(item: Fields) -> list[str]:
+    parts: list[Fields] = item.get("content") or []
+    return [part["text"] for part in parts if part.get("type") == "input_text"]
+
+
+def _user_text(text: str) -> Fields:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}

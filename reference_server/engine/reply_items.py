@@ -1,0 +1,105 @@
+"""The items of one message of the model: an agentMessage, and plan items where it proposes plans.
+
+Here lives which of the text goes where. The agentMessage begins with the message, so it may be
+empty beside a plan. Source: session-protocol "ThreadItem" (plan: the completed item is
+authoritative and may differ from its deltas), "Events" (agentMessage deltas rebuild the reply).
+"""
+
+from harness.wire.item import PlanItem
+from harness.wire.item_events import PlanDeltaNotification
+from reference_server.engine.items import DeltaLine, GrowingMessage, ItemLog
+from reference_server.engine.plan_text import Piece, PlanSplitter, Side, split
+
+
+class _GrowingPlan:
+    """A plan item; its final text is without the empty lines around it."""
+
+    def __init__(self, log: ItemLog) -> None:
+        self._log = log
+        self._id = log.thread.new_item_id()
+        self._parts: list[str] = []
+        self._line = DeltaLine(
+            PlanDeltaNotification(
+                thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
+            )
+        )
+        log.started(PlanItem(id=self._id, text=""))
+
+    def add(self, delta: str) -> None:
+        self._parts.append(delta)
+        self._log.thread.audience.send(self._line.with_text(delta))
+
+    def complete(self, text: str | None = None) -> None:
+        """Complete it, with `text` where the model has given another than it streamed."""
+        whole = "".join(self._parts) if text is None else text
+        self._log.completed(PlanItem(id=self._id, text=whole.strip("\r\n")))
+
+
+class GrowingReply:
+    """One message of the model while it streams. `text` is all of it, plans and their lines too."""
+
+    def __init__(self, log: ItemLog, phase: str | None) -> None:
+        self._log = log
+        self._message = GrowingMessage(log, phase)
+        self._splitter = PlanSplitter()
+        self._parts: list[str] = []
+        self._plan: _GrowingPlan | None = None
+
+    @property
+    def text(self) -> str:
+        """What was streamed so far."""
+        return "".join(self._parts)
+
+    def add(self, delta: str) -> None:
+        """Stream a piece."""
+        self._parts.append(delta)
+        self._stream(self._splitter.feed(delta))
+
+    def finish(self, whole: str) -> None:
+        """Complete the items, given the model's own whole text.
+
+        Text that was never streamed comes as it is; a rest that was not streamed is streamed
+        first. Where the model contradicts its deltas, the deltas stand for the agentMessage, since
+        clients have them, and the whole text for the plan, since its final text counts.
+        """
+        streamed = self.text
+        if not streamed:
+            self._parts.append(whole)
+            self._finish_unstreamed(split(whole))
+            return
+        if whole != streamed and whole.startswith(streamed):
+            self.add(whole[len(streamed) :])
+        self._end(_last_plan(whole))
+
+    def complete(self) -> None:
+        """Complete the items with what was streamed. Raises OSError, when both are completed."""
+        self._end(None)
+
+    def _end(self, plan: str | None) -> None:
+        self._stream(self._splitter.finish())
+        try:
+            if self._plan is not None:
+                self._plan.complete(plan)
+        finally:
+            self._message.complete()
+
+    def _stream(self, pieces: list[Piece]) -> None:
+        for side, text in pieces:
+            if side is Side.PLAN:
+                self._plan = self._plan or _GrowingPlan(self._log)
+                self._plan.add(text)
+            else:
+                self._message.add(text)
+
+    def _finish_unstreamed(self, pieces: list[Piece]) -> None:
+        try:
+            for side, text in pieces:
+                if side is Side.PLAN:
+                    _GrowingPlan(self._log).complete(text)
+        finally:
+            self._message.finish("".join(text for side, text in pieces if side is Side.ANSWER))
+
+
+def _last_plan(whole: str) -> str | None:
+    plans = [text for side, text in split(whole) if side is Side.PLAN]
+    return plans[-1] if plans else None

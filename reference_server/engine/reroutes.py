@@ -1,0 +1,37 @@
+"""Which model answers, where it is not the one that was asked.
+
+Here lives the one notification of it. Source: session-protocol "Events" (model/rerouted: "the
+backend reroutes to another model"). The type of the reason is not shown there; a provider's answer
+names the model and no reason, so there is one word for all.
+"""
+
+from harness.wire.turn import ModelReroutedNotification
+from reference_server.session.thread import LoadedThread
+
+REASON = "providerChoice"
+
+
+class Reroutes:
+    """The reroutes of one turn; each is told when it begins, not for every call."""
+
+    def __init__(self, thread: LoadedThread, turn_id: str) -> None:
+        self._thread = thread
+        self._turn_id = turn_id
+        self._told = ""
+
+    def note(self, answering: str) -> None:
+        """Take the name of the model that answers a call."""
+        asked = self._thread.settings.model
+        if answering == asked:
+            self._told = ""
+        elif answering != self._told:
+            self._told = answering
+            self._thread.audience.tell(
+                ModelReroutedNotification(
+                    thread_id=self._thread.id,
+                    turn_id=self._turn_id,
+                    from_model=asked,
+                    to_model=answering,
+                    reason=REASON,
+                )
+            )

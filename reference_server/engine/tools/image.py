@@ -1,0 +1,61 @@
+"""The tool `view_image`: the model looks at an image of the disk.
+
+Here lives the one item of it and what the model is sent. Source: session-protocol "ThreadItem"
+(imageView).
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from harness.wire.item import ImageViewItem
+from reference_server.engine.calls import CallError, Output, ToolCall
+from reference_server.engine.images import image_part
+from reference_server.engine.tools.base import Scene
+
+Fields = dict[str, Any]
+
+
+class ViewImageTool:
+    """Sends an image file to the model."""
+
+    name = "view_image"
+
+    def offer(self) -> Fields:
+        """Give the function tool."""
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": "Shows you an image file of the local disk.",
+            "parameters": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}},
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+            "strict": False,
+        }
+
+    async def run(self, call: ToolCall, scene: Scene) -> Output:
+        """Read the file and show that it was looked at. Raises CallError, OSError.
+
+        A file that cannot be read was not looked at: it makes no item.
+        """
+        path = call.arguments().get("path")
+        if not isinstance(path, str) or not path:
+            raise CallError("view_image: `path` must be the path of a file")
+        whole = _absolute(scene.settings.cwd, path)
+        try:
+            part = await to_thread.run_sync(image_part, Path(whole))
+        except (OSError, ValueError) as error:
+            raise CallError(f"view_image: failed to read {whole}: {error}") from None
+        item = ImageViewItem(id=scene.thread.new_item_id(), path=whole)
+        scene.log.started(item)
+        scene.log.completed(item)
+        return [part]
+
+
+def _absolute(cwd: str, path: str) -> str:
+    return os.path.normpath(os.path.join(cwd, path))

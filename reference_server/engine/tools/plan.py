@@ -1,0 +1,92 @@
+"""The tool `update_plan`: the model shares its plan.
+
+Here lives the reading of a plan and the telling of it; nothing of it is kept, since each call
+brings the whole plan. Source: session-protocol "Events" (turn/plan/updated: "the agent shares or
+changes its plan").
+"""
+
+from typing import Any, Literal, cast
+
+from harness.wire.turn import PlanStep, TurnPlanUpdatedNotification
+from reference_server.engine.calls import CallError, ToolCall
+from reference_server.engine.tools.base import Scene
+
+Fields = dict[str, Any]
+
+UPDATED = "Plan updated"
+_STATUS: dict[str, Literal["completed", "inProgress", "pending"]] = {
+    "pending": "pending",
+    "in_progress": "inProgress",
+    "completed": "completed",
+}
+"""The model's word -> the protocol's."""
+
+
+class PlanTool:
+    """Takes the whole plan as it is now."""
+
+    name = "update_plan"
+
+    def offer(self) -> Fields:
+        """Give the function tool."""
+        step: Fields = {
+            "type": "object",
+            "properties": {
+                "step": {"type": "string"},
+                "status": {"type": "string", "enum": list(_STATUS)},
+            },
+            "required": ["step", "status"],
+            "additionalProperties": False,
+        }
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": (
+                "Shows the user the plan for a task of several steps. Call it when the plan is "
+                "made and whenever a step begins or ends; always give the whole plan."
+            ),
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "explanation": {"type": "string"},
+                    "plan": {"type": "array", "items": step},
+                },
+                "required": ["plan"],
+                "additionalProperties": False,
+            },
+            "strict": False,
+        }
+
+    async def run(self, call: ToolCall, scene: Scene) -> str:
+        """Tell the plan. Raises CallError."""
+        arguments = call.arguments()
+        explanation = arguments.get("explanation")
+        if not isinstance(explanation, str | None):
+            raise CallError("update_plan: `explanation` must be a string")
+        scene.thread.audience.tell(
+            TurnPlanUpdatedNotification(
+                thread_id=scene.thread.id,
+                turn_id=scene.log.turn_id,
+                explanation=explanation,
+                plan=_steps(arguments.get("plan")),
+            )
+        )
+        return UPDATED
+
+
+def _steps(plan: Any) -> list[PlanStep]:
+    """Read the steps. Raises CallError."""
+    if not isinstance(plan, list):
+        raise CallError("update_plan: `plan` must be an array of steps")
+    return [_step(number, entry) for number, entry in enumerate(cast("list[Any]", plan), start=1)]
+
+
+def _step(number: int, entry: Any) -> PlanStep:
+    fields = cast("Fields", entry) if isinstance(entry, dict) else {}
+    words, status = fields.get("step"), fields.get("status")
+    if not isinstance(words, str):
+        raise CallError(f"update_plan: step {number} must have `step`, a string")
+    if not isinstance(status, str) or status not in _STATUS:
+        known = ", ".join(_STATUS)
+        raise CallError(f"update_plan: the `status` of step {number} must be one of {known}")
+    return PlanStep(step=words, status=_STATUS[status])

@@ -1,0 +1,66 @@
+"""webSearch items: what the provider looked for on the web by itself.
+
+Here lives the reading of a web_search_call of the Responses API. Source: session-protocol
+"ThreadItem" (webSearch); the members of the actions other than `search` are not shown there, so
+they are the shipping server's.
+"""
+
+from typing import Any, cast
+
+from harness.wire.item import (
+    FindInPageAction,
+    OpenPageAction,
+    SearchWebAction,
+    WebSearchAction,
+    WebSearchItem,
+)
+from reference_server.engine.items import ItemLog
+
+Fields = dict[str, Any]
+
+
+class GrowingSearch:
+    """A webSearch item; what was looked for is known when it is done."""
+
+    def __init__(self, log: ItemLog) -> None:
+        self._log = log
+        self._item = WebSearchItem(id=log.thread.new_item_id(), query="")
+        log.started(self._item)
+
+    def finish(self, call: Fields) -> None:
+        """Complete it, given the model's own item."""
+        action: Any = call.get("action")
+        if isinstance(action, dict):
+            self._item = _described(self._item.id, cast("Fields", action))
+        self.complete()
+
+    def complete(self) -> None:
+        """Complete it as far as it is known."""
+        self._log.completed(self._item)
+
+
+def _described(item_id: str, action: Fields) -> WebSearchItem:
+    query, known = _action(action)
+    if known is None:
+        return WebSearchItem(id=item_id, query=query)
+    return WebSearchItem(id=item_id, query=query, action=known)
+
+
+def _action(action: Fields) -> tuple[str, WebSearchAction | None]:
+    """Give the words that stand for an action, and the action if it is one of the document's."""
+    url, pattern = _text(action, "url"), _text(action, "pattern")
+    match action.get("type"):
+        case "search":
+            query = _text(action, "query")
+            return query, SearchWebAction(query=query)
+        case "open_page":
+            return url, OpenPageAction(url=url)
+        case "find_in_page" | "find":
+            return f"{pattern!r} in {url}", FindInPageAction(url=url, pattern=pattern)
+        case _:
+            return "", None
+
+
+def _text(fields: Fields, key: str) -> str:
+    value: Any = fields.get(key)
+    return value if isinstance(value, str) else ""

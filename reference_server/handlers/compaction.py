@@ -1,0 +1,20 @@
+"""`thread/compact/start`.
+
+Here lives nothing else; what a compaction is, is `engine.compaction`'s. Source: session-protocol
+"Other thread operations" ("progress arrives by notifications"). Not shown there: it is a turn, so
+it can be interrupted, and it is refused while another turn is active.
+"""
+
+from harness.wire.rpc import Empty
+from harness.wire.thread_operations import ThreadCompactStartParams
+from reference_server.engine.compaction import compact
+from reference_server.handlers.registry import Call, handles
+
+
+@handles("thread/compact/start")
+async def thread_compact_start(call: Call, params: ThreadCompactStartParams) -> None:
+    """Begin a turn that compacts the history, and answer at once."""
+    thread = call.server.threads.get_loaded(params.thread_id)
+    turn = call.server.engine.prepare_work(thread, compact)
+    call.answer(Empty())
+    call.server.engine.run(thread, turn)
