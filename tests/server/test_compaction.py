@@ -170,7 +170,7 @@ async def test_compaction_is_refused_while_a_turn_runs_and_where_no_thread_is(tm
     assert peer.completed_items("contextCompaction") == []
 
 
-async def test_a_turn_is_refused_while_the_history_is_compacted(tmp_path) -> None:
+async def test_no_input_is_taken_while_the_history_is_compacted(tmp_path) -> None:
     gate = anyio.Event()
     held = Reply([CREATED, gate, *message("Short."), completed()])
     async with session(tmp_path, [says("hello"), held, says("on")]) as peer:
@@ -179,11 +179,16 @@ async def test_a_turn_is_refused_while_the_history_is_compacted(tmp_path) -> Non
         await peer.request("thread/compact/start", {"threadId": thread})
         given = {"threadId": thread, "input": [{"type": "text", "text": "x"}]}
         refused = await peer.request("turn/start", given)
+        started = peer.params_of("turn/started")[-1]["turn"]["id"]
+        steer = {**given, "expectedTurnId": started}
+        steered = await peer.request("turn/steer", steer)
         gate.set()
         await peer.event("item/completed", item=peer.params_of("item/started")[-1]["item"])
         await peer.turn_end(peer.params_of("turn/started")[-1]["turn"]["id"])
         assert (await peer.run_turn(thread))["status"] == "completed"
     assert "active turn" in refused["error"]["message"]
+    assert "takes no input" in steered["error"]["message"]
+    assert (refused["error"]["code"], steered["error"]["code"]) == (-32600, -32600)
 
 
 FAILURES = {
