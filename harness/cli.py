@@ -47,9 +47,11 @@ def run(
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
     arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-rfE"]
-    arguments += ["-p", "no:cacheprovider", "-v" if verbose else "-q", "--no-header"]
-    # Nothing here asserts or generates: rewriting modules and importing hypothesis cost seconds.
-    arguments += ["--assert=plain", "-p", "no:hypothesispytest"]
+    arguments += ["-v" if verbose else "-q", "--no-header"]
+    # Nothing here asserts, generates or mocks: rewriting modules and such plugins cost seconds.
+    arguments += ["--assert=plain"]
+    for plugin in ("cacheprovider", "hypothesispytest", "faker", "syrupy", "respx"):
+        arguments += ["-p", f"no:{plugin}"]
     arguments += ["--target", target, "--timeout-scale", str(timeout_scale)]
     for name, value in (
         ("--server-cmd", server_cmd),

@@ -15,6 +15,9 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.recorder import Recorder, TraceFull
 from harness.transport.base import Transport, TransportClosed
 
+# Made once: `json.dumps` makes one for each message.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 class Peer:
     """A connected client. Run `pump` in a task group; it ends when the connection does."""
@@ -124,7 +127,7 @@ class Peer:
         return frame
 
     async def _send(self, message: dict[str, Any], *, deliberate: bool = False) -> Frame:
-        raw = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        raw = _ENCODER.encode(message).encode()
         # Recorded first: an answer can arrive before the write returns.
         frame = self._record(raw, deliberate=deliberate)
         await self._write(raw, whole=True)

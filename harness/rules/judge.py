@@ -7,8 +7,9 @@ the run (baseline, exit status).
 
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from functools import cache, partial
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from harness.rules.base import (
@@ -46,8 +47,8 @@ class Judge:
     ) -> None:
         self._book = book
         self._trace = trace
-        self._rules = list(all_rules().values() if rules is None else rules)
-        self._ledger = _Ledger(self._rules)
+        self._plan = _plan_of(tuple(all_rules().values() if rules is None else rules))
+        self._ledger = _Ledger()
         self._seats: dict[str, _Seat] = {}
         self._setup = False
 
@@ -55,8 +56,8 @@ class Judge:
         """Judge one frame."""
         seat = self._seats.get(frame.connection)
         if seat is None:
-            monitors_of = partial(_monitors, self._rules, self._book, self._trace)
-            seat = self._seats[frame.connection] = _Seat(self._ledger, monitors_of, self._book)
+            seat = _Seat(self._plan, self._ledger, self._book, self._trace)
+            self._seats[frame.connection] = seat
             seat.mark_setup(active=self._setup)
         seat.feed(frame, setup=self._setup)
 
@@ -86,25 +87,26 @@ class Judge:
             for seat in self._seats.values():
                 if not seat.closed:
                     seat.finish()
-        return self._ledger.rows()
+        return self._ledger.rows(self._plan.rules)
 
 
 class _Ledger:
     """The rows of one trace, bounded, and the rules that broke."""
 
-    def __init__(self, rules: Iterable[type[Monitor]]) -> None:
-        self._witnesses: dict[str, list[Row]] = {rule.id: [] for rule in rules}
-        self._violations: dict[str, list[Row]] = {rule.id: [] for rule in rules}
+    def __init__(self) -> None:
+        self._witnesses: dict[str, list[Row]] = defaultdict(list)
+        self._violations: dict[str, list[Row]] = defaultdict(list)
         self._seen: set[tuple[str, str]] = set()
         self._found: set[tuple[str, str]] = set()
         self.broken: set[str] = set()
 
-    def rows(self) -> list[Row]:
-        """All rows, by rule."""
+    def rows(self, rules: Iterable[type[Monitor]]) -> list[Row]:
+        """All rows, in the order of these rules."""
         return [
             row
-            for rule in self._witnesses
-            for row in self._witnesses[rule] + self._violations[rule]
+            for rule in rules
+            for rows in (self._witnesses, self._violations)
+            for row in rows.get(rule.id, ())
         ]
 
     def keep(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
@@ -143,12 +145,13 @@ class _Ledger:
         rows.append(_violation_row(monitor, outcome))
 
 
-Bound = tuple[Monitor, Handler]
+# A rule, by its place in the plan, and one of its handlers.
+Bound = tuple[int, Handler]
 
 
 @cache
 def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
-    """What a rule wants to see, looked up once: each connection of each trace asks."""
+    """What a rule wants to see."""
     return tuple(
         (topic, cast("Handler", handler))
         for handler in (getattr(rule, name, None) for name in dir(rule))
@@ -156,26 +159,53 @@ def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
     )
 
 
+@dataclass(slots=True)
+class _Plan:
+    """Which of some rules want what; made once, since each connection of each trace needs it.
+
+    `finishing` are the places of those that judge what never came.
+    """
+
+    rules: tuple[type[Monitor], ...]
+    topics: dict[Topic, list[Bound]]
+    finishing: list[int]
+    notified: dict[str, list[Bound]] = field(default_factory=dict[str, list[Bound]])
+
+    def bound(self, topics: Iterable[Topic]) -> list[Bound]:
+        """Whoever wants any of these."""
+        return [bound for topic in topics for bound in self.topics.get(topic, ())]
+
+    def of_notification(self, method: str) -> list[Bound]:
+        """Whoever wants a notification; looked up once per method."""
+        found = self.notified.get(method)
+        if found is None:
+            found = self.bound([("kind", str(Kind.NOTIFICATION)), ("method", method)])
+            if len(self.notified) < MAX_METHODS:
+                self.notified[method] = found
+        return found
+
+
+@lru_cache(maxsize=32)
+def _plan_of(rules: tuple[type[Monitor], ...]) -> _Plan:
+    topics: dict[Topic, list[Bound]] = defaultdict(list)
+    for place, rule in enumerate(rules):
+        for topic, handler in _handlers_of(rule):
+            topics[topic].append((place, handler))
+    finishing = [place for place, rule in enumerate(rules) if rule.finish is not Monitor.finish]
+    return _Plan(rules, dict(topics), finishing)
+
+
 class _Seat:
     """One connection: its view, what is owed on it, its monitors."""
 
-    def __init__(
-        self,
-        ledger: _Ledger,
-        monitors_of: Callable[[Conversation, Owed], list[Monitor]],
-        book: Any,
-    ) -> None:
+    def __init__(self, plan: _Plan, ledger: _Ledger, book: Any, trace: Trace) -> None:
+        self._plan = plan
         self._ledger = ledger
         self.closed = False
         self._book = book
         self.conversation = Conversation()
         self.owed = Owed()
-        self._monitors = monitors_of(self.conversation, self.owed)
-        self._topics: dict[Topic, list[Bound]] = defaultdict(list)
-        self._notified: dict[str, list[Bound]] = {}
-        for monitor in self._monitors:
-            for topic, handler in _handlers_of(type(monitor)):
-                self._topics[topic].append((monitor, handler))
+        self._monitors = [rule(book, self.conversation, self.owed, trace) for rule in plan.rules]
 
     def mark_setup(self, *, active: bool) -> None:
         for monitor in self._monitors:
@@ -185,7 +215,8 @@ class _Seat:
         self.conversation.feed(frame)
         self.owed.feed(frame)
         broken = self._ledger.broken
-        for monitor, handler in self._wanted(frame):
+        for place, handler in self._wanted(frame):
+            monitor = self._monitors[place]
             if monitor.id in broken:
                 continue
             try:
@@ -196,7 +227,8 @@ class _Seat:
                 self._ledger.broke(monitor, frame)
 
     def feed_mark(self, mark: Mark, *, setup: bool) -> None:
-        for monitor, handler in self._topics.get(("mark", mark.kind), ()):
+        for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
+            monitor = self._monitors[place]
             if monitor.id in self._ledger.broken:
                 continue
             try:
@@ -205,7 +237,8 @@ class _Seat:
                 self._ledger.broke(monitor, None)
 
     def finish(self) -> None:
-        for monitor in self._monitors:
+        for place in self._plan.finishing:
+            monitor = self._monitors[place]
             if monitor.id in self._ledger.broken:
                 continue
             try:
@@ -214,21 +247,9 @@ class _Seat:
                 self._ledger.broke(monitor, None)
 
     def _wanted(self, frame: Frame) -> list[Bound]:
-        """The handlers for a frame; those of notifications are looked up once per method."""
         if frame.kind is not Kind.NOTIFICATION or frame.origin is Origin.HARNESS:
-            return [
-                bound for topic in self._topics_of(frame) for bound in self._topics.get(topic, ())
-            ]
-        method = frame.method
-        found = self._notified.get(method)
-        if found is None:
-            found = self._bound([("kind", str(Kind.NOTIFICATION)), ("method", method)])
-            if len(self._notified) < MAX_METHODS:
-                self._notified[method] = found
-        return found
-
-    def _bound(self, topics: Iterable[Topic]) -> list[Bound]:
-        return [bound for topic in topics for bound in self._topics.get(topic, ())]
+            return self._plan.bound(self._topics_of(frame))
+        return self._plan.of_notification(frame.method)
 
     def _topics_of(self, frame: Frame) -> list[Topic]:
         if frame.origin is Origin.HARNESS:
@@ -247,16 +268,6 @@ class _Seat:
             if asked is not None:
                 topics.append(("answer", asked.method))
         return topics
-
-
-def _monitors(
-    rules: Iterable[type[Monitor]],
-    book: Any,
-    trace: Trace,
-    conversation: Conversation,
-    owed: Owed,
-) -> list[Monitor]:
-    return [rule(book, conversation, owed, trace) for rule in rules]
 
 
 def _witness_row(monitor: Monitor, outcome: Witness) -> Row:

@@ -70,6 +70,7 @@ class Player:
         self._bounds = bounds
         settings = loaded.scenario.settings.model_dump(exclude_none=True)
         self._plays = plays_by_step()
+        self._current = anyio.CancelScope()
         self._scene = Scene(
             reach=reach or OneConnection(peer),
             model=model,
@@ -90,6 +91,7 @@ class Player:
         unmet: Unmet | None = None
         async with anyio.create_task_group() as tasks:
             self._scene.tasks = tasks
+            tasks.start_soon(self._watch)
             unmet = await self._steps("setup", scenario.setup)
             if scenario.setup:
                 mark("setup", {"active": False})
@@ -118,22 +120,22 @@ class Player:
     async def _play(self, step: ClientStep) -> None:
         """Play one step, and no longer once the model's side cannot go on as the script says."""
         scene, failure = self._scene, None
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                await scene.model.stuck.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
+        with anyio.CancelScope() as self._current:
+            if scene.model.stuck.is_set():
+                self._current.cancel()
             try:
                 await self._plays[type(step)](scene, step)
             except (StepFailed, TargetGone) as error:
                 failure = error
-            tasks.cancel_scope.cancel()
         if scene.model.unfit:
             raise _not_offered(scene.model.unfit[0])
         if failure is not None:
             raise failure
+
+    async def _watch(self) -> None:
+        """End the step that is being played when the model's side cannot go on."""
+        await self._scene.model.stuck.wait()
+        self._current.cancel()
 
     def _bound_of(self, step: ClientStep) -> float:
         """In seconds; a restart is an end, which may need three pushes, and a start."""

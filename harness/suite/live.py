@@ -5,6 +5,7 @@ report per rule, the terminal section. A worker judges its own traces; only the 
 so that any number of workers gives the same verdicts.
 """
 
+import gc
 import json
 import warnings
 from collections.abc import Generator
@@ -65,6 +66,7 @@ class Live:
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = [str(bundled_folder())]
         self._roots = [Path(arg.split("::", 1)[0]).resolve() for arg in config.args]
+        self._known_rules = tuple(all_rules())
         self._covered = bool(option.rule) and self._is_covered(option.rule)
 
     # --- collection -----------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class Live:
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
         file.config_of, file.root = self.config, self._root_of(file_path)
         file.play, file.tell = self._session.play, scenario_story
-        file.known_rules, file.covered = tuple(all_rules()), self._covered
+        file.known_rules, file.covered = self._known_rules, self._covered
         return file
 
     def _root_of(self, path: Path) -> Path:
@@ -105,23 +107,27 @@ class Live:
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach the outcome to the report as builtins, so that it can cross to the controller."""
+        """Attach the outcome to the report; as builtins where it crosses to the controller."""
         report = yield
         if isinstance(item, ScenarioItem) and report.when == "call" and item.outcome is not None:
-            setattr(report, ATTACHED, item.outcome.to_plain())
+            outcome = item.outcome.to_plain() if self._is_worker else item.outcome
+            setattr(report, ATTACHED, outcome)
         return report
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather outcomes on the controller."""
-        plain = getattr(report, ATTACHED, None)
-        if plain is not None and not self._is_worker:
-            outcome = ScenarioOutcome.from_plain(plain)
-            self._outcomes[outcome.id] = outcome
+        found = getattr(report, ATTACHED, None)
+        if found is None or self._is_worker:
+            return
+        outcome = found if isinstance(found, ScenarioOutcome) else ScenarioOutcome.from_plain(found)
+        self._outcomes[outcome.id] = outcome
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """After the last scenario: end the server, merge, and report each rule."""
+        # What is there now stays to the end; looking through it again and again costs time.
+        gc.freeze()
         try:
             result = yield
         finally:

@@ -39,7 +39,8 @@ def merge(
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
-    report.rules = [_rule(rule, outcomes, profile, entries) for rule in rules.values()]
+    rows = _rows_by_rule(outcomes)
+    report.rules = [_rule(rule, rows[rule.id], profile, entries) for rule in rules.values()]
     report.issues = _issues(outcomes, loose)
     report.requirements = requirements(book, report.rules)
     _judge_baseline(report, outcomes, loose, entries)
@@ -59,28 +60,36 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
     )
 
 
+def _rows_by_rule(
+    outcomes: Iterable[ScenarioOutcome],
+) -> dict[str, list[tuple[ScenarioOutcome, Row]]]:
+    found: dict[str, list[tuple[ScenarioOutcome, Row]]] = defaultdict(list)
+    for outcome in outcomes:
+        for row in outcome.rows:
+            found[row.rule].append((outcome, row))
+    return found
+
+
 def _rule(
     rule: type[Monitor],
-    outcomes: Sequence[ScenarioOutcome],
+    rows: Iterable[tuple[ScenarioOutcome, Row]],
     profile: Profile,
     entries: Sequence[Deviation],
 ) -> RuleResult:
     result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
     verdicts: list[Verdict] = []
     seen: set[tuple[str, Verdict]] = set()
-    for outcome in outcomes:
-        rows = [row for row in outcome.rows if row.rule == rule.id]
-        if rows:
+    for outcome, row in rows:
+        if outcome.id not in result.scenarios[-1:]:
             result.scenarios.append(outcome.id)
-        for row in rows:
-            verdicts.append(row.verdict)
-            result.subjects += 1
-            if row.verdict is Verdict.PASS:
-                result.witnesses += 1
-            elif (row.subject, row.verdict) not in seen:
-                # The same subject in another scenario (a kind of id, a method name) is one finding.
-                seen.add((row.subject, row.verdict))
-                result.proofs.append(_proof(outcome, row, entries))
+        verdicts.append(row.verdict)
+        result.subjects += 1
+        if row.verdict is Verdict.PASS:
+            result.witnesses += 1
+        elif (row.subject, row.verdict) not in seen:
+            # The same subject in another scenario (a kind of id, a method name) is one finding.
+            seen.add((row.subject, row.verdict))
+            result.proofs.append(_proof(outcome, row, entries))
     result.proofs.sort(key=_weight)
     if verdicts:
         result.verdict = max(verdicts, key=GRAVITY.__getitem__)

@@ -13,13 +13,15 @@ def held(pid: int, home: Path) -> Counter[str] | None:
     """Kind (`pipe`, `socket`, `anon_inode`, `file`, `device`) -> how many; None if unknown."""
     found = Counter[str]()
     own = f"{home.resolve()}{os.sep}"
+    folder = f"/proc/{pid}/fd"
     try:
-        links = list(Path(f"/proc/{pid}/fd").iterdir())
+        links = os.listdir(folder)
     except OSError:
         return None
     for link in links:
         try:
-            target = str(link.readlink())
+            # As text: there may be hundreds, and this is done after each scenario.
+            target = os.readlink(f"{folder}/{link}")
         except OSError:
             continue  # Closed since the folder was read.
         if target.startswith("/"):

@@ -7,7 +7,6 @@ parent ended or that left the session. Not here: the server's own process (proce
 import contextlib
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import anyio.to_thread
 import psutil
@@ -18,28 +17,46 @@ MARK = "HARNESS_SERVER_MARK"
 _TICK = 0.02
 
 
-def descendants(pid: int) -> dict[int, psutil.Process]:
-    """The living descendants of a process, by id."""
-    if _childless(pid):
-        return {}
-    try:
-        found = psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return {}
-    return {child.pid: child for child in found if alive(child)}
+class Descendants:
+    """The living descendants of the process `pid`: asked in each scenario, so it must be cheap.
 
-
-def _childless(pid: int) -> bool:
-    """Whether a process certainly has no child: asked at each end of a trace, so it must be cheap.
-
-    Linux lists the children of each thread. The lists can miss some while others end, so that
-    only an empty one is believed; to know who they are, all processes of the system are looked at.
+    A process that neither is one nor comes of one never becomes one: who lives on when its parent
+    ends is given to an ancestor of the parent. So such a stranger is asked for its parent once,
+    and not again while it is there. (Ids are given out in turn: none that becomes free is given
+    again by the next look.)
     """
-    try:
-        lists = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
-        return bool(lists) and not any(one.read_bytes() for one in lists)
-    except OSError:
-        return False
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._strangers: set[int] = {0}
+
+    def living(self) -> dict[int, psutil.Process]:
+        """Them by id; none where the process itself is gone."""
+        present = set(psutil.pids())
+        if self._pid not in present:
+            return {}
+        self._strangers &= present | {0}
+        unknown: dict[int, psutil.Process] = {}
+        parents: dict[int, int] = {}
+        for pid in present - self._strangers - {self._pid}:
+            with contextlib.suppress(psutil.Error):
+                unknown[pid] = process = psutil.Process(pid)
+                parents[pid] = process.ppid()
+        return {
+            pid: process
+            for pid, process in unknown.items()
+            if self._is_one(pid, parents) and alive(process)
+        }
+
+    def _is_one(self, pid: int, parents: dict[int, int]) -> bool:
+        """Follow the parents; one that has gone meanwhile leaves it open whose child it is."""
+        line: list[int] = []
+        while pid in parents and pid not in self._strangers and pid not in line:
+            line.append(pid)
+            pid = parents[pid]
+        if pid in self._strangers:
+            self._strangers.update(line)
+        return pid == self._pid
 
 
 def alive(process: psutil.Process) -> bool:

@@ -20,7 +20,7 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
-from harness.target.family import MARK, alive, descendants, marked, named, reap, wait
+from harness.target.family import MARK, Descendants, alive, marked, named, reap, wait
 from harness.target.profile import ProfileError
 from harness.target.ready import connected
 from harness.transport.base import Transport
@@ -80,6 +80,7 @@ class ServerProcess:
         self._sockets: list[Connection] = []
         self._process = process
         self._mark = mark
+        self._descendants = Descendants(process.pid)
         self._known: dict[int, psutil.Process] = {}
 
     @property
@@ -108,7 +109,7 @@ class ServerProcess:
 
     def children(self) -> set[int]:
         """The process ids of its living descendants."""
-        living = descendants(self.pid)
+        living = self._descendants.living()
         self._known.update(living)
         return set(living)
 

@@ -32,8 +32,7 @@ def save(trace: Trace, path: Path) -> None:
     # Named for this process: two runs in one folder must not write through the same file.
     part = path.with_suffix(f"{path.suffix}.{os.getpid()}.part")
     with part.open("w", encoding="utf-8") as out:
-        for line in lines(trace):
-            out.write(line + "\n")
+        out.writelines(f"{line}\n" for line in lines(trace))
     os.replace(part, path)
 
 
@@ -155,8 +154,12 @@ def _mark_row(mark: Mark) -> dict[str, Any]:
     return {"mark": mark.kind, "at": round(mark.at, 6), "after": mark.after, "data": mark.data}
 
 
+# Made once: `json.dumps` makes one for each text.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def _dump(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(row)
 
 
 def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:

@@ -6,10 +6,12 @@ the player.
 
 import importlib
 import pkgutil
+from functools import cache
 
 from harness.scenario.steps.scene import Play, registered
 
 
+@cache
 def plays_by_step() -> dict[type, Play]:
     """The function that plays each class of step."""
     for module in pkgutil.iter_modules(__path__):

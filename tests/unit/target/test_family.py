@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.target import family
-from harness.target.family import descendants
+from harness.target.family import Descendants
 
 pytestmark = [pytest.mark.socket]
 
@@ -33,32 +31,40 @@ def started(script: str) -> subprocess.Popen[str]:
     )
 
 
-def test_process_without_children_is_known_without_a_look_at_all_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_strangers_are_asked_for_their_parents_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with started(WAITS) as process:
-        assert descendants(process.pid) == {}
-        if Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
-            monkeypatch.setattr(psutil, "Process", None)
-            assert descendants(process.pid) == {}
+        above = [one.pid for one in psutil.Process(process.pid).parents()]
+        monkeypatch.setattr(psutil, "pids", lambda: [process.pid, *above])
+        family = Descendants(process.pid)
+        assert family.living() == {}
+        monkeypatch.setattr(psutil, "Process", None)
+        assert family.living() == {}
         process.communicate()
 
 
-@pytest.mark.parametrize("listed", [True, False])
-def test_children_of_children_are_found_with_and_without_the_systems_lists(
-    *, listed: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("looked", [True, False])
+def test_children_of_children_are_found_when_looked_for_before_they_were_born_and_when_not(
+    *, looked: bool
 ) -> None:
-    if not listed:
-        monkeypatch.setattr(family, "_childless", lambda _pid: False)
+    ours = Descendants(os.getpid())
+    if looked:
+        ours.living()
     with started(PARENT) as process:
         assert process.stdout is not None
-        born = {int(process.stdout.readline()), int(process.stdout.readline())}
-        assert set(descendants(process.pid)) == born
-        assert set(descendants(os.getpid())) >= {process.pid, *born}
+        theirs = Descendants(process.pid)
+        born = {int(process.stdout.readline())}
+        if looked:
+            assert set(theirs.living()) >= born
+        born.add(int(process.stdout.readline()))
+        for _ in range(2):
+            assert set(theirs.living()) == born
+            assert set(ours.living()) >= {process.pid, *born}
         process.communicate()
+    assert ours.living().keys().isdisjoint(born)
 
 
 def test_process_that_is_gone_has_none() -> None:
     process = started(WAITS)
+    family = Descendants(process.pid)
     process.communicate()
-    assert descendants(process.pid) == {}
+    assert family.living() == {}
