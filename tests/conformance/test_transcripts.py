@@ -30,6 +30,15 @@ UNORDERED = {
     "approvals/client-leaves",
     # What there is too much of is left out somewhere in the middle.
     "commands/big-output",
+    # Two threads work at once.
+    "interrupts/another-turn",
+    "steering/during-a-command",
+    # A request is sent while the model's stream is held: what came before the gate is told before
+    # its answer or after it.
+    "interrupts/no-such-thread",
+    "steering/at-its-end",
+    # The second request comes before the end of the turn or after it.
+    "interrupts/twice",
 }
 """What is written here in another order, or in other pieces, from one run to the next."""
 SCENARIOS = {

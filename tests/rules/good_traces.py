@@ -114,6 +114,26 @@ def steered() -> Trace:
     return talk.message("m-1", "Both.").end_turn().trace()
 
 
+def steering() -> Trace:
+    """Input added to a turn, and what was refused: for no turn yet, for another one, too late."""
+    talk = Talk("steering").start_thread()
+    steer(talk, "too early", expected="turn_0").refuses()
+    talk.start_turn(text="hello").calls("hello")
+    steer(talk, "not this one", expected="turn_0").refuses()
+    steer(talk, "and more").answers({"turnId": TURN}).item(user_message("u-2", "and more"))
+    talk.message("m-1", "First.").ends().calls("hello", "and more", call=2)
+    talk.message("m-2", "Both.").ends(2).end_turn()
+    steer(talk, "too late").refuses()
+    talk.start_turn("turn_2", text="go on").calls("hello", "and more", "go on", call=3)
+    return talk.message("m-3", "On.", turn="turn_2").ends(3).end_turn("turn_2").trace()
+
+
+def steer(talk: Talk, words: str, *, expected: str = TURN, thread: str = "thr_1") -> Talk:
+    """turn/steer alone."""
+    said = [{"type": "text", "text": words}]
+    return talk.asks("turn/steer", threadId=thread, expectedTurnId=expected, input=said)
+
+
 OVERRIDES: dict[str, Any] = {
     "model": "other-model",
     "effort": "low",
@@ -210,6 +230,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "two-turns-read": two_turns_read,
     "two-threads": two_threads,
     "steered": steered,
+    "steering": steering,
     "overrides": overrides,
     "read-while-active": read_while_active,
     "refused": refused,

@@ -228,7 +228,7 @@ def test_17_the_list_of_classifications_is_open_and_its_spelling_is_not() -> Non
     assert failed("badRequest") == {"turn-error.info-spelling"}
 
 
-# 18: steering. Its preconditions are rows of part D; its shape and its turn are judged here.
+# 18: steering.
 
 
 def test_18_steering_answers_the_id_and_starts_no_turn() -> None:

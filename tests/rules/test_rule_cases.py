@@ -15,6 +15,7 @@ from tests.rules import (
     cases_messages,
     cases_model_calls,
     cases_news,
+    cases_steering,
     cases_threads,
     cases_turns,
     cases_work,
@@ -32,6 +33,7 @@ CASES = [
     *cases_work.CASES,
     *cases_news.CASES,
     *cases_diffs.CASES,
+    *cases_steering.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

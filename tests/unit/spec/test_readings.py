@@ -28,8 +28,8 @@ BOOK = load_book()
 RULES = Path(__file__).parents[2] / "rules"
 BEHAVIOUR = ("test_conversation_readings.py", "test_approval_readings.py")
 
-# Reading -> the requirements whose rules come with a later part: D steering, E threads on disk,
-# lists and skills, F the command line and the SDKs.
+# Reading -> the requirements whose rules come with a later part: E threads on disk, lists and
+# skills, F the command line and the SDKs.
 LATER: dict[int, tuple[str, ...]] = {
     2: ("thread-resume.turns", "thread-fork.turns", "turn.items-filled"),
     4: ("thread-status.shown-not-loaded", "thread-read.not-resumed"),
@@ -37,7 +37,6 @@ LATER: dict[int, tuple[str, ...]] = {
     6: ("thread-list.archived", "thread-list.model-providers"),
     7: ("thread-list.search-term", "thread-list.cwd"),
     8: ("thread-list.complete", "thread-list.cursor", "sort-key.default"),
-    18: ("turn-steer.precondition", "turn-steer.appended", "turn-steer.not-applied"),
     21: ("loading.unsubscribe-last", "loading.others-keep-it", "event.thread-closed"),
     22: ("skills-list.cwds-default", "skills-list.empty-entry", "skills-list.extra-roots-scope"),
     23: ("sdk-item.agent-message", "sdk-event.types", "sdk-types.exported"),

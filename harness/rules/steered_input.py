@@ -1,0 +1,139 @@
+"""What was said to a server with turn/start and turn/steer, and where it came.
+
+Here: `Steer`, one turn/steer and its answer, and `Inputs`, the ground of the rules that ask what
+became of its input. Not here: any rule.
+
+An input is known by the beginning of its first text. Where it may be seen: in userMessage items,
+and in the texts of the user that the harness's own model was called with.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.rules.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
+from harness.rules.subjects import failed, item_in, request_subject
+from harness.rules.turn_calls import MUDDLING
+from harness.trace.frame import Frame
+from harness.trace.trace import Mark
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import Conversation, TurnView
+
+# Enough of a text to know it by, and too little; a mark holds a little more.
+BEGINNING, LEAST = 100, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """A turn/steer that was answered; `said` is the beginning of its first text, or ""."""
+
+    request: Frame
+    answer: Frame
+    thread_id: str
+    expected: str
+    said: str
+
+    @property
+    def granted(self) -> bool:
+        """Whether the server took the input."""
+        return not failed(self.answer)
+
+    @property
+    def subject(self) -> str:
+        """How findings name it."""
+        return request_subject(self.request)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Request and answer."""
+        return (self.request, self.answer)
+
+
+def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
+    """The turn/steer that an answer answers; None where it was wrong on purpose."""
+    request = conversation.request_of(answer)
+    if request is None or request.deliberate:
+        return None
+    params = obj(request.params)
+    where = text(params.get("threadId")), text(params.get("expectedTurnId"))
+    return Steer(request, answer, *where, first_text(params.get("input")))
+
+
+def first_text(parts: Any) -> str:
+    """The beginning of the first text of an input or of a userMessage's content."""
+    texts = [text(obj(part).get("text")) for part in arr(parts) if obj(part).get("type") == "text"]
+    return texts[0].strip()[:BEGINNING] if texts else ""
+
+
+class Inputs(Monitor):
+    """Gathers inputs, userMessages and model calls; a rule says in `judged` what became of each.
+
+    `judged` is asked at the end of a quiescent trace for every turn/steer with a text by which its
+    input can be told from every other one. Nothing is judged where the thread's memory may have
+    been rewritten (a compaction, a rollback and the like).
+    """
+
+    def begin(self) -> None:
+        """Nothing was said."""
+        self.steers: list[Steer] = []
+        self.calls: list[list[str]] = []
+        self.shown: dict[tuple[str, str], str] = {}
+        self._said: list[str] = []
+        self._muddled = False
+
+    def judged(self, steer: Steer) -> Iterable[Outcome]:
+        """Judge one."""
+        raise NotImplementedError
+
+    def turn_of_steer(self, steer: Steer) -> TurnView | None:
+        """The turn that was to take the input, if it ended completed."""
+        turn = self.conversation.turns.get(steer.expected)
+        return turn if turn is not None and turn.status == "completed" else None
+
+    def heard(self, steer: Steer) -> bool:
+        """Whether a model call held the input."""
+        return any(steer.said in words for call in self.calls for words in call)
+
+    def shown_items(self, steer: Steer) -> list[str]:
+        """The ids of the userMessages that show the input."""
+        return [item for (_, item), words in self.shown.items() if steer.said in words]
+
+    @on_sent(*MUDDLING)
+    def _muddling(self, frame: Frame) -> Outcomes:
+        self._muddled = True
+        return None
+
+    @on_sent("turn/start", "turn/steer")
+    def _sent(self, frame: Frame) -> Outcomes:
+        self._said.append(first_text(obj(frame.params).get("input")))
+        return None
+
+    @on_answer("turn/steer")
+    def _answer(self, frame: Frame) -> Outcomes:
+        steer = steer_of(self.conversation, frame)
+        if steer is not None:
+            self.steers.append(steer)
+        return None
+
+    @on("item/started", "item/completed")
+    def _item(self, frame: Frame) -> Outcomes:
+        item = item_in(frame)
+        if item.get("type") == "contextCompaction":
+            self._muddled = True
+        if item.get("type") == "userMessage":
+            where = text(dig(frame.params, "turnId")), text(item.get("id"))
+            self.shown[where] = first_text(item.get("content"))
+        return None
+
+    @on_mark("model-call")
+    def _called(self, mark: Mark) -> Outcomes:
+        if "user_texts" in mark.data and mark.data.get("step", -1) >= 0:
+            self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
+        return None
+
+    def finish(self) -> Outcomes:
+        """Judge all that can be."""
+        for steer in self.steers:
+            alike = sum(steer.said in said for said in self._said)
+            if len(steer.said) >= LEAST and alike == 1 and not self._muddled:
+                yield from self.judged(steer)

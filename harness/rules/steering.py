@@ -1,0 +1,258 @@
+"""Rules on turn/steer: what it must not name, what it answers, and what becomes of its input.
+
+Here: the precondition, the turn in the answer, and that what was granted is kept, once, and what
+was refused reaches nobody. Not here: where inputs are seen (steered_input), that it is granted at
+all (granting), the shape of the answer (shapes), turn/started a second time (turns).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterator
+
+from harness.rules.base import (
+    Monitor,
+    Outcome,
+    Outcomes,
+    Violation,
+    Witness,
+    on_answer,
+    on_sent,
+    rule,
+)
+from harness.rules.steered_input import Inputs, Steer, steer_of
+from harness.rules.subjects import completed_before, shown
+from harness.rules.turn_calls import MUDDLING
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame
+from harness.trace.values import dig, text
+from harness.trace.views import TurnView
+
+NEEDS = ("steering",)
+
+
+@rule(
+    "steer.precondition",
+    title="turn/steer is refused unless it names the active turn",
+    level=Level.MUST,
+    needs=NEEDS,
+)
+class Precondition(Monitor):
+    """Judges turn/steer that certainly names no active turn of its thread: it must be refused.
+
+    Certain is that the turn had ended before the request was sent, that it belongs to another
+    thread, or that on a thread which began in this trace nothing had yet named it, and no other
+    request that could begin it was open. The form of a failure is not shown, so any will do. Left
+    open: what crosses the end of the turn; unknown turns where there are several connections.
+    """
+
+    def begin(self) -> None:
+        self._beginning: list[Frame] = []
+        self._muddled = False
+
+    @on_sent("turn/start")
+    def begins(self, frame: Frame) -> Outcomes:
+        self._beginning.append(frame)
+        return None
+
+    @on_answer("turn/start")
+    def begun(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        self._beginning = [one for one in self._beginning if one is not request]
+        return None
+
+    @on_sent(*MUDDLING)
+    def muddling(self, frame: Frame) -> Outcomes:
+        self._muddled = True
+        return None
+
+    @on_answer("turn/steer")
+    def answer(self, frame: Frame) -> Outcomes:
+        steer = steer_of(self.conversation, frame)
+        why = self._why_not(steer) if steer is not None else ""
+        if steer is None or not why:
+            return None
+        if not steer.granted:
+            return [Witness(steer.subject, steer.frames)]
+        return [Violation(steer.subject, steer.frames, f"an error, since {why}", "success")]
+
+    def _why_not(self, steer: Steer) -> str:
+        """Why the turn was certainly not the thread's active one, "" where it may have been."""
+        turn = self.conversation.turns.get(steer.expected)
+        if turn is None or not turn.thread_id:
+            unheard_of = self._unheard_of(steer)
+            return f"the thread has no turn {steer.expected}" if unheard_of else ""
+        if turn.thread_id != steer.thread_id:
+            return f"{turn.id} is a turn of {turn.thread_id}"
+        return f"{turn.id} had ended" if completed_before(self.trace, turn, steer.request) else ""
+
+    def _unheard_of(self, steer: Steer) -> bool:
+        thread = self.conversation.threads.get(steer.thread_id)
+        if thread is None or thread.reply is None or self._beginning or self._muddled:
+            return False
+        return all(one.connection == steer.request.connection for one in self.trace.frames)
+
+
+@rule("steer.names-turn", title="turn/steer answers the turn", level=Level.MUST, needs=NEEDS)
+class NamesTurn(Monitor):
+    """Judges that the turnId of a successful answer is the one that the request expected.
+
+    Left open: an answer without a turnId (shapes).
+    """
+
+    @on_answer("turn/steer")
+    def answer(self, frame: Frame) -> Outcomes:
+        steer = steer_of(self.conversation, frame)
+        named = text(dig(frame.result, "turnId"))
+        if steer is None or not steer.granted or not named:
+            return None
+        if named == steer.expected:
+            return [Witness(steer.subject, steer.frames)]
+        return [Violation(steer.subject, steer.frames, f"turnId {steer.expected}", named)]
+
+
+@rule("steer.starts-no-turn", title="turn/steer starts no turn", level=Level.MUST, needs=NEEDS)
+class StartsNoTurn(Monitor):
+    """Judges, at the end of a quiescent trace, that no turn began after a turn/steer by itself.
+
+    A finding: turn/started, after a turn/steer was sent to the thread, of a turn that no answer to
+    turn/start names. A second turn/started of the same turn is for turn.started-once. Left open:
+    traces with several connections, or with other requests that can begin a turn.
+    """
+
+    def begin(self) -> None:
+        self._steers: list[Steer] = []
+        self._muddled = False
+
+    @on_sent(*MUDDLING)
+    def muddling(self, frame: Frame) -> Outcomes:
+        self._muddled = True
+        return None
+
+    @on_answer("turn/steer")
+    def answer(self, frame: Frame) -> Outcomes:
+        steer = steer_of(self.conversation, frame)
+        if steer is not None:
+            self._steers.append(steer)
+        return None
+
+    def finish(self) -> Outcomes:
+        for steer in self._steers:
+            frames = self.trace.frames
+            if self._muddled or any(f.connection != steer.request.connection for f in frames):
+                return
+            begun = self._begun_by_itself(steer)
+            if begun is not None:
+                proof = (*steer.frames, begun.started[0])
+                actual = f"turn/started of {begun.id}, which no turn/start asked for"
+                yield Violation(steer.subject, proof, "no new turn", actual)
+            elif steer.granted:
+                yield Witness(steer.subject, steer.frames)
+
+    def _begun_by_itself(self, steer: Steer) -> TurnView | None:
+        thread = self.conversation.threads.get(steer.thread_id)
+        for turn in thread.turns.values() if thread is not None else ():
+            new = turn.id != steer.expected and turn.reply is None and turn.started
+            if new and turn.started[0].seq > steer.request.seq:
+                return turn
+        return None
+
+
+@rule("steer.input-kept", title="What turn/steer adds is not lost", level=Level.MUST, needs=NEEDS)
+class InputKept(Inputs):
+    """Judges that the input of a granted turn/steer is seen anywhere: it joined the turn's input.
+
+    A finding: the turn ended completed, and no userMessage and no model call of the trace holds its
+    first text. Judged where the harness's model was called, so that calls are known. Left open:
+    turns that were cut off, input without a text or with that of another input, several
+    connections.
+    """
+
+    def judged(self, steer: Steer) -> Iterator[Outcome]:
+        turn = self.turn_of_steer(steer)
+        if not steer.granted or turn is None or not self.calls:
+            return
+        frames = (*steer.frames, turn.completed[0])
+        if self.heard(steer) or self.shown_items(steer):
+            yield Witness(steer.subject, frames)
+        else:
+            expected = f"a userMessage or a model call with {shown(steer.said)}"
+            actual = f"none of {len(self.shown)} userMessage(s) and {len(self.calls)} call(s)"
+            yield Violation(steer.subject, frames, expected, actual)
+
+
+@rule(
+    "steer.input-arrives",
+    title="The model is asked what turn/steer adds",
+    level=Level.SHOULD,
+    needs=NEEDS,
+)
+class InputArrives(Inputs):
+    """Judges that the input of a granted turn/steer is in a model call, if its turn was completed.
+
+    The text never says what a call holds; that input given to the agent reaches the model is
+    derived: SHOULD. A turn whose model was done makes one more call for it. Left open: turns that
+    were cut off, input without a text or with that of another input, several connections.
+    """
+
+    def judged(self, steer: Steer) -> Iterator[Outcome]:
+        turn = self.turn_of_steer(steer)
+        if not steer.granted or turn is None or not self.calls:
+            return
+        frames = (*steer.frames, turn.completed[0])
+        if self.heard(steer):
+            yield Witness(steer.subject, frames)
+        else:
+            expected = f"a model call with {shown(steer.said)}"
+            yield Violation(
+                steer.subject, frames, expected, f"{len(self.calls)} call(s) without it"
+            )
+
+
+@rule(
+    "steer.applied-once",
+    title="What turn/steer adds is added once",
+    level=Level.SHOULD,
+    needs=NEEDS,
+)
+class AppliedOnce(Inputs):
+    """Judges that the input of a granted turn/steer is one userMessage, and once in a model call.
+
+    Derived: what is appended is appended once. Left open: input without a text or with that of
+    another input, several connections.
+    """
+
+    def judged(self, steer: Steer) -> Iterator[Outcome]:
+        items = self.shown_items(steer)
+        most = max((sum(steer.said in words for words in call) for call in self.calls), default=0)
+        if not steer.granted or not (items or most):
+            return
+        if len(items) <= 1 and most <= 1:
+            yield Witness(steer.subject, steer.frames)
+        else:
+            actual = f"{len(items)} userMessage(s), and {most} time(s) in one model call"
+            yield Violation(steer.subject, steer.frames, f"{shown(steer.said)} once", actual)
+
+
+@rule(
+    "steer.refused-unheard",
+    title="What a refused turn/steer says reaches no turn",
+    level=Level.MUST,
+    needs=NEEDS,
+)
+class RefusedUnheard(Inputs):
+    """Judges that the input of a refused turn/steer is in no userMessage and in no model call.
+
+    Judged where the harness's model was called after all, or a userMessage was shown. Left open:
+    input without a text or with that of another input, several connections.
+    """
+
+    def judged(self, steer: Steer) -> Iterator[Outcome]:
+        if steer.granted or not (self.calls or self.shown):
+            return
+        items = self.shown_items(steer)
+        if not items and not self.heard(steer):
+            yield Witness(steer.subject, steer.frames)
+        else:
+            where = [f"the userMessage {items[0]}"] if items else []
+            where += ["a model call"] if self.heard(steer) else []
+            expected = f"{shown(steer.said)} nowhere"
+            yield Violation(steer.subject, steer.frames, expected, f"in {' and '.join(where)}")
