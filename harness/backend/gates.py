@@ -1,7 +1,7 @@
-"""Gates: named places where the model's stream waits until the client's side goes on.
+"""Gates: named places where the model's stream or a command waits for the client's side.
 
 Nothing here knows time. A gate can be awaited from both sides: the stream waits for it to open,
-the player for it to be reached.
+the player for it to be reached. Commands come to their gates through pipes (suite.pipes).
 """
 
 import anyio
@@ -27,9 +27,18 @@ class Gates:
 
     async def pass_through(self, name: str) -> None:
         """Say that the gate is reached, then wait until it is open."""
+        self.reach(name)
+        await self.opened(name)
+
+    def reach(self, name: str) -> None:
+        """Say that the gate is reached."""
         self._event(self._reached, name).set()
+
+    async def opened(self, name: str) -> None:
+        """Wait until the gate is open."""
+        event = self._event(self._open, name)
         if not self._all_open:
-            await self._event(self._open, name).wait()
+            await event.wait()
 
     async def reached(self, name: str) -> None:
         """Wait until the stream stands at (or has passed) the gate."""

@@ -114,6 +114,8 @@ def _shown(pattern: ItemPattern) -> str:
 
 def _file(path: Path, name: str, wanted: str) -> list[str]:
     try:
+        if path.exists() and not path.is_file():
+            return [f"workspace: {name} is no file"]
         content = path.read_text("utf-8")
     except FileNotFoundError:
         return [] if wanted == "absent" else [f"workspace: {name} is absent"]

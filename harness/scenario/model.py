@@ -23,6 +23,7 @@ from harness.scenario.client_steps import (
     ConnectStep,
     OpenStep,
     Statuses,
+    WaitStep,
     thread_named_by,
     turn_named_by,
 )
@@ -75,9 +76,14 @@ Content = Annotated[
 
 
 class Workspace(Strict):
-    """Files of the private workspace before the first step: relative path -> content."""
+    """Files of the private workspace before the first step: relative path -> content.
+
+    `pipes`: named pipes, each a gate for commands. One that the client's side waits for is written
+    by a command; from any other a command reads a line, which comes when the gate is opened.
+    """
 
     files: dict[Inside, Content] = Field(default_factory=dict[str, Content])
+    pipes: list[Inside] = Field(default_factory=list[str])
 
     def contents(self, beside: Path) -> dict[str, bytes]:
         """The bytes of each file; what is copied lies in the folder `beside`. Raises `OSError`."""
@@ -235,6 +241,11 @@ class Scenario(Strict):
     def opened_gates(self) -> list[str]:
         """The gates that the client's side opens."""
         return [step.open for step in self.steps if isinstance(step, OpenStep)]
+
+    def awaited_gates(self) -> list[str]:
+        """The gates that the client's side waits for."""
+        waits = (step.wait for step in self.steps if isinstance(step, WaitStep))
+        return [wait.gate for wait in waits if wait.gate is not None]
 
     def held_gates(self) -> list[str]:
         """The gates at which the model's side holds."""

@@ -38,7 +38,7 @@ _REFERRING = ("params", "input", "where", "message", "result")
 _NONE = {
     "thread": "no start_thread step stands before this one",
     "turn": "no start_turn step stands before this one",
-    "gate": "the model's side holds at no gate",
+    "gate": "the model's side holds at no gate, and the workspace has no pipes",
     "value": "no step before this one gives a name with as",
     "answer": "no request with as and wait: false stands before this one",
     "connection": "it ended, and no restart or connect step came since",
@@ -57,7 +57,7 @@ class Names:
         self._values: set[str] = set()
         self._sent: set[str] = set()
         self._connections: set[str] = {MAIN}
-        self._gates = set(scenario.held_gates())
+        self._gates = {*scenario.held_gates(), *scenario.workspace.pipes}
 
     def check(self) -> None:
         """Walk over both sides and the expectations."""
@@ -68,6 +68,7 @@ class Names:
             for alias in self._scenario.model:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
         self._delays()
+        self._pipes()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
         outcomes += [
             (("expect", "any_of", index), outcome)
@@ -85,6 +86,27 @@ class Names:
             if isinstance(entry, Delay):
                 at = (*loc, "delay")
                 self._fail(at, "delay needs a server of its own: write server: fresh", key=True)
+
+    def _pipes(self) -> None:
+        """Each pipe is one gate, at which commands wait or of which they tell."""
+        pipes, scenario = self._scenario.workspace.pipes, self._scenario
+        held, opened, awaited = map(
+            set, (scenario.held_gates(), scenario.opened_gates(), scenario.awaited_gates())
+        )
+        for index, name in enumerate(pipes):
+            loc = ("workspace", "pipes", index)
+            if name in pipes[:index] or name in scenario.workspace.files:
+                self._fail(loc, f"the workspace has a {name!r} already")
+            if name in held:
+                self._fail(
+                    loc, f"{name!r} is a gate of the model's side; give the pipe another name"
+                )
+            if name in opened & awaited:
+                self._fail(
+                    loc,
+                    f"the pipe {name!r} is waited for and opened, but goes one way: use one that "
+                    "commands write to (wait) and one that they read from (open)",
+                )
 
     def _step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))

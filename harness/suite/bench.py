@@ -125,6 +125,8 @@ class Bench:
             talk,
             needs=Needs(
                 files=scenario.workspace.contents(loaded.path.parent),
+                pipes=scenario.workspace.pipes,
+                told=scenario.awaited_gates(),
                 config=scenario.config,
                 several_clients=scenario.several_clients,
             ),

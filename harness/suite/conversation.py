@@ -5,7 +5,7 @@ here: what is said (the caller), which server it is (servers), judging (judging)
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from harness.scenario.ending import Ended, Ending
 from harness.scenario.player import Cast, Unmet
 from harness.spec.book import Book
 from harness.suite.hygiene import Hygiene
+from harness.suite.pipes import laid
 from harness.suite.run import Run, Stage
 from harness.suite.servers import Live, Servers
 from harness.suite.wires import Wires
@@ -45,10 +46,13 @@ Talk = Callable[[Stage], Awaitable[Unmet | None]]
 class Needs:
     """What a conversation needs beside the server as the profile has it.
 
-    `files` of the working folder (path -> bytes), `config` of the home, more than one connection.
+    `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
+    commands (see pipes), `config` of the home, more than one connection.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    pipes: Sequence[str] = ()
+    told: Sequence[str] = ()
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     several_clients: bool = False
 
@@ -111,21 +115,22 @@ class Conversations:
         recorder.mark("place", place)
         self._models.serve(model)
         before = live.process.children()
-        unmet = await self._bounded(talk, stage)
-        if live is not wires.live:
-            live, before = wires.live, wires.at_restart
-        await wires.close_further(self._bounds.step)
-        model.gates.open_all()
-        ending = Ending(
-            live.peer,
-            model,
-            owed,
-            bounds=self._bounds,
-            barrier=(self._profile.barrier, _barrier_params(stage.cast)),
-            children=live.process.children,
-            before=before,
-        )
-        ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
+        async with laid(cwd, needs.pipes, needs.told, model.gates):
+            unmet = await self._bounded(talk, stage)
+            if live is not wires.live:
+                live, before = wires.live, wires.at_restart
+            await wires.close_further(self._bounds.step)
+            model.gates.open_all()
+            ending = Ending(
+                live.peer,
+                model,
+                owed,
+                bounds=self._bounds,
+                barrier=(self._profile.barrier, _barrier_params(stage.cast)),
+                children=live.process.children,
+                before=before,
+            )
+            ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
         self._models.serve(None)
         _close_trace(recorder, live.peer, ended)
         run = Run(
