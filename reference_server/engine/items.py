@@ -81,11 +81,14 @@ class GrowingItem(Protocol):
 
 
 class GrowingMessage:
-    """An agentMessage: its text is always exactly its deltas joined, if there were any."""
+    """An agentMessage: its text is always exactly its deltas joined, if there were any.
+
+    `phase` may become known with the end of the message only.
+    """
 
     def __init__(self, log: ItemLog, phase: str | None) -> None:
         self._log = log
-        self._phase = phase
+        self.phase = phase
         self._id = log.thread.new_item_id()
         self._parts: list[str] = []
         self._line = DeltaLine(
@@ -124,9 +127,9 @@ class GrowingMessage:
         self._log.completed(self._item(self.text))
 
     def _item(self, text: str) -> AgentMessageItem:
-        if self._phase is None:
+        if self.phase is None:
             return AgentMessageItem(id=self._id, text=text)
-        return AgentMessageItem(id=self._id, text=text, phase=self._phase)
+        return AgentMessageItem(id=self._id, text=text, phase=self.phase)
 
 
 class GrowingReasoning:

@@ -55,13 +55,14 @@ class GrowingReply:
         self._parts.append(delta)
         self._stream(self._splitter.feed(delta))
 
-    def finish(self, whole: str) -> None:
-        """Complete the items, given the model's own whole text.
+    def finish(self, whole: str, phase: str | None) -> None:
+        """Complete the items, given the model's own whole text, and its phase if it says one.
 
         Text that was never streamed comes as it is; a rest that was not streamed is streamed
         first. Where the model contradicts its deltas, the deltas stand for the agentMessage, since
         clients have them, and the whole text for the plan, since its final text counts.
         """
+        self._message.phase = phase or self._message.phase
         streamed = self.text
         if not streamed:
             self._parts.append(whole)

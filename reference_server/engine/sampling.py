@@ -118,7 +118,7 @@ class Sampling:
                 if message is None:
                     message = self._opened(index, self._new_message(_phase(item)))
                 self._close(message)
-                message.finish(_joined(item))
+                message.finish(_joined(item), _phase(item))
                 self.result.texts.append(message.text)
                 self.result.history.append(assistant_message(message.text))
             case "reasoning":

@@ -19,7 +19,7 @@ class UnshownMessage:
         """Take a piece."""
         self._parts.append(delta)
 
-    def finish(self, whole: str) -> None:
+    def finish(self, whole: str, _phase: str | None) -> None:
         """Take the model's own whole text, if it gives one."""
         self._parts = [whole] if whole else self._parts
 

@@ -151,6 +151,22 @@ async def test_a_phase_is_passed_on_where_the_model_gives_one(tmp_path) -> None:
     assert peer.completed_items("agentMessage")[0]["phase"] == "final_answer"
 
 
+async def test_a_phase_that_comes_with_the_end_of_a_message_is_the_items(tmp_path) -> None:
+    # Whether a message was a comment or the answer is for some models clear at its end only.
+    end = done({**message_item("ab"), "phase": "commentary"})
+    reply = Reply([CREATED, opened(), delta("ab"), end, completed()])
+    async with session(tmp_path, [reply]) as peer:
+        await peer.run_turn(await peer.start_thread())
+    [started] = [
+        params["item"]
+        for params in peer.params_of("item/started")
+        if params["item"]["type"] == "agentMessage"
+    ]
+    [item] = peer.completed_items("agentMessage")
+    assert "phase" not in started
+    assert (item["id"], item["text"], item["phase"]) == (started["id"], "ab", "commentary")
+
+
 async def test_reasoning_streams_summary_and_content(tmp_path) -> None:
     final = {
         "type": "reasoning",
