@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from harness.trace.trace import Trace
-from tests.rules.approval_talk import Approvals, command_item
-from tests.rules.traces import agent_message
+from tests.rules.approval_talk import CWD, Approvals, command_item, file_item
+from tests.rules.traces import agent_message, settings, thread_object
 
 OUTPUT = "item/commandExecution/outputDelta"
 
@@ -71,6 +71,23 @@ def asked_at_once() -> Trace:
     return talk.completed(command_item("call_2", "completed")).end_turn().trace()
 
 
+def sandboxes() -> Trace:
+    """Threads with a sandbox each; then a turn without its own, and one that may only read."""
+    talk = Approvals("sandboxes").policy("never")
+    read_only = {"type": "readOnly", "access": {"type": "fullAccess"}}
+    write = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
+    words = {"read-only": read_only, "workspace-write": write, "workspaceWrite": write}
+    for number, (word, policy) in enumerate(words.items(), start=2):
+        thread = thread_object(f"thr_{number}")
+        talk.asks("thread/start", cwd=CWD, approvalPolicy="never", sandbox=word)
+        talk.answers({"thread": thread, **settings(), "sandbox": policy})
+        talk.tells("thread/started", thread=thread)
+    talk.start_turn().message("m-1", "I can ", "write.").end_turn()
+    talk.ask_turn(text="again", sandboxPolicy=read_only).reply_turn("turn_2").status("active")
+    talk.turn_started("turn_2").item(file_item(status="failed"), "turn_2")
+    return talk.end_turn("turn_2").trace()
+
+
 APPROVALS: dict[str, Callable[[], Trace]] = {
     "approved-command": approved_command,
     "declined-command": declined_command,
@@ -80,4 +97,5 @@ APPROVALS: dict[str, Callable[[], Trace]] = {
     "on-request": on_request,
     "rejected": rejected,
     "asked-at-once": asked_at_once,
+    "sandboxes": sandboxes,
 }

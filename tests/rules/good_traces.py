@@ -187,10 +187,11 @@ def retried() -> Trace:
 def commands() -> Trace:
     """A command in the thread's folder, then one in that of a turn, and one in the turn after."""
     talk = Talk("commands").start_thread().start_turn().calls("hello").ends(usage=15).usage()
-    talk.started(command("c-1")).delta("c-1", "one\n", method=OUTPUT)
+    says = {"command": "bash -lc 'echo one; echo two >&2'"}
+    talk.started(command("c-1", **says)).delta("c-1", "one\n", method=OUTPUT)
     talk.delta("c-1", "two\n", method=OUTPUT)
     more: dict[str, Any] = {"aggregatedOutput": "one\ntwo\n", "exitCode": 0, "durationMs": 5}
-    talk.completed(command("c-1", "completed", **more)).end_turn()
+    talk.completed(command("c-1", "completed", **says, **more)).end_turn()
     for number, params in ((2, {"cwd": "/home/user/other"}), (3, {})):
         turn = f"turn_{number}"
         talk.ask_turn(text="go on", **params).reply_turn(turn).status("active").turn_started(turn)

@@ -15,6 +15,8 @@ from tests.rules import (
     cases_messages,
     cases_model_calls,
     cases_news,
+    cases_outputs,
+    cases_sandbox,
     cases_steering,
     cases_threads,
     cases_turns,
@@ -34,6 +36,8 @@ CASES = [
     *cases_news.CASES,
     *cases_diffs.CASES,
     *cases_steering.CASES,
+    *cases_outputs.CASES,
+    *cases_sandbox.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

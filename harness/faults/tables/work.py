@@ -6,7 +6,7 @@ from harness.faults.scene import NotApplied, Scene
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import dig
+from harness.trace.values import dig, obj, text
 from harness.trace.views import ItemView
 
 OUTPUT = "item/commandExecution/outputDelta"
@@ -20,6 +20,19 @@ def _mcp(scene: Scene, status: str) -> ItemView:
 
 def _ended(item: ItemView) -> object:
     return dig(item.completed[0].params, "item", "status")
+
+
+def _written(scene: Scene) -> tuple[ItemView, list[Frame]]:
+    """A command with several output deltas and all of its output, and those deltas."""
+
+    def outputs(item: ItemView) -> list[Frame]:
+        return [frame for frame in scene.deltas(item) if frame.method == OUTPUT]
+
+    def kept(item: ItemView) -> bool:
+        return isinstance(dig(item.completed[0].params, "item", "aggregatedOutput"), str)
+
+    item = scene.item("commandExecution", where=lambda i: len(outputs(i)) > 1 and kept(i))
+    return item, outputs(item)
 
 
 @fault(
@@ -66,15 +79,34 @@ def ends_in_progress(scene: Scene) -> Trace:
 )
 def output_lost(scene: Scene) -> Trace:
     """One of several output deltas is missing."""
+    return op.drop(scene.trace, _written(scene)[1][0])
 
-    def outputs(item: ItemView) -> list[Frame]:
-        return [frame for frame in scene.deltas(item) if frame.method == OUTPUT]
 
-    def kept(item: ItemView) -> bool:
-        return isinstance(dig(item.completed[0].params, "item", "aggregatedOutput"), str)
+@fault(
+    "output-not-kept",
+    rule="item.command-output",
+    on="commands",
+    reason="aggregatedOutput has what the command wrote to both streams.",
+)
+def output_not_kept(scene: Scene) -> Trace:
+    """Nothing is streamed, and what the first delta had is not in the item either."""
+    item, outputs = _written(scene)
+    rest = "".join(text(obj(frame.params).get("delta")) for frame in outputs[1:])
+    path = ("params", "item", "aggregatedOutput")
+    return op.drop(op.edit(scene.trace, item.completed[0], path, rest), *outputs)
 
-    item = scene.item("commandExecution", where=lambda i: len(outputs(i)) > 1 and kept(i))
-    return op.drop(scene.trace, outputs(item)[0])
+
+@fault(
+    "one-stream-not-streamed",
+    rule="delta.both-streams",
+    on="commands",
+    reason="Standard output and standard error of a command are both streamed.",
+)
+def one_stream(scene: Scene) -> Trace:
+    """Only the first delta is sent, and the item has no output."""
+    item, outputs = _written(scene)
+    path = ("params", "item", "aggregatedOutput")
+    return op.drop(op.remove(scene.trace, item.completed[0], path), *outputs[1:])
 
 
 @fault(

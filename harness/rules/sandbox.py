@@ -1,0 +1,167 @@
+"""Rules on the sandbox that a thread or a turn is asked to have.
+
+Here: which words and objects are taken ("Enumerations", "turn/start"), and what a policy that only
+reads keeps a turn from. Not here: that the reply names what was asked for (thread_contents), and
+what a command in a sandbox may reach, which shows on disk only: scenarios look there.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import json
+from typing import Any
+
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.policies import PolicyMonitor
+from harness.rules.subjects import completed_before, failed, item_in, request_subject
+from harness.rules.verdict import Level
+from harness.trace.frame import Frame
+from harness.trace.values import dig, obj, text
+from harness.trace.views import TurnView
+
+WORDS = frozenset({"read-only", "workspace-write", "danger-full-access"})
+CAMEL_WORDS = frozenset({"readOnly", "workspaceWrite", "dangerFullAccess"})
+
+
+class _Words(Monitor):
+    """Which thread/start was taken, by its other params.
+
+    A refusal may be for anything else: only where the same request had been taken with another
+    sandbox, or none, is it certainly for this word.
+    """
+
+    words: frozenset[str]
+
+    def begin(self) -> None:
+        self._taken: set[str] = set()
+
+    @on_answer("thread/start")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        params = obj(request.params)
+        word, rest = text(params.get("sandbox")), _without(params, "sandbox")
+        subject = f"sandbox {word}"
+        if not failed(frame):
+            self._taken.add(rest)
+            return [Witness(subject, (request, frame))] if word in self.words else None
+        if word not in self.words or rest not in self._taken:
+            return None
+        return [Violation(subject, (request, frame), f"a thread with sandbox {word}", "an error")]
+
+
+@rule("thread.sandbox-taken", title="The three words for a sandbox are taken", level=Level.MUST)
+class SandboxTaken(_Words):
+    """Judges that thread/start is not refused for read-only, workspace-write, danger-full-access.
+
+    Left open: refusals of a thread/start that was not taken before with another sandbox or none.
+    """
+
+    words = WORDS
+
+
+@rule(
+    "thread.sandbox-camel-taken",
+    title="The words for a sandbox are taken in camelCase too",
+    level=Level.INFO,
+)
+class SandboxCamelTaken(_Words):
+    """Records whether thread/start is refused for readOnly, workspaceWrite, dangerFullAccess.
+
+    An example of the text passes one of them, its list has none: so INFO. Left open: as above.
+    """
+
+    words = CAMEL_WORDS
+
+
+@rule("turn.sandbox-policy-taken", title="A turn may have its own sandbox", level=Level.MUST)
+class SandboxPolicyTaken(Monitor):
+    """Judges that turn/start is not refused for a sandboxPolicy that is as the text has it.
+
+    Left open: refusals where the thread had no turn with the same params but for sandboxPolicy and
+    input before, or has one that may still run; policies that the text does not have.
+    """
+
+    def begin(self) -> None:
+        self._taken: set[str] = set()
+
+    @on_answer("turn/start")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        params = obj(request.params)
+        policy, rest = params.get("sandboxPolicy"), _without(params, "sandboxPolicy", "input")
+        subject = f"{request_subject(request)}, sandbox {text(dig(policy, 'type'))}"
+        if not failed(frame):
+            self._taken.add(rest)
+            return [Witness(subject, (request, frame))] if policy is not None else None
+        if policy is None or rest not in self._taken or not self._is_idle(request):
+            return None
+        if not self.book.is_valid_params("turn/start", request.params):
+            return None
+        return [Violation(subject, (request, frame), "a turn with this sandboxPolicy", "an error")]
+
+    def _is_idle(self, request: Frame) -> bool:
+        """Whether every turn of the thread had certainly ended."""
+        thread = self.conversation.threads.get(text(obj(request.params).get("threadId")))
+        return thread is not None and all(
+            completed_before(self.trace, turn, request) for turn in thread.turns.values()
+        )
+
+
+@rule(
+    "turn.sandbox-applies",
+    title="A turn that may only read changes no file unasked",
+    level=Level.SHOULD,
+    needs=("file-change", "sandbox"),
+)
+class SandboxApplies(PolicyMonitor):
+    """Judges that no fileChange is completed in a turn with sandboxPolicy readOnly, under never.
+
+    Derived from the override and the name of the policy. Witnesses are one that ends otherwise, and
+    one that is completed in a turn with dangerFullAccess on a thread that may only read. Left open:
+    turns under another approval policy, or whose policy is not certain, and commands, of which the
+    item does not say what they changed.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or item.type != "fileChange" or len(item.completed) > 1:
+            return None
+        request = item.turn.request
+        policy = _policy(request)
+        if request is None or not policy or self.questions(item):
+            return None
+        if not self.under(item.turn, "never"):
+            return None
+        made = text(item_in(frame).get("status")) == "completed"
+        if policy == "dangerFullAccess" and made and self._reads_only(item.turn):
+            return [Witness(item.subject, (request, frame))]
+        if policy != "readOnly":
+            return None
+        if not made:
+            return [Witness(item.subject, (request, frame))]
+        expected = "status failed or declined, since the turn's sandboxPolicy is readOnly"
+        return [Violation(item.subject, (request, frame), expected, "status completed")]
+
+    def _reads_only(self, turn: TurnView) -> bool:
+        """Whether the thread may only read, and no other turn had a policy of its own."""
+        thread = self.conversation.threads.get(turn.thread_id)
+        if thread is None or not thread.opened:
+            return False
+        others = any(
+            other is not turn and _policy(other.request) for other in thread.turns.values()
+        )
+        return not others and dig(thread.opened[-1].result, "sandbox", "type") == "readOnly"
+
+
+def _policy(request: Frame | None) -> str:
+    """The type of the sandboxPolicy that a turn/start gives, "" where it gives none."""
+    return "" if request is None else text(dig(request.params, "sandboxPolicy", "type"))
+
+
+def _without(params: dict[str, Any], *names: str) -> str:
+    """The other params as one text."""
+    rest = {name: value for name, value in params.items() if name not in names}
+    return json.dumps(rest, sort_keys=True)
