@@ -99,7 +99,7 @@ class Connection:
         match decode(message):
             case IncomingRequest() as request:
                 await self._server.router.route(self._server, self, request)
-                self._server.warm()
+                self._server.warm(self)
             case IncomingNotification(method):
                 # `initialized` asks for nothing, and unknown ones must be ignored (JSON-RPC 2.0).
                 _log.debug("notification %s", method)

@@ -42,6 +42,11 @@ class Outbox:
         while self._size > HIGH_WATER and not self.gone:
             await self._written.wait()
 
+    async def written(self) -> None:
+        """Wait until everything queued so far is written."""
+        while self._size and not self.gone:
+            await self._written.wait()
+
     def close(self) -> None:
         """Let `run` return once everything queued is written."""
         self._closing = True

@@ -14,7 +14,7 @@ from harness.wire.base import Json, WireModel
 from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
 from harness.wire.rpc import ErrorCode
 from reference_server.envelope import IncomingRequest, encode_error, encode_result
-from reference_server.handlers import discover
+from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.refusal import Refusal, invalid_params, invalid_request
@@ -55,7 +55,6 @@ class Router:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._handlers = discover()
 
     async def route(
         self, server: "Server", connection: "Connection", request: IncomingRequest
@@ -80,7 +79,7 @@ class Router:
         self, server: "Server", connection: "Connection", method: str
     ) -> tuple[MethodSpec, AnyHandler]:
         spec = BY_METHOD.get(method)
-        handler = self._handlers.get(method)
+        handler = handler_of(method)
         if spec is None or handler is None or spec.direction is not Direction.CLIENT_REQUEST:
             raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {method!r}")
         if server.requires_initialize and not connection.initialized and method != "initialize":

@@ -1,12 +1,14 @@
 """The server put together: one per process, any number of connections.
 
-Here lives the wiring of the parts and their orderly end. No part's behaviour lives here.
+Here lives what a connection needs, and when the rest (`parts`) is imported: after the first answer
+is written, in the background, or when a request comes sooner. No part's behaviour lives here.
 """
 
-import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
@@ -16,27 +18,17 @@ from anyio.abc import TaskGroup
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
-from reference_server.engine.start import Engine
-from reference_server.engine.turn import TurnSupport
-from reference_server.engine.usage import ContextWindow
-from reference_server.engine.workshop import Workshop
-from reference_server.ids import IdAllocator
 from reference_server.lanes import Lanes
-from reference_server.model.client import ModelClient
-from reference_server.rollout.store import RolloutStore
-from reference_server.rollout.sync import Syncer
 from reference_server.router import Router
-from reference_server.session.asks import Asks
-from reference_server.session.registry import Threads
-from reference_server.session.thread import Clock
 
 if TYPE_CHECKING:
     import httpx
 
-_log = logging.getLogger(__name__)
-
-GRACE = 2.0
-"""Seconds that interrupted turns have to end when the server does."""
+    from reference_server.engine.start import Engine
+    from reference_server.parts import Parts
+    from reference_server.session.asks import Asks
+    from reference_server.session.registry import Threads
+    from reference_server.session.thread import Clock
 
 
 class Server:
@@ -50,57 +42,66 @@ class Server:
         *,
         model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
         requires_initialize: bool = False,
-        clock: Clock = time.time,
+        clock: "Clock" = time.time,
     ) -> None:
-        rollouts = RolloutStore(home)
-        ids = IdAllocator(home.counters, rollouts.highest_ids)
         self.requires_initialize = requires_initialize
-        self.model = ModelClient(tasks, model_transport)
-        self.syncer = Syncer()
-        self.threads = Threads(config, ids, rollouts, clock)
-        self.asks = Asks()
-        self.workshop = Workshop(home, config, self.asks)
-        support = TurnSupport(self.model, self.workshop, ContextWindow.of(config))
-        self.engine = Engine(tasks, config, ids, support, self.syncer)
         self.router = Router(Lanes(tasks))
         self._tasks = tasks
+        self._home = home
+        self._config = config
+        self._model_transport = model_transport
+        self._clock = clock
         self._warming = False
+
+    @cached_property
+    def parts(self) -> "Parts":
+        """What every request but the handshake needs; to be asked for on the event loop only."""
+        from reference_server.parts import Parts
+
+        return Parts(self._tasks, self._home, self._config, self._model_transport, self._clock)
+
+    @property
+    def threads(self) -> "Threads":
+        """The threads of the home."""
+        return self.parts.threads
+
+    @property
+    def engine(self) -> "Engine":
+        """What begins turns."""
+        return self.parts.engine
+
+    @property
+    def asks(self) -> "Asks":
+        """What is asked of the clients."""
+        return self.parts.asks
 
     async def serve(self, connection: Connection) -> None:
         """Serve the only client; when it leaves, running turns end and it is told so."""
         await connection.run(before_closing=self.end_turns)
 
-    def warm(self) -> None:
-        """Import, in the background and once, what the first turn needs."""
+    def warm(self, connection: Connection) -> None:
+        """Import in the background, once, what the first turn needs.
+
+        It begins when the connection's answers are written: they wait for no import.
+        """
         if not self._warming:
             self._warming = True
-            self._tasks.start_soon(to_thread.run_sync, self._warm_up)
+            self._tasks.start_soon(self._warm_up, connection)
 
-    def _warm_up(self) -> None:
-        self.model.warm()
-        self.workshop.warm()
+    async def _warm_up(self, connection: Connection) -> None:
+        await connection.outbox.written()
+        await to_thread.run_sync(import_module, "reference_server.parts")
+        await to_thread.run_sync(self.parts.warm)
 
     async def end_turns(self) -> None:
         """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
-        running = [thread.turn for thread in self.threads.loaded if thread.turn is not None]
-        for turn in running:
-            turn.interrupt()
-        with anyio.move_on_after(GRACE):
-            for turn in running:
-                await turn.done.wait()
+        if "parts" in vars(self):
+            await self.parts.end_turns()
 
     async def close(self) -> None:
         """End everything; rollouts are on the disk afterwards."""
-        await self.end_turns()
-        await to_thread.run_sync(self._close_rollouts)
-        await self.model.close()
-
-    def _close_rollouts(self) -> None:
-        for thread in self.threads.loaded:
-            try:
-                thread.recorder.close()
-            except OSError as error:
-                _log.error("%s: not synced to disk: %s", thread.recorder.path, error)
+        if "parts" in vars(self):
+            await self.parts.close()
 
 
 @asynccontextmanager
@@ -110,7 +111,7 @@ async def running_server(
     *,
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
     requires_initialize: bool = False,
-    clock: Clock = time.time,
+    clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:
     """Run a server for the length of the block."""
     async with anyio.create_task_group() as tasks:
@@ -122,7 +123,6 @@ async def running_server(
             requires_initialize=requires_initialize,
             clock=clock,
         )
-        tasks.start_soon(server.syncer.run)
         try:
             yield server
         finally:

@@ -5,7 +5,6 @@ keys are let through, since one file may serve several versions.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -29,6 +28,9 @@ def load_config(path: Path, environment: Mapping[str, str]) -> Config:
         return Config(environment=environment)
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{path}:1: cannot be read: {error}") from error
+    # Most homes have no such file, and their server need not wait for its parser.
+    import tomllib
+
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -140,6 +142,8 @@ class _Reader:
 
 
 def _reads_as(text: str, value: object) -> bool:
+    import tomllib
+
     try:
         return tomllib.loads(f"it = {text}")["it"] == value
     except tomllib.TOMLDecodeError:

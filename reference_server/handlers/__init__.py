@@ -7,12 +7,23 @@ raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a 
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from functools import cache
 
 from reference_server.handlers.registry import AnyHandler, registered
 
 
+def handler_of(method: str) -> AnyHandler | None:
+    """Give the handler of a method, if it has one."""
+    return registered().get(method) or discover().get(method)
+
+
+@cache
 def discover() -> Mapping[str, AnyHandler]:
     """Import every module of the package and give the handlers by method."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return registered()
+
+
+# The others come with the first request that needs one: the handshake is answered before.
+importlib.import_module(f"{__name__}.initialize")

@@ -256,6 +256,34 @@ def test_what_is_slow_to_import_is_not_imported_for_the_first_answer() -> None:
     assert {name.split(".")[1] for name in harness.stdout.split()} == {"wire"}
 
 
+def test_the_handshake_is_answered_before_the_rest_is_imported() -> None:
+    script = """
+import sys
+from reference_server.cli import main
+import reference_server.server
+reference_server.server.Server.warm = lambda *_: None
+main(["app-server"])
+print(*sys.modules, file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input='{"method":"initialize","id":1,"params":{"clientInfo":{"name":"x"}}}\n',
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=BOUND,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(ROOT / "no-home")},
+    )
+    assert json.loads(done.stdout)["result"]["userAgent"].startswith("agent/")
+    imported = set(done.stderr.split())
+    assert "reference_server.handlers.initialize" in imported
+    ours = {name for name in imported if name.startswith(("reference_server.", "harness."))}
+    later = ("reference_server.engine", "reference_server.model", "reference_server.rollout")
+    assert not [name for name in ours if name.startswith((*later, "reference_server.session"))]
+    assert not imported & {"importlib.metadata", "tomllib", "reference_server.parts"}
+    assert "harness.wire.item" not in ours
+
+
 def test_the_command_says_what_it_can(capsys) -> None:
     assert main(["--help"]) == 0
     assert "app-server" in capsys.readouterr().out

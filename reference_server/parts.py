@@ -1,0 +1,87 @@
+"""What every request but the handshake needs: threads, turns, the model, tools.
+
+Here lives the wiring of these parts and their orderly end. They are most of what there is to
+import, so that a server imports this module when its first answer is written (`Server.parts`).
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from reference_server.config.home import Home
+from reference_server.config.model import Config
+from reference_server.engine.start import Engine
+from reference_server.engine.turn import TurnSupport
+from reference_server.engine.usage import ContextWindow
+from reference_server.engine.workshop import Workshop
+from reference_server.handlers import discover
+from reference_server.ids import IdAllocator
+from reference_server.model.client import ModelClient
+from reference_server.rollout.store import RolloutStore
+from reference_server.rollout.sync import Syncer
+from reference_server.session.asks import Asks
+from reference_server.session.registry import Threads
+from reference_server.session.thread import Clock
+
+if TYPE_CHECKING:
+    import httpx
+
+_log = logging.getLogger(__name__)
+
+GRACE = 2.0
+"""Seconds that interrupted turns have to end when the server does."""
+
+
+class Parts:
+    """The parts of one server."""
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        home: Home,
+        config: Config,
+        model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
+        clock: Clock,
+    ) -> None:
+        rollouts = RolloutStore(home)
+        ids = IdAllocator(home.counters, rollouts.highest_ids)
+        self.model = ModelClient(tasks, model_transport)
+        self.syncer = Syncer()
+        self.threads = Threads(config, ids, rollouts, clock)
+        self.asks = Asks()
+        self.workshop = Workshop(home, config, self.asks)
+        support = TurnSupport(self.model, self.workshop, ContextWindow.of(config))
+        self.engine = Engine(tasks, config, ids, support, self.syncer)
+        tasks.start_soon(self.syncer.run)
+
+    def warm(self) -> None:
+        """Import what the first turn needs; may run in a worker thread."""
+        discover()
+        self.model.warm()
+        self.workshop.warm()
+
+    async def end_turns(self) -> None:
+        """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
+        running = [thread.turn for thread in self.threads.loaded if thread.turn is not None]
+        for turn in running:
+            turn.interrupt()
+        with anyio.move_on_after(GRACE):
+            for turn in running:
+                await turn.done.wait()
+
+    async def close(self) -> None:
+        """End everything; rollouts are on the disk afterwards."""
+        await self.end_turns()
+        await to_thread.run_sync(self._close_rollouts)
+        await self.model.close()
+
+    def _close_rollouts(self) -> None:
+        for thread in self.threads.loaded:
+            try:
+                thread.recorder.close()
+            except OSError as error:
+                _log.error("%s: not synced to disk: %s", thread.recorder.path, error)
