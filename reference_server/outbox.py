@@ -37,9 +37,14 @@ class Outbox:
         self._queue.append(message)
         self._size += len(message)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether producers are asked to wait."""
+        return self._size > HIGH_WATER and not self.gone
+
     async def room(self) -> None:
         """Wait until less than `HIGH_WATER` bytes are queued."""
-        while self._size > HIGH_WATER and not self.gone:
+        while self.is_full:
             await self._written.wait()
 
     async def written(self) -> None:

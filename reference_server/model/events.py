@@ -16,6 +16,8 @@ from reference_server.model.errors import (
 )
 
 Fields = dict[str, Any]
+# Without the search of `json.loads` for other encodings, which each delta would pay for.
+_decode = json.JSONDecoder().decode
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ def read_event(data: bytes) -> ModelEvent | None:
     Raises ModelError where the event reports a failure, or is no JSON object.
     """
     try:
-        value: Any = json.loads(data)
+        value: Any = _decode(data.decode())
     except (ValueError, RecursionError) as error:
         raise stream_broken(f"an event is not JSON: {error}") from error
     if not isinstance(value, dict):
