@@ -20,7 +20,7 @@ from harness.report.story import rule_story
 from harness.report.terminal import rule_line, summary
 from harness.rules.base import all_rules
 from harness.rules.verdict import Level, Verdict
-from harness.scenario.bundled import bundled_folder
+from harness.scenario.bundled import bundled_folder, bundled_ids
 from harness.scenario.loader import SUFFIX, Loaded, find, load
 from harness.suite.items import ScenarioFile, ScenarioItem
 from harness.suite.merge import merge
@@ -163,6 +163,7 @@ class Live:
             book=config.book,
             strict=config.strict,
             option=config.option,
+            bundled=bundled_ids(),
         )
         hook = session.config.hook
         # These reports count like items, in the progress column too.

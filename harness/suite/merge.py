@@ -6,7 +6,7 @@ outcomes arrive makes no difference, so any number of workers gives the same rep
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
 from harness.rules.base import Monitor
@@ -32,8 +32,13 @@ def merge(
     book: Book,
     strict: bool = False,
     option: str = "",
+    bundled: Collection[str] = (),
 ) -> Report:
-    """The report of a run. `loose` are the workers' findings outside any scenario."""
+    """The report of a run. `loose` are the workers' findings outside any scenario.
+
+    `bundled` are the ids of all scenarios of the suite: where some of them are played, the others
+    have not been, so that an entry about them is not stale.
+    """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
     loose = [known_finding(one, "", entries) for one in loose]
@@ -43,7 +48,7 @@ def merge(
     report.rules = [_rule(rule, rows[rule.id], profile, entries) for rule in rules.values()]
     report.issues = _issues(outcomes, loose)
     report.requirements = requirements(book, report.rules)
-    _judge_baseline(report, outcomes, loose, entries)
+    _judge_baseline(report, outcomes, loose, entries, bundled)
     return report
 
 
@@ -148,18 +153,20 @@ def _judge_baseline(
     outcomes: Sequence[ScenarioOutcome],
     loose: Sequence[Finding],
     entries: Sequence[Deviation],
+    bundled: Collection[str],
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for outcome in outcomes:
         findings[outcome.id] += outcome.findings
     if outcomes:
         findings[outcomes[0].id] += loose
+    names = {outcome.id for outcome in outcomes}
     state = staleness(
         entries,
         {outcome.id: outcome.rows for outcome in outcomes},
         findings,
         {outcome.id for outcome in outcomes if outcome.played},
-        {outcome.id for outcome in outcomes},
+        names | (set(bundled) if names & set(bundled) else set()),
     )
     for entry in state.stale:
         report.issues.append(

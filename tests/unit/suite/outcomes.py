@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from harness.report.model import Report
@@ -41,6 +42,7 @@ def report_of(
     entries: tuple[Deviation, ...] = (),
     strict: bool = False,
     capabilities: Any = "probe",
+    bundled: Collection[str] = (),
 ) -> Report:
     profile = Profile(name="p", command=["server"], capabilities=capabilities)
     return merge(
@@ -51,4 +53,5 @@ def report_of(
         rules=RULES,
         book=BOOK,
         strict=strict,
+        bundled=bundled,
     )

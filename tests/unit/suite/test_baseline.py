@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ def test_finding_gets_the_reason_of_its_entry() -> None:
     assert not known_finding(crash, "a", [entry("scenario.crash")]).counts
 
 
-def stale(*outcomes: ScenarioOutcome, **more: Any) -> list[str]:
-    report = report_of(*outcomes, entries=(entry(**more),))
+def stale(*outcomes: ScenarioOutcome, bundled: Collection[str] = (), **more: Any) -> list[str]:
+    report = report_of(*outcomes, entries=(entry(**more),), bundled=bundled)
     ids = [issue.id for issue in report.issues]
     return [*ids, *(f"unchecked {name}" for name in report.unchecked)]
 
@@ -65,6 +66,14 @@ def test_entry_whose_rule_passes_wherever_it_ran_is_stale() -> None:
 def test_entry_that_is_still_seen_is_not_stale() -> None:
     known = known_row(failed(ONCE), "b", [entry()])
     assert stale(outcome("a", passed(ONCE)), outcome("b", known)) == SEEN
+
+
+def test_entry_about_more_of_the_suite_than_was_played_is_unchecked() -> None:
+    one, other = outcome("a", passed(ONCE)), outcome("b", passed(ONCE))
+    assert stale(one, bundled=["a", "b"]) == UNCHECKED
+    assert stale(one, other, bundled=["a", "b"]) == STALE
+    # Somebody's own scenarios: what the suite has besides is not looked for.
+    assert stale(one, bundled=["c"]) == STALE
 
 
 def test_flaky_entry_is_never_stale() -> None:
