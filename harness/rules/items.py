@@ -6,7 +6,7 @@ the deltas add up to (deltas), and the order within the turn (order).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import DELTAS, began_here, item_in, ours, shown
+from harness.rules.subjects import DELTAS, began_here, item_in, never_came, ours, shown
 from harness.rules.verdict import Level
 from harness.rules.walks import item_state, walked
 from harness.spec.machines import ITEM
@@ -154,7 +154,7 @@ class ItemCompletes(Monitor):
         for owed in self.owed.open(Owes.ITEM_COMPLETED):
             turn = self.conversation.turn_of(owed.frame)
             if turn is not None and turn.completed:
-                yield self._missing(owed, "none came", None, *OWED)
+                yield self._missing(owed, never_came(self.trace), None, *OWED)
         for owed in self.owed.waived:
             turn = self.conversation.turn_of(owed.frame)
             status = turn.status if turn is not None else ""

@@ -15,7 +15,7 @@ from harness.rules.base import (
     on_own,
     rule,
 )
-from harness.rules.subjects import request_subject, shown
+from harness.rules.subjects import never_came, request_subject, shown
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -103,7 +103,10 @@ class Answered(Monitor):
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.ANSWER):
             yield Violation(
-                request_subject(item.frame), (item.frame,), "a result or an error", "no answer"
+                request_subject(item.frame),
+                (item.frame,),
+                "a result or an error",
+                never_came(self.trace, "no answer"),
             )
 
 

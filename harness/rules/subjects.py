@@ -21,6 +21,14 @@ _REAL_ROOT: Final = "/private"
 
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
+# What could have kept a server busy in the end: member of the mark `settled` -> words.
+_OUTSTANDING: Final = {
+    "model_streams": "model streams",
+    "server_requests": "server requests",
+    "child_processes": "child processes",
+    "retries": "announced retries",
+}
+
 # Which type of item each delta belongs to (Events; the type is the middle of the name).
 DELTA_ITEMS: Final = {
     "item/agentMessage/delta": "agentMessage",
@@ -121,6 +129,20 @@ def named_by_answer(frame: Frame) -> Iterator[str]:
     turn_id = text(turn_in(frame).get("id"))
     if turn_id:
         yield turn_id
+
+
+def never_came(trace: Trace, what: str = "none came") -> str:
+    """What is said of something owed that never came: how long it was waited for, and why no more.
+
+    The mark `settled`, where the trace has one, holds what was outstanding in the end.
+    """
+    settled = next((mark for mark in reversed(trace.marks) if mark.kind == "settled"), None)
+    if settled is None:
+        return what
+    counted = [f"{settled.data.get(name)} {words}" for name, words in _OUTSTANDING.items()]
+    return (
+        f"{what} in {settled.data.get('silence')} s of silence; outstanding: {', '.join(counted)}"
+    )
 
 
 def item_in(frame: Frame) -> dict[str, Any]:

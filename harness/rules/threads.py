@@ -18,7 +18,7 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.subjects import failed, request_subject, shown, threads_in
+from harness.rules.subjects import failed, never_came, request_subject, shown, threads_in
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -63,9 +63,8 @@ class StartedAnnounced(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.THREAD_STARTED):
-            yield Violation(
-                item.subject, (item.frame,), f"thread/started for {item.subject}", "none came"
-            )
+            expected = f"thread/started for {item.subject}"
+            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
 
     def _judge(self, thread_id: str, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(thread_id)

@@ -8,7 +8,7 @@ what turn objects hold (turn_objects), items (items).
 from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import ours, shown, turn_in
+from harness.rules.subjects import never_came, ours, shown, turn_in
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED, RUNNING, turn_state, walked
 from harness.spec.machines import TURN
@@ -64,7 +64,7 @@ class StartedAnnounced(Monitor):
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_STARTED):
             expected = f"turn/started for {item.subject}"
-            yield Violation(item.subject, (item.frame,), expected, "none came")
+            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
 
     def _witness(self, turn: TurnView | None) -> Outcomes:
         if turn is None or turn.reply is None or not turn.started:
@@ -164,7 +164,7 @@ class Completes(Monitor):
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_COMPLETED):
             expected = f"turn/completed for {item.subject}"
-            yield Violation(item.subject, (item.frame,), expected, "none came")
+            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
 
 
 @rule("turn.ids-unique", title="Turns have different ids", level=Level.MUST)

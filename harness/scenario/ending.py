@@ -85,11 +85,25 @@ class Ending:
             now = recorder.now()
             missing = silence - (now - self._last_activity())
             if missing <= 0 and not outstanding:
+                if owed:
+                    self._mark_settled(silence)
                 return Ended(End.QUIESCENT, ())
             if now >= deadline:
                 return self._bound_hit(outstanding)
             # While something is owed it may come at any moment, and then the short silence counts.
             await anyio.sleep(TICK if owed or outstanding else max(missing, TICK / 4))
+
+    def _mark_settled(self, silence: float) -> None:
+        """Leave in the trace what was owed in the end, and that nothing was outstanding."""
+        data = {
+            "silence": silence,
+            "owed": [str(one) for one in self._owed.open()],
+            "model_streams": self._model.open_streams,
+            "server_requests": len(self._peer.questions),
+            "child_processes": len(self._children() - self._before),
+            "retries": int(self._owed.retrying),
+        }
+        self._peer.recorder.mark("settled", data)
 
     def _last_activity(self) -> float:
         marks = self._peer.recorder.trace.marks
