@@ -192,7 +192,7 @@ class ActiveTurn:
             answer = await self._sample()
             self._keep(answer)
             if answer.calls:
-                await self._calls.carry_out(answer.calls, self._remember)
+                await self._calls.carry_out(answer.calls, self.remember)
             elif not self._steering.waiting and self._is_final(answer):
                 return
         raise ModelError(
@@ -207,7 +207,7 @@ class ActiveTurn:
         self._thread.note_user_message(message)
         self._log.started(message)
         self._log.completed(message)
-        self._remember([await read_input(content, cwd)])
+        self.remember([await read_input(content, cwd)])
 
     async def _sample(self) -> Sampled:
         return await self.ask(self._request_body)
@@ -260,15 +260,21 @@ class ActiveTurn:
             raise failure
         self._corrected = True
         self.tell_retry(failure, "1/1")
-        self._remember([correction(objection)])
+        self.remember([correction(objection)])
         return False
 
     def _keep(self, answer: Sampled) -> None:
         tokens = token_counts(answer.usage)
-        self._remember(answer.history, tokens)
-        self.meter.tell(tokens)
+        self.remember(answer.history, tokens)
+        self.meter.tell(tokens, of_thread=bool(answer.history))
 
-    def _remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
+    def count(self, answer: Sampled) -> None:
+        """Count a call that did not hold the thread's own conversation. Raises OSError."""
+        tokens = token_counts(answer.usage)
+        self.remember([], tokens)
+        self.meter.tell(tokens, of_thread=False)
+
+    def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
         """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
         if not items and tokens is None:
             return
@@ -316,8 +322,8 @@ class ActiveTurn:
         """
         texts = self._sampling.cut()
         if self._interrupted.is_set():
-            self._remember([assistant_message(text) for text in texts if text])
-        self._remember(self._calls.cut())
+            self.remember([assistant_message(text) for text in texts if text])
+        self.remember(self._calls.cut())
         self._steering.join()
 
     def _record_end(self, error: TurnError | None) -> None:

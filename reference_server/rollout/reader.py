@@ -131,7 +131,8 @@ def _take(
             thread.history.extend(record.items)
             if record.tokens is not None:
                 thread.tokens.append(record.tokens)
-                thread.context_tokens = record.tokens.total_tokens
+                if record.items:
+                    thread.context_tokens = record.tokens.total_tokens
         case CompactedRecord():
             thread.history = list(record.history)
             if record.tokens is not None:

@@ -51,7 +51,8 @@ class HistoryRecord(WireModel):
     """The conversation with the model grew by these Responses API items.
 
     `steered`: the ids of the user messages whose SteeredRecord had announced them.
-    `tokens`: what the model counted for the call that they answer.
+    `tokens`: what the model counted for the call that they answer; without items, for a call that
+    did not hold this conversation.
     """
 
     type: Literal["history"] = "history"

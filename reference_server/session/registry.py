@@ -23,7 +23,7 @@ from reference_server.rollout.records import ThreadRecord
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
 from reference_server.session.thread import Clock, LoadedThread, stored_snapshot
-from reference_server.settings import settings_of_new_thread
+from reference_server.settings import ThreadSettings, settings_of_new_thread
 
 
 class Threads:
@@ -50,8 +50,15 @@ class Threads:
             raise invalid_params(
                 f"modelProvider: `{settings.model_provider}` is not in config.toml"
             )
+        return self._new(settings, ephemeral=bool(params.ephemeral))
+
+    def start_beside(self, thread: LoadedThread) -> LoadedThread:
+        """Make a new thread under the settings of another, without its turns. Raises OSError."""
+        return self._new(thread.settings, ephemeral=thread.ephemeral)
+
+    def _new(self, settings: ThreadSettings, *, ephemeral: bool) -> LoadedThread:
         thread_id = self._ids.thread_id()
-        recorder = self._recorder(thread_id, ephemeral=bool(params.ephemeral))
+        recorder = self._recorder(thread_id, ephemeral=ephemeral)
         thread = LoadedThread(thread_id, settings, recorder, self._clock)
         thread.record(
             ThreadRecord(

@@ -23,7 +23,6 @@ from reference_server.transport.base import Incoming, PeerGone
 # Requests that the server refuses as unknown; who writes a handler takes its name away here. Those
 # for remote skills stay: production clients are told to leave them alone.
 REFUSED = {
-    "review/start",
     "skills/config/write",
     "skills/list",
     "skills/remote/export",

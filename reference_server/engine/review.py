@@ -1,0 +1,118 @@
+"""Reviews: a reviewer looks at changes, in a conversation of its own.
+
+Here live what a reviewer is asked, its work, and the two items around it; beginning one is
+`review/start`'s handler. The document has the items alone (session-protocol "ThreadItem":
+enteredReviewMode, a short label; exitedReviewMode, the full plain-text review); the rest is the
+shipping server's, but that the reviewer's structured answer is not shown as a message. The thread's
+own conversation learns of the review what the user does.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from harness.wire.item import EnteredReviewModeItem, ExitedReviewModeItem
+from harness.wire.review import (
+    BaseBranch,
+    Commit,
+    CustomTarget,
+    ReviewTarget,
+    UncommittedChanges,
+)
+from reference_server.engine.items import GrowingMessage
+from reference_server.engine.prompt import request_body
+from reference_server.engine.review_text import SCHEMA, review_text
+from reference_server.engine.sampling import Shows, assistant_message
+from reference_server.model.errors import ModelError
+
+if TYPE_CHECKING:
+    from reference_server.engine.turn import ActiveTurn
+
+Fields = dict[str, Any]
+
+INSTRUCTIONS = (
+    "You review changes that another has made. Read them and what they touch; change nothing. Give "
+    "what the author should mend, the worst first: defects that these changes bring in, each with "
+    "the file and the lines. No findings is a good answer where there is nothing to mend. Answer "
+    "in JSON alone."
+)
+MODEL_CALLS_LIMIT = 50
+UNFINISHED = "The review did not come to an end."
+
+
+class Review:
+    """One review; raises ValueError, with words for the client, where the target names nothing."""
+
+    def __init__(self, target: ReviewTarget) -> None:
+        self.label, self._task = _described(target)
+
+    async def run(self, turn: "ActiveTurn") -> None:
+        """Do the work of a review's turn. Raises ModelError, OSError."""
+        log, thread = turn.log, turn.thread
+        entered = EnteredReviewModeItem(id=thread.new_item_id(), review=self.label)
+        log.started(entered)
+        log.completed(entered)
+        text = UNFINISHED
+        try:
+            text = review_text(await self._answer(turn))
+        finally:
+            # A client that was led into the review is led out of it in any case.
+            left = ExitedReviewModeItem(id=thread.new_item_id(), review=text)
+            log.started(left)
+            log.completed(left)
+        message = GrowingMessage(log, None)
+        message.add(text)
+        message.complete()
+        turn.remember([_note(self.label), assistant_message(text)])
+
+    async def _answer(self, turn: "ActiveTurn") -> str:
+        calls = turn.own_calls()
+        history = [_message("user", self._task)]
+        for _ in range(MODEL_CALLS_LIMIT):
+            body = request_body(turn.thread.settings, history, calls.offers(), SCHEMA, INSTRUCTIONS)
+            answer = await turn.ask(lambda body=body: body, Shows.WORK)
+            turn.count(answer)
+            history += answer.history
+            if not answer.calls:
+                return answer.texts[-1] if answer.texts else ""
+            await calls.carry_out(answer.calls, history.extend)
+        raise ModelError(
+            "The reviewer does not come to an end",
+            "Other",
+            f"{MODEL_CALLS_LIMIT} model calls in one review",
+        )
+
+
+def _described(target: ReviewTarget) -> tuple[str, str]:
+    """Give the label of a target and what the reviewer is asked. Raises ValueError."""
+    match target:
+        case UncommittedChanges():
+            return "current changes", (
+                "Review what the working tree has and no commit: staged, unstaged and new files."
+            )
+        case BaseBranch(branch=branch):
+            branch = _named("branch", branch)
+            return f"changes against '{branch}'", (
+                f"Review what this branch changes since it left the branch {branch}: compare with "
+                f"the merge base of the two, not with the end of {branch}."
+            )
+        case Commit(sha=sha, title=title):
+            sha = _named("sha", sha)
+            named = f": {title}" if title else ""
+            about = f" ({title})" if title else ""
+            return f"commit {sha[:7]}{named}", f"Review what the commit {sha}{about} changes."
+        case CustomTarget(instructions=instructions):
+            instructions = _named("instructions", instructions)
+            return instructions, instructions
+
+
+def _named(member: str, value: str) -> str:
+    if not value.strip():
+        raise ValueError(f"target.{member}: must not be empty")
+    return value.strip()
+
+
+def _note(label: str) -> Fields:
+    return _message("developer", f"The user had a review made: {label}. Its result follows.")
+
+
+def _message(role: str, text: str) -> Fields:
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}

@@ -1,0 +1,31 @@
+"""`review/start`.
+
+Here lives nothing else; a review's work is `engine.review`'s. The document has no request for a
+review, so this is the shipping server's: inline, the review is a turn of the thread; detached, of a
+new thread under the same settings.
+"""
+
+from harness.wire.review import ReviewStartParams, ReviewStartResult
+from harness.wire.thread import ThreadStartedNotification
+from reference_server.engine.review import Review
+from reference_server.handlers.registry import Call, handles
+from reference_server.refusal import invalid_params
+
+
+@handles("review/start")
+async def review_start(call: Call, params: ReviewStartParams) -> None:
+    """Begin the turn of a review and answer at once."""
+    server = call.server
+    thread = server.threads.get_loaded(params.thread_id)
+    try:
+        review = Review(params.target)
+    except ValueError as error:
+        raise invalid_params(str(error)) from None
+    if params.delivery == "detached":
+        thread = server.threads.start_beside(thread)
+        thread.audience.add(call.connection.outbox)
+    turn = server.engine.prepare_work(thread, review.run)
+    call.answer(ReviewStartResult(turn=turn.wire(), review_thread_id=thread.id))
+    if params.delivery == "detached":
+        thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))
+    server.engine.run(thread, turn)
