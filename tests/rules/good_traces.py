@@ -12,6 +12,7 @@ from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
 from tests.rules.traces import (
+    THREAD,
     TROUBLE,
     TURN,
     Talk,
@@ -221,6 +222,15 @@ def bare_thread() -> Trace:
     return talk.plain_turn().read(stored_plain_turn()).trace()
 
 
+def compacted() -> Trace:
+    """Two turns, then the history is compacted on request."""
+    talk = Talk("compacted").start_thread().plain_turn().plain_turn("turn_2")
+    talk.asks("thread/compact/start", threadId=THREAD).answers({})
+    talk.turn_started("turn_3").status("active")
+    talk.item({"type": "contextCompaction", "id": "cut"}, "turn_3").usage()
+    return talk.end_turn("turn_3").trace()
+
+
 GOOD: dict[str, Callable[[], Trace]] = {
     "plain-turn": plain_turn,
     "many-deltas": many_deltas,
@@ -241,6 +251,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "commands": commands,
     "mcp-calls": mcp_calls,
     "bare-thread": bare_thread,
+    "compacted": compacted,
 }
 
 

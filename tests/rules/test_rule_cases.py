@@ -9,6 +9,7 @@ from harness.spec.book import load_book
 from harness.trace.trace import Trace
 from tests.rules import (
     cases_approvals,
+    cases_compactions,
     cases_correlation,
     cases_diffs,
     cases_items,
@@ -38,6 +39,7 @@ CASES = [
     *cases_steering.CASES,
     *cases_outputs.CASES,
     *cases_sandbox.CASES,
+    *cases_compactions.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
