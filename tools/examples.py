@@ -16,13 +16,7 @@ AREA = "documented"
 # What the reference server does not offer yet, and the part of the project that owes it: approvals
 # and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
 OWED = {
-    "plan-update": "C",
     "dynamic-tools": "C",
-    "image-view": "C",
-    "web-search": "C",
-    "model-reroute": "C",
-    "plan": "C",
-    "review": "C",
     "several-clients": "E",
     "mcp-tools": "F",
 }

@@ -56,4 +56,4 @@ def test_every_example_plays_on_a_real_server() -> None:
 
 def test_there_are_examples_of_both_kinds() -> None:
     assert len(HERE) >= 10
-    assert len(EXAMPLES) - len(HERE) >= 5
+    assert len(EXAMPLES) - len(HERE) >= 3
