@@ -24,10 +24,15 @@ _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOL
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV)
 
 
+class HalfMade(PatchError):
+    """A patch that failed, some of whose changes could not be taken back."""
+
+
 def apply_plan(plan: Plan) -> None:
     """Write every change. Blocks.
 
-    Raises PatchError; then nothing has changed, or the words name what could not be restored.
+    Raises PatchError when nothing has changed; HalfMade, whose words name what could not be
+    restored.
     """
     with contextlib.ExitStack() as closing:
         run = _Run(closing)
@@ -38,8 +43,9 @@ def apply_plan(plan: Plan) -> None:
             if not lost and not isinstance(error, OSError):
                 raise
             words = f"{run.doing}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            state = "; ".join(lost) or "nothing was changed"
-            raise PatchError(f"{words} ({state})") from error
+            if lost:
+                raise HalfMade(f"{words} ({'; '.join(lost)})") from error
+            raise PatchError(f"{words} (nothing was changed)") from error
 
 
 class _Target:

@@ -11,6 +11,7 @@ from model_side import calls, patches, runs, says
 from session_peer import Peer, session
 
 from reference_server.engine.tools import patch as patch_tool
+from reference_server.patch.apply import HalfMade
 
 pytestmark = pytest.mark.anyio
 UNASKED = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
@@ -98,6 +99,41 @@ async def test_a_change_that_is_asked_about(tmp_path: Path, decision: str, statu
     assert [one["diff"] for one in diffs] == [DIFF if decision == "accept" else ""]
     asked = methods.index("item/fileChange/requestApproval")
     assert methods[asked + 1] == "serverRequest/resolved"
+
+
+async def test_what_others_did_while_the_client_thought_is_not_in_the_turns_diff(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "work").mkdir()
+    (file := tmp_path / "work" / "old.txt").write_text("old\n")
+    patch = patches("*** Update File: old.txt", "@@", "-old", "+new")
+    async with session(tmp_path / "home", [patch, says("done")]) as peer:
+        thread = await peer.start_thread(cwd=str(file.parent), **ASKED)
+        turn = await peer.start_turn(thread)
+        question = await peer.asked("fileChange")
+        file.unlink()
+        await peer.decide(question, "accept")
+        await peer.turn_end(turn)
+        [item] = peer.completed_items("fileChange")
+        [diff] = peer.params_of("turn/diff/updated")
+    assert (item["status"], diff["diff"]) == ("failed", "")
+
+
+async def test_what_a_patch_could_not_take_back_is_in_the_turns_diff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = patch_tool.apply_plan
+
+    def failing(*given: Any) -> None:
+        real(*given)
+        raise HalfMade("new.txt could not be restored")
+
+    monkeypatch.setattr(patch_tool, "apply_plan", failing)
+    (cwd := tmp_path / "work").mkdir()
+    async with session(tmp_path / "home", [patches(*ADD), says("done")]) as peer:
+        item = await one_change(peer, cwd, **UNASKED)
+        [diff] = peer.params_of("turn/diff/updated")
+    assert (item["status"], diff["diff"]) == ("failed", DIFF)
 
 
 async def test_cancel_interrupts_the_turn(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
-from reference_server.patch.apply import apply_plan
+from reference_server.patch.apply import HalfMade, apply_plan
 from reference_server.patch.diff import file_changes
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
@@ -112,11 +112,13 @@ class _PatchRun:
         return await self._apply()
 
     async def _apply(self) -> str:
-        self._scene.diff.note(self._plan)
         try:
             # Not abandoned when cancelled: it is all or nothing.
             await to_thread.run_sync(apply_plan, self._plan)
         except PatchError as error:
+            # What others did to its files meanwhile is nothing of the turn's.
+            if isinstance(error, HalfMade):
+                self._scene.diff.note(self._plan)
             self._work.output(f"{error}\n")
             await self._complete("failed")
             return f"failed: {error}"
@@ -124,6 +126,7 @@ class _PatchRun:
             # The interrupt came first, so it did not begin.
             await self._complete("failed")
             raise
+        self._scene.diff.note(self._plan)
         self._work.output(self._plan.summary)
         await self._complete("completed")
         return self._plan.summary
