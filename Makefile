@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check real bench status docs clean
+.PHONY: demo test check real race bench status docs clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -31,6 +31,10 @@ check: $(STAMP) ## the fast inner loop: format, lint, types, layers, fast tests
 
 real: $(STAMP) ## install the real servers and judge both, with loopback only
 	@tools/real.sh
+
+race: $(STAMP) ## every action at every position of a turn, on the reference server
+	@mkdir -p .harness/reports
+	@$(BIN)/harness run --target reference --race all -n 2 --json .harness/reports/races.json
 
 bench: $(STAMP) ## the budgets of the design beside the real server's figures
 	@$(BIN)/python -m tools.bench

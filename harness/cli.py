@@ -36,6 +36,7 @@ def run(
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     rule: Annotated[str, typer.Option(help="judge one rule")] = "",
+    race: Annotated[str, typer.Option(help="races: all, ACTION, or ACTION@POSITION")] = "",
     baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
     require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
@@ -56,6 +57,7 @@ def run(
     for name, value in (
         ("--server-cmd", server_cmd),
         ("--rule", rule),
+        ("--race", race),
         ("--baseline", baseline),
         ("--require", require),
         ("--harness-json", json),

@@ -7,7 +7,7 @@ harness, so it imports nothing itself.
 
 import pytest
 
-_NEEDS_A_TARGET = ("rule", "baseline", "require", "harness_json", "harness_strict")
+_NEEDS_A_TARGET = ("rule", "baseline", "require", "harness_json", "harness_strict", "race")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
     add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")
     add("--require", default="", metavar="CAPS", help="capabilities that must be offered, or all")
+    add("--race", default="", metavar="WHAT", help="races only: all, ACTION, or ACTION@POSITION")
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
 
@@ -29,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
     option = config.option
+    config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
     if option.server_cmd is None and option.target is None:
         idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
         if idle:

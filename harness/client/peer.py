@@ -34,9 +34,10 @@ class Peer:
         self._may_read = anyio.Event()
         self._may_read.set()
 
-    def begin(self, recorder: Recorder) -> None:
-        """Start a new trace on this connection."""
+    def begin(self, recorder: Recorder, *, name: str = "c1") -> None:
+        """Start a new trace on this connection, in which it has this name."""
         self.recorder = recorder
+        self.name = name
         self.inbox.restart()
         self.questions.clear()
 

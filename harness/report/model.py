@@ -13,7 +13,7 @@ NOT_OFFERED = "the server does not offer "
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One violation and where it was seen."""
+    """One violation and where it was seen; `race` is the placement, "" for none."""
 
     scenario: str
     row: Row
@@ -21,6 +21,7 @@ class Proof:
     path: str
     stderr: str
     reason: str = ""
+    race: str = ""
 
 
 @dataclass(slots=True)
@@ -53,6 +54,38 @@ class ScenarioResult:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementResult:
+    """What a run says about one action at one position.
+
+    `racy` where no gate holds the server there; `runs` is how often it was played, and this is the
+    gravest. `broken` are the MUST rules that its trace breaks, each counted at its rule.
+    """
+
+    position: str
+    verdict: Verdict
+    racy: bool
+    runs: int
+    reason: str
+    seconds: float
+    trace: str
+    broken: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    """What a run says about one action in one scenario."""
+
+    id: str
+    scenario: str
+    path: str
+    action: str
+    verdict: Verdict
+    reason: str
+    placements: tuple[PlacementResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Issue:
     """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry."""
 
@@ -71,6 +104,7 @@ class Report:
     profile: str = ""
     rules: list[RuleResult] = field(default_factory=list[RuleResult])
     scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
+    races: list[RaceResult] = field(default_factory=list[RaceResult])
     issues: list[Issue] = field(default_factory=list[Issue])
     unchecked: list[str] = field(default_factory=list[str])
     requirements: dict[str, str] = field(default_factory=dict[str, str])
@@ -94,6 +128,7 @@ class Report:
         return bool(
             self.red_rules()
             or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.races)
             or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
         )
 

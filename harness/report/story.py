@@ -97,12 +97,21 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     path = near_path(proof.path)
     command = ["harness", "run", "--target", report.profile or report.target]
     command += ["--server-cmd", report.command] if report.command else []
+    command += ["--race", proof.race] if proof.race else []
+    action, _, position = proof.race.partition("@")
     return [
         "",
         f"scenario  {path}:{_line(proof)}",
+        *([f"race      {action} at {position}"] if proof.race else []),
         f"repeat    {shlex.join([*command, '--rule', rule_id, path])}",
         *reproduction(proof.trace),
     ]
+
+
+def repeat_race(target: str, command: str, path: str, race: str) -> str:
+    """The one command that plays a placement again."""
+    words = ["harness", "run", "--target", target, "--server-cmd", command]
+    return shlex.join([*words, "--race", race, near_path(path)])
 
 
 def _line(proof: Proof) -> int:

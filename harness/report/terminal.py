@@ -16,7 +16,9 @@ WIDTH = 100
 def summary(report: Report, book: Book) -> Iterator[str]:
     """The lines of the summary."""
     yield _score(report)
-    yield _scenarios(report)
+    if report.scenarios or not report.races:
+        yield _scenarios(report)
+    yield from _races(report)
     yield _requirements(report, book)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
@@ -27,6 +29,9 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     for scenario in report.scenarios:
         if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
             yield _cut(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
+    for race in report.races:
+        if race.verdict in (Verdict.FAIL, Verdict.ERROR):
+            yield _cut(f"{race.verdict:6} race {race.scenario}@{race.reason}")
     yield from _known(report)
     yield from _not_judged(report)
     if report.unchecked:
@@ -49,9 +54,28 @@ def _score(report: Report) -> str:
 
 def _scenarios(report: Report) -> str:
     counts = Counter(str(scenario.verdict) for scenario in report.scenarios)
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     seconds = sum(scenario.seconds for scenario in report.scenarios)
-    return f"scenarios: {len(report.scenarios)} ({shown}), {seconds:.1f} s of play"
+    return f"scenarios: {len(report.scenarios)} ({_counted(counts)}), {seconds:.1f} s of play"
+
+
+def _races(report: Report) -> Iterator[str]:
+    if not report.races:
+        return
+    placements = [one for race in report.races for one in race.placements]
+    races = Counter(str(race.verdict) for race in report.races)
+    counts = Counter(str(one.verdict) for one in placements)
+    seconds = sum(one.seconds * one.runs for one in placements)
+    racy = sum(one.racy for one in placements)
+    yield f"races: {len(report.races)} ({_counted(races)}), {seconds:.1f} s of play"
+    yield f"placements: {len(placements)} ({_counted(counts)}), {racy} of them racy"
+    for race in report.races:
+        missed = [one.position for one in race.placements if one.verdict is Verdict.NOT_EXERCISED]
+        if missed:
+            yield _cut(f"NOT_EXERCISED {race.id}: never reached: {', '.join(missed)}")
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
 def _requirements(report: Report, book: Book) -> str:

@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -153,6 +153,19 @@ def _sides(value: object) -> str:
     return "threads" if isinstance(value, dict) else "list"
 
 
+Action = Literal["interrupt", "steer", "answer", "second-turn", "disconnect", "kill"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+
+
+def _races(value: object) -> str:
+    return "list" if isinstance(value, list) else "all"
+
+
+Races = Annotated[
+    Annotated[list[Action], Tag("list")] | Annotated[Literal["all"], Tag("all")],
+    Discriminator(_races),
+]
+
 ModelSide = Annotated[
     Annotated[list[ModelStep], Tag("list")]
     | Annotated[dict[Alias, list[ModelStep]], Tag("threads")],
@@ -187,6 +200,7 @@ class Scenario(Strict):
     workspace: Workspace = Field(default_factory=Workspace)
     server: Literal["shared", "fresh"] = "shared"
     strict_model: bool = False
+    races: Races = Field(default_factory=list[Action])
     model: ModelSide = Field(default_factory=list[ModelStep])
     setup: list[ClientStep] = Field(default_factory=list[ClientStep])
     client: list[ClientStep] = Field(min_length=1)
@@ -196,6 +210,11 @@ class Scenario(Strict):
     def steps(self) -> list[ClientStep]:
         """Both parts of the client's side."""
         return [*self.setup, *self.client]
+
+    @property
+    def raced(self) -> tuple[Action, ...]:
+        """The actions that are placed at every position of its turn, in an order of their own."""
+        return tuple(one for one in ACTIONS if self.races == "all" or one in self.races)
 
     @property
     def starts_turns(self) -> bool:

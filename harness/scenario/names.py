@@ -29,6 +29,7 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.explain import unknown
 from harness.scenario.model import Scenario
+from harness.scenario.positions import raced_turn
 from harness.scenario.references import references
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 
@@ -69,6 +70,7 @@ class Names:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
         self._delays()
         self._pipes()
+        self._races()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
         outcomes += [
             (("expect", "any_of", index), outcome)
@@ -107,6 +109,15 @@ class Names:
                     f"the pipe {name!r} is waited for and opened, but goes one way: use one that "
                     "commands write to (wait) and one that they read from (open)",
                 )
+
+    def _races(self) -> None:
+        """What is raced has one turn, whose positions can be told from the file."""
+        if not self._scenario.raced:
+            return
+        try:
+            raced_turn(self._scenario)
+        except ValueError as error:
+            self._fail(("races",), str(error), key=True)
 
     def _step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))

@@ -19,6 +19,7 @@ from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
+from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
 from harness.scenario.steps.scene import Cast, OneConnection, Reach, Scene, StepFailed
 from harness.target.profile import Bounds
@@ -139,7 +140,7 @@ class Player:
 
     def _bound_of(self, step: ClientStep) -> float:
         """In seconds; a restart is an end, which may need three pushes, and a start."""
-        if isinstance(step, RestartStep):
+        if isinstance(step, RestartStep | AgainStep):
             return self._bounds.start + 3 * self._bounds.stop
         return self._bounds.step
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.rules.verdict import Row, Verdict
 from harness.scenario.explain import unknown
+from harness.scenario.races import base_id
 from harness.suite.outcome import Finding
 from harness.target.profile import Deviation, ProfileError, mistake
 
@@ -81,11 +82,13 @@ def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
 
 
 def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
-    return (
-        entry.rule == rule
-        and fnmatch.fnmatchcase(scenario, entry.scenario)
-        and entry.pinned in text
-    )
+    return entry.rule == rule and _is_of(scenario, entry) and entry.pinned in text
+
+
+def _is_of(scenario: str, entry: Deviation) -> bool:
+    """Whether an entry speaks of a scenario, or of the one that a race was made from."""
+    names = {scenario, base_id(scenario)}
+    return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

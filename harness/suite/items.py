@@ -1,4 +1,4 @@
-"""What pytest collects: one item per scenario file.
+"""What pytest collects: one item per scenario file, and one per action that is raced in it.
 
 Here: the collector and the item, and how an outcome becomes passed, failed, skipped or xfailed.
 Not here: options and hooks (plugin), playing and judging (session).
@@ -12,15 +12,20 @@ import pytest
 
 from harness.rules.verdict import Verdict
 from harness.scenario.loader import Loaded, ScenarioError, load
-from harness.suite.outcome import ScenarioOutcome
+from harness.scenario.model import Action
+from harness.scenario.races import placements
+from harness.suite.outcome import RaceOutcome, ScenarioOutcome
+from harness.suite.selection import Selection
 from harness.suite.session import Config
 
 Play = Callable[[Loaded], ScenarioOutcome]
 Tell = Callable[[ScenarioOutcome], str]
+PlayRace = Callable[[Loaded, Action, str], RaceOutcome]
+TellRace = Callable[[RaceOutcome], str]
 
 
 class ScenarioFailed(Exception):
-    """A scenario's own verdict is not a pass; the text is its story."""
+    """The own verdict of a scenario, or of a race, is not a pass; the text is its story."""
 
 
 class ScenarioFile(pytest.File):
@@ -30,9 +35,15 @@ class ScenarioFile(pytest.File):
     root: Path
     play: Play
     tell: Tell
+    race: PlayRace
+    tell_race: TellRace
+    selection: Selection
 
     def collect(self) -> Iterable[pytest.Item]:
-        """One item; a file that cannot be used is a collection error in one line."""
+        """The scenario and its races, as far as they are asked for.
+
+        A file that cannot be used is a collection error in one line.
+        """
         try:
             loaded = load(
                 self.path,
@@ -45,9 +56,19 @@ class ScenarioFile(pytest.File):
         only = self.config_of.only_rule
         if only and self.covered and only not in loaded.scenario.covers:
             return
-        item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id)  # pyright: ignore[reportUnknownMemberType]
-        item.loaded, item.play, item.tell = loaded, self.play, self.tell
-        yield item
+        if self.selection.scenarios:
+            item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id)  # pyright: ignore[reportUnknownMemberType]
+            item.loaded, item.play, item.tell = loaded, self.play, self.tell
+            yield item
+        for action in loaded.scenario.raced:
+            chosen = self.selection.chooses(action) and placements(loaded.scenario, action)
+            if chosen and self.selection.at(one.position.name for one in chosen):
+                name = f"{loaded.id}@{action}"
+                race: RaceItem = RaceItem.from_parent(self, name=name)  # pyright: ignore[reportUnknownMemberType]
+                race.loaded, race.action, race.only = loaded, action, self.selection.position
+                race.play, race.tell = self.race, self.tell_race
+                race.add_marker("race")
+                yield race
 
     known_rules: tuple[str, ...] = ()
     covered: bool = True
@@ -64,22 +85,53 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Play and judge it."""
         outcome = self.outcome = self.play(self.loaded)
-        match outcome.verdict:
-            case Verdict.PASS:
-                return
-            case Verdict.KNOWN:
-                pytest.xfail(outcome.reason)
-            case Verdict.NOT_EXERCISED | Verdict.NOT_APPLICABLE:
-                pytest.skip(f"{outcome.verdict}: {outcome.reason}")
-            case _:
-                raise ScenarioFailed(self.tell(outcome))
+        _told(outcome.verdict, outcome.reason, lambda: self.tell(outcome))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """The story instead of a traceback of ours."""
-        if isinstance(excinfo.value, ScenarioFailed):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it stands, for reports."""
         return self.path, 0, self.loaded.id
+
+
+class RaceItem(pytest.Item):
+    """One action at every position of a scenario's turn, or at the one named `only`."""
+
+    loaded: Loaded
+    action: Action
+    only: str
+    play: PlayRace
+    tell: TellRace
+    outcome: RaceOutcome | None = None
+
+    def runtest(self) -> None:
+        """Play and judge every placement."""
+        outcome = self.outcome = self.play(self.loaded, self.action, self.only)
+        _told(outcome.verdict, outcome.reason, lambda: self.tell(outcome))
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """The story instead of a traceback of ours."""
+        return _story(excinfo) or super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where it stands, for reports."""
+        return self.path, 0, self.name
+
+
+def _told(verdict: Verdict, reason: str, story: Callable[[], str]) -> None:
+    """What pytest is told of a verdict."""
+    match verdict:
+        case Verdict.PASS:
+            return
+        case Verdict.KNOWN:
+            pytest.xfail(reason)
+        case Verdict.NOT_EXERCISED | Verdict.NOT_APPLICABLE:
+            pytest.skip(f"{verdict}: {reason}")
+        case _:
+            raise ScenarioFailed(story())
+
+
+def _story(excinfo: Any) -> str:
+    return str(excinfo.value) if isinstance(excinfo.value, ScenarioFailed) else ""

@@ -7,6 +7,7 @@ so that any number of workers gives the same verdicts.
 
 import gc
 import json
+import shlex
 import warnings
 from collections.abc import Generator
 from pathlib import Path
@@ -22,20 +23,22 @@ from harness.rules.base import all_rules
 from harness.rules.verdict import Level, Verdict
 from harness.scenario.bundled import bundled_folder, bundled_ids
 from harness.scenario.loader import SUFFIX, Loaded, find, load
-from harness.suite.items import ScenarioFile, ScenarioItem
+from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.suite.merge import merge
 from harness.suite.outcome import (
     Finding,
+    RaceOutcome,
     ScenarioOutcome,
     finding_from_plain,
     finding_to_plain,
 )
+from harness.suite.selection import selection
 from harness.suite.session import Session, configure
-from harness.suite.story import scenario_story
+from harness.suite.story import race_story, scenario_story
 from harness.target.place import sweep
 from harness.target.profile import ProfileError, split_command
 
-ATTACHED = "harness_outcome"
+ATTACHED, RACE = "harness_outcome", "harness_race"
 
 
 class Live:
@@ -60,7 +63,9 @@ class Live:
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self._is_worker = worker is not None
         self._session = Session(self.config, worker=worker["workerid"] if worker else "main")
+        self._selection = selection(option.race, option.markexpr)
         self._outcomes: dict[str, ScenarioOutcome] = {}
+        self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
         self.report: Report | None = None
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
@@ -81,8 +86,14 @@ class Live:
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
         file.config_of, file.root = self.config, self._root_of(file_path)
         file.play, file.tell = self._session.play, scenario_story
+        file.race, file.tell_race = self._session.race, self._race_story
+        file.selection = self._selection
         file.known_rules, file.covered = self._known_rules, self._covered
         return file
+
+    def _race_story(self, outcome: RaceOutcome) -> str:
+        target = self.config.option or self.config.profile.name
+        return race_story(outcome, target, shlex.join(self.config.profile.command))
 
     def _root_of(self, path: Path) -> Path:
         bundled = bundled_folder().resolve()
@@ -109,19 +120,26 @@ class Live:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach the outcome to the report; as builtins where it crosses to the controller."""
         report = yield
-        if isinstance(item, ScenarioItem) and report.when == "call" and item.outcome is not None:
+        if not isinstance(item, ScenarioItem | RaceItem) or report.when != "call":
+            return report
+        if item.outcome is not None:
             outcome = item.outcome.to_plain() if self._is_worker else item.outcome
-            setattr(report, ATTACHED, outcome)
+            setattr(report, ATTACHED if isinstance(item, ScenarioItem) else RACE, outcome)
         return report
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather outcomes on the controller."""
-        found = getattr(report, ATTACHED, None)
-        if found is None or self._is_worker:
+        if self._is_worker:
             return
-        outcome = found if isinstance(found, ScenarioOutcome) else ScenarioOutcome.from_plain(found)
-        self._outcomes[outcome.id] = outcome
+        found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
+        if found is not None:
+            plain = not isinstance(found, ScenarioOutcome)
+            outcome = ScenarioOutcome.from_plain(found) if plain else found
+            self._outcomes[outcome.id] = outcome
+        if race is not None:
+            raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
+            self._races[raced.id] = raced
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -137,7 +155,8 @@ class Live:
             output["harness_findings"] = [finding_to_plain(one) for one in findings]
             return result
         self._loose += findings
-        if not session.config.option.collectonly and (self._outcomes or self._loose):
+        seen = self._outcomes or self._races or self._loose
+        if not session.config.option.collectonly and seen:
             self._emit(session)
         return result
 
@@ -157,6 +176,7 @@ class Live:
         self.report = merge(
             list(self._outcomes.values()),
             self._loose,
+            races=list(self._races.values()),
             profile=config.profile,
             entries=config.entries,
             rules=config.rules,

@@ -8,14 +8,23 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
+from harness.report.model import (
+    Issue,
+    PlacementResult,
+    Proof,
+    RaceResult,
+    Report,
+    RuleResult,
+    ScenarioResult,
+)
 from harness.rules.base import Monitor
 from harness.rules.verdict import GRAVITY, Level, Row, Verdict
+from harness.scenario.races import base_id
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.suite.baseline import known_finding, reason_of, staleness
 from harness.suite.judging import applies
-from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.outcome import Finding, RaceOutcome, ScenarioOutcome, broken
 from harness.suite.repeat import LEAKS, UNSTEADY
 from harness.target.profile import Deviation, Profile
 
@@ -30,6 +39,7 @@ def merge(
     entries: Sequence[Deviation],
     rules: dict[str, type[Monitor]],
     book: Book,
+    races: Sequence[RaceOutcome] = (),
     strict: bool = False,
     option: str = "",
     bundled: Collection[str] = (),
@@ -40,15 +50,21 @@ def merge(
     have not been, so that an entry about them is not stale.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
+    races = sorted(races, key=lambda race: race.id)
+    placed = [placement for race in races for placement in race.placements]
     # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
-    rows = _rows_by_rule(outcomes)
+    report.races = [_race(race) for race in races]
+    every = [*outcomes, *placed]
+    rows = _rows_by_rule(every)
     report.rules = [_rule(rule, rows[rule.id], profile, entries) for rule in rules.values()]
-    report.issues = _issues(outcomes, loose)
+    report.issues = _issues(every, [*loose, *(one for race in races for one in race.findings)])
     report.requirements = requirements(book, report.rules)
-    _judge_baseline(report, outcomes, loose, entries, bundled)
+    if outcomes or not races:
+        # A race plays no scenario to its own end: what it does not show is not gone.
+        _judge_baseline(report, outcomes, loose, entries, bundled)
     return report
 
 
@@ -75,6 +91,32 @@ def _rows_by_rule(
     return found
 
 
+def _race(race: RaceOutcome) -> RaceResult:
+    return RaceResult(
+        id=race.id,
+        scenario=race.scenario,
+        path=race.path,
+        action=race.action,
+        verdict=race.verdict,
+        reason=race.reason,
+        placements=tuple(_placement(one) for one in race.placements),
+    )
+
+
+def _placement(outcome: ScenarioOutcome) -> PlacementResult:
+    return PlacementResult(
+        position=outcome.race.partition("@")[2],
+        verdict=outcome.verdict,
+        racy=outcome.racy,
+        runs=outcome.runs,
+        reason=outcome.reason,
+        seconds=outcome.seconds,
+        trace=outcome.trace,
+        broken=broken(outcome),
+        messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
+    )
+
+
 def _rule(
     rule: type[Monitor],
     rows: Iterable[tuple[ScenarioOutcome, Row]],
@@ -85,8 +127,10 @@ def _rule(
     verdicts: list[Verdict] = []
     seen: set[tuple[str, Verdict]] = set()
     for outcome, row in rows:
-        if outcome.id not in result.scenarios[-1:]:
-            result.scenarios.append(outcome.id)
+        # Of the placements of a race the scenario is named, once.
+        name = base_id(outcome.id) if outcome.race else outcome.id
+        if name not in result.scenarios[-1:]:
+            result.scenarios.append(name)
         verdicts.append(row.verdict)
         result.subjects += 1
         if row.verdict is Verdict.PASS:
@@ -116,7 +160,7 @@ def _weight(proof: Proof) -> tuple[int, int]:
 def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> Proof:
     known = row.verdict is Verdict.KNOWN
     reason = reason_of(row, outcome.id, entries) if known else ""
-    return Proof(outcome.id, row, outcome.trace, outcome.path, outcome.stderr, reason)
+    return Proof(outcome.id, row, outcome.trace, outcome.path, outcome.stderr, reason, outcome.race)
 
 
 def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> list[Issue]:

@@ -30,7 +30,11 @@ class Finding:
 
 @dataclass(slots=True)
 class ScenarioOutcome:
-    """One scenario on one target."""
+    """One scenario on one target.
+
+    Of a race: `race` names the placement (`interrupt@item:1:started`); one that is `racy` was
+    played several times (`runs`), and this is the gravest.
+    """
 
     id: str
     path: str
@@ -44,6 +48,9 @@ class ScenarioOutcome:
     stderr: str = ""
     seconds: float = 0.0
     played: bool = False
+    race: str = ""
+    racy: bool = False
+    runs: int = 1
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""
@@ -55,7 +62,44 @@ class ScenarioOutcome:
         return _SCENARIO.validate_python(plain)
 
 
+@dataclass(slots=True)
+class RaceOutcome:
+    """One action placed at every position of one scenario, on one target.
+
+    `findings` are those of the scenario's own play before, which show that nothing can be tried.
+    """
+
+    id: str
+    scenario: str
+    path: str
+    title: str
+    action: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    placements: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _RACE.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "RaceOutcome":
+        """The reverse of `to_plain`."""
+        return _RACE.validate_python(plain)
+
+
+def broken(outcome: ScenarioOutcome) -> tuple[str, ...]:
+    """The MUST rules that a trace breaks."""
+    return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))
+
+
+def _is_breach(row: Row) -> bool:
+    return row.verdict is Verdict.FAIL and row.level is Level.MUST
+
+
 _SCENARIO = TypeAdapter(ScenarioOutcome)
+_RACE = TypeAdapter(RaceOutcome)
 _FINDING = TypeAdapter(Finding)
 
 

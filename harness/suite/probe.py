@@ -162,6 +162,11 @@ def undeclared(loaded: Loaded, profile: Profile) -> list[str]:
     return [need for need in loaded.scenario.needs if declared != "probe" and need not in declared]
 
 
+def offers(capability: str, run: Run, conversation: Conversation) -> bool:
+    """Whether a run shows that this is offered, or shows nothing about it."""
+    return capability not in _PROBES or _PROBES[capability](run, conversation)
+
+
 def absent(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
     """The needs of a scenario that this target does not offer."""
     if profile.capabilities != "probe":

@@ -19,7 +19,7 @@ from harness.suite.outcome import Finding
 from harness.suite.watch import Watch
 from harness.target.launch import launch
 from harness.target.place import RunFolder
-from harness.target.process import ServerProcess
+from harness.target.process import Ending, ServerProcess
 from harness.target.profile import Bounds, Profile, ProfileError
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
@@ -69,6 +69,7 @@ class Servers:
         tasks: TaskGroup,
     ) -> None:
         self.live: Live | None = None
+        self.last_ending: Ending | None = None
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -108,7 +109,8 @@ class Servers:
         """End the current process, so that the next scenario gets a fresh one."""
         live, self.live = self.live, None
         if live is not None:
-            live.watch.ended(await live.process.stop(self._bounds.stop), self._bounds.stop)
+            self.last_ending = await live.process.stop(self._bounds.stop)
+            live.watch.ended(self.last_ending, self._bounds.stop)
 
     async def status(self, live: Live) -> int | None:
         """The exit status of a server whose connection is gone; None if it runs on."""

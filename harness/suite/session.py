@@ -16,6 +16,7 @@ from harness.rules.base import Monitor, all_rules
 from harness.rules.verdict import Level, Verdict
 from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
+from harness.scenario.model import Action
 from harness.spec.book import Book, load_book
 from harness.suite.baseline import check_ids, known_finding, load_baseline
 from harness.suite.bench import Bench, open_bench
@@ -25,8 +26,9 @@ from harness.suite.judging import (
     outcome_of,
     setup_outcome,
 )
-from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.suite.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.suite.probe import undeclared
+from harness.suite.races import Playing, Race
 from harness.suite.repeat import Attempt, Repeats, failures
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
@@ -115,6 +117,7 @@ class Session:
         self._portal: BlockingPortal | None = None
         self._bench: Bench | None = None
         level = Level(self.config.profile.hygiene)
+        self._plainly: dict[str, ScenarioOutcome] = {}
         self._repeats = Repeats(self._attempt, self._retire, level)
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
@@ -153,11 +156,53 @@ class Session:
             self._repeat(loaded, outcome, run.before)
         return outcome
 
-    def _judged(self, run: Run, loaded: Loaded) -> ScenarioOutcome:
+    def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
+        """Place an action at every position of a scenario, or at the one of the name `only`."""
+        try:
+            return Race(loaded, action, self._racing()).outcome(only)
+        except Exception:
+            return RaceOutcome(
+                id=f"{loaded.id}@{action}",
+                scenario=loaded.id,
+                path=str(loaded.path),
+                title=loaded.scenario.title,
+                action=action,
+                verdict=Verdict.ERROR,
+                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+            )
+
+    def _racing(self) -> Playing:
+        portal, bench = self._open()
+        # What was probed is known from the plain play; one that an action cut short shows less.
+        known = [one.id for one in self.config.book.capabilities]
+        judging = self.config.profile.model_copy(update={"capabilities": known})
+
+        def plainly(loaded: Loaded) -> ScenarioOutcome:
+            if loaded.id not in self._plainly:
+                self._plainly[loaded.id] = self.play(loaded)
+            return self._plainly[loaded.id]
+
+        def kept(run: Run, outcome: ScenarioOutcome) -> None:
+            path = self.trace_path(outcome.id)
+            save(run.trace, path)
+            outcome.trace = str(path)
+
+        return Playing(
+            profile=self.config.profile,
+            hygiene=bench.hygiene,
+            ending=lambda: bench.servers.last_ending,
+            plainly=plainly,
+            run=lambda loaded: portal.call(bench.run, loaded),
+            judged=lambda run, loaded: self._judged(run, loaded, judging),
+            kept=kept,
+        )
+
+    def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
         """Judge a run; a process on which something failed is not trusted for the next one."""
         portal, bench = self._open()
         config = self.config
-        outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        profile = profile or config.profile
+        outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
         if outcome.verdict is Verdict.ERROR or failures(outcome):
             portal.call(bench.servers.retire)
         return outcome

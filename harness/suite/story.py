@@ -3,11 +3,20 @@
 Here: text for one outcome. Not here: the story of a rule (report), whose pieces are used here.
 """
 
-from harness.report.story import frame_line, near_path, reproduction, stderr_lines, stored
+from harness.report.story import (
+    frame_line,
+    near_path,
+    repeat_race,
+    reproduction,
+    stderr_lines,
+    stored,
+)
 from harness.rules.verdict import Verdict
-from harness.suite.outcome import ScenarioOutcome
+from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 
 LAST = 8
+# So many failed placements of a race are told whole.
+SHOWN = 2
 
 
 def scenario_story(outcome: ScenarioOutcome) -> str:
@@ -30,6 +39,31 @@ def scenario_story(outcome: ScenarioOutcome) -> str:
     if outcome.trace:
         lines += ["", *reproduction(outcome.trace)]
     return "\n".join(lines)
+
+
+def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
+    """The story of a race that did not pass: every placement that failed, and how to repeat it."""
+    failed = [one for one in outcome.placements if one.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    if not failed:
+        return f"{outcome.id}: {outcome.reason}"
+    lines = [
+        f"{outcome.id}: {outcome.title}",
+        f"{len(failed)} of {len(outcome.placements)} placement(s) of {outcome.action} fail",
+    ]
+    for one in failed[:SHOWN]:
+        lines += ["", _placement_head(one), *scenario_story(one).split("\n")[2:]]
+        lines.append(f"repeat    {repeat_race(target, command, one.path, one.race)}")
+    if len(failed) > SHOWN:
+        lines += ["", f"and {len(failed) - SHOWN} more: "]
+        lines[-1] += ", ".join(one.race for one in failed[SHOWN:])
+    return "\n".join(lines)
+
+
+def _placement_head(one: ScenarioOutcome) -> str:
+    action, _, position = one.race.partition("@")
+    held = "no gate holds the server there" if one.racy else "the server is held there"
+    times = f", {one.runs} runs" if one.runs > 1 else ""
+    return f"action {action} at position {position} ({held}{times}):"
 
 
 def _last_lines(path: str) -> list[str]:

@@ -65,7 +65,7 @@ def _measure(*, offline: bool) -> dict[str, dict[str, Cell]]:
     with _folder() as folder, _model() as url:
         ours = measures.all_of(targets.reference(folder), url, measures.FULL)
         parts = {**suite.rules(), **suite.suite(folder), **suite.fuzzing(folder)}
-        parts |= overhead(folder)
+        parts |= {**suite.races(folder), **overhead(folder)}
         cells[targets.REFERENCE] = {**ours, **parts}
         for real in targets.REALS:
             cells[real.column] = _real(real, folder, url, offline=offline)

@@ -15,6 +15,7 @@ from tools.bench.stats import Absent, Cell, Figure
 CHECKOUT = Path(__file__).parents[2]
 WORKERS = 2
 SUITE_BOUND = 90.0
+RACES_BOUND = 400.0
 PART_BOUND = 40.0
 TRIVIAL = "turns/plain-turn"
 DESIGNED_FOR = 120
@@ -50,6 +51,32 @@ def suite_cells(report: Any, took: float) -> Cells:
         if one["id"] == TRIVIAL:
             cells["scenario"] = Figure(one["seconds"] * 1000, note="50 ms of it silence")
     return cells
+
+
+def races(folder: Path) -> Cells:
+    """`harness run --target reference --race all` in an empty folder."""
+    here = folder / "races"
+    here.mkdir()
+    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    try:
+        began = monotonic()
+        words = ["--race", "all", "-n", str(WORKERS), "--json", "report.json"]
+        run([*command, *words], here, RACES_BOUND)
+        took = monotonic() - began
+        return races_cells(json.loads((here / "report.json").read_text("utf-8")), took)
+    except (MeasurementFailed, OSError, ValueError, KeyError) as error:
+        return {"races": Absent(f"failed: {error}")}
+
+
+def races_cells(report: Any, took: float) -> Cells:
+    """The figure of one report: wall seconds of all placements."""
+    placements = [one for race in report["races"] for one in race["placements"]]
+    passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in placements)
+    plays = sum(one["runs"] for one in placements)
+    note = f"{len(placements)} placements, {plays} plays, {WORKERS} workers"
+    if passed < len(placements):
+        note += f", only {passed} passed"
+    return {"races": Figure(took, note=note)}
 
 
 def rules() -> Cells:

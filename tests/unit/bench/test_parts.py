@@ -161,6 +161,16 @@ def test_a_suite_that_is_not_all_green_says_so() -> None:
     assert trivial.value == 60
 
 
+def test_races_are_counted_by_placement_and_play() -> None:
+    passed = {"verdict": "PASS", "runs": 1}
+    placements = [passed, {"verdict": "FAIL", "runs": 5}]
+    report = {"races": [{"placements": placements}, {"placements": [passed]}]}
+    cell = suite.races_cells(report, 100.0)["races"]
+    assert isinstance(cell, Figure)
+    assert cell.value == 100
+    assert cell.note == "3 placements, 7 plays, 2 workers, only 2 passed"
+
+
 def test_a_real_server_counts_as_installed_only_with_its_program(tmp_path: Path) -> None:
     real = targets.REALS[0]
     assert not real.installed(tmp_path)

@@ -1,0 +1,241 @@
+"""A race: one action placed at one position of a scenario's turn, as a play of its own.
+
+Here: which placements a scenario has, and the scenario that is derived for each. What the file
+demands of its own play (`expect`, `covers`, waits for certain ends) is left out: an action in the
+middle changes it. What every server owes whatever comes in between is the rules' business.
+Not here: the positions (positions), how the steps are played (steps/racing), judging.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.backend.script import ModelStep, Script
+from harness.backend.strict import Strict
+from harness.scenario.client_steps import (
+    AnswerStep,
+    OpenStep,
+    ReadThread,
+    ReadThreadStep,
+    StartThread,
+    StartThreadStep,
+    StartTurn,
+    StartTurnStep,
+    Wait,
+    WaitStep,
+)
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Action, Expectations, Outcome, Scenario
+from harness.scenario.positions import (
+    ASKED,
+    GATE,
+    SENT,
+    Position,
+    answers_of,
+    positions,
+    raced_turn,
+    spelled_out,
+    with_gate,
+)
+
+SPARE = 4
+"""Model calls beyond the script: for input that was added, a second turn, the turn afterwards."""
+
+# What a server must offer, beside what the scenario needs.
+NEEDS: dict[Action, str] = {"steer": "steering"}
+NEXT, OTHER = "race-next", "race-thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An action at a position."""
+
+    action: Action
+    position: Position
+
+    @property
+    def name(self) -> str:
+        """`interrupt@item:1:started`"""
+        return f"{self.action}@{self.position.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Raced(Loaded):
+    """A derived scenario; its steps stand at the lines of those that they came from."""
+
+    lines: tuple[int, ...] = ()
+
+    def line(self, *loc: str | int) -> int:
+        """The line of a part of the file."""
+        match loc:
+            case ("client", int(index)):
+                return self.lines[index]
+            case _:
+                return Loaded.line(self, *loc)
+
+
+class Begin(Strict):
+    """Send the request that starts the turn, and go on."""
+
+    turn: StartTurn
+
+
+class BeginStep(Strict):
+    """The turn's start, where the action does not wait for its answer."""
+
+    begin: Begin
+
+
+class Reach(Strict):
+    """Wait until the turn is at a position, or is over."""
+
+    turn: str
+    thread: str
+    position: Any
+
+
+class ReachStep(Strict):
+    """Come to the position."""
+
+    reach: Reach
+
+
+class Act(Strict):
+    """Do what is raced; where `certain`, the turn runs for sure."""
+
+    turn: str
+    thread: str
+    action: Action
+    certain: bool
+    ended: bool
+
+
+class ActStep(Strict):
+    """The action."""
+
+    act: Act
+
+
+class AgainStep(Strict):
+    """Start the killed server again over the same home; later plays may go on with it."""
+
+    again: Literal[True]
+
+
+class SettleStep(Strict):
+    """Wait for the end of what was started, and look for what was accepted."""
+
+    settle: Act
+
+
+def base_id(scenario: str) -> str:
+    """The scenario's id of a placement's: `turns/plain-turn` of
+    `turns/plain-turn@interrupt@item:1:started`."""
+    return scenario.split("@", 1)[0]
+
+
+def placements(scenario: Scenario, action: Action) -> list[Placement]:
+    """Every placement of an action in a scenario, in the order of the positions.
+
+    Actions that name the turn begin where its id is known; an answer, where something was asked.
+    """
+    found = positions(scenario)
+    if action in ("interrupt", "steer"):
+        found = [one for one in found if one.knows_turn]
+    elif action == "answer":
+        names = [one.name for one in found]
+        found = found[names.index(ASKED) :] if ASKED in names else []
+    return [Placement(action, position) for position in found]
+
+
+def derived(loaded: Loaded, placement: Placement) -> Raced:
+    """The play of one placement. Raises `ValueError` where the scenario cannot be raced."""
+    scenario, position = loaded.scenario, placement.position
+    turn = raced_turn(scenario)
+    at = scenario.client.index(turn)
+    steps = [*scenario.client[:at], *_race(scenario, turn, placement)]
+    line = loaded.line("client", at)
+    lines = [loaded.line("client", index) for index in range(at)]
+    script = [*with_gate(spelled_out(scenario), position.hold), *_spare()]
+    fields: dict[str, Any] = {
+        "model": script,
+        "client": steps,
+        "covers": [],
+        "races": [],
+        "server": "fresh" if placement.action == "disconnect" else scenario.server,
+        # However many calls the action leads to, up to the last that the script has.
+        "expect": Expectations(
+            any_of=[Outcome(model_calls=count) for count in range(len(script) + 1)]
+        ),
+    }
+    return Raced(
+        id=f"{loaded.id}@{placement.name}",
+        path=loaded.path,
+        scenario=scenario.model_copy(update=fields),
+        document=loaded.document,
+        lines=(*lines, *[line] * (len(steps) - at)),
+    )
+
+
+def _spare() -> Script:
+    reply = {"reply": [{"message": {"deltas": ["Very well."]}}]}
+    return [ModelStep.model_validate(reply) for _ in range(SPARE)]
+
+
+def _race(scenario: Scenario, turn: StartTurnStep, placement: Placement) -> list[Any]:
+    """The steps from the turn's start on."""
+    position, answers = placement.position, answers_of(scenario)
+    body = turn.start_turn
+    act = Act(
+        turn=body.alias,
+        thread=body.thread,
+        action=placement.action,
+        certain=position.within_turn,
+        ended=position.settled and not position.within_turn,
+    )
+    begin = BeginStep(begin=Begin(turn=body)) if position.name == SENT else turn
+    steps: list[Any] = [begin, *answers[: position.answers]]
+    steps += [
+        ReachStep(reach=Reach(turn=body.alias, thread=body.thread, position=position)),
+        ActStep(act=act),
+    ]
+    if placement.action == "disconnect":
+        return steps
+    if placement.action == "kill":
+        steps += [AgainStep(again=True)]
+    steps += _standing(answers)
+    steps += [OpenStep(open=GATE)] if position.hold is not None else []
+    if placement.action == "kill":
+        return [*steps, *_anew(scenario)]
+    return [*steps, SettleStep(settle=act), *_afterwards(body.thread)]
+
+
+def _standing(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
+    """What is still asked is answered as the file answers it."""
+    first: dict[str, AnswerStep] = {}
+    for step in answers:
+        first.setdefault(step.answer.to, step)
+    return [
+        AnswerStep(answer=step.answer.model_copy(update={"standing": True, "alias": None}))
+        for step in first.values()
+    ]
+
+
+def _anew(scenario: Scenario) -> list[Any]:
+    """After a restart the server works: a new thread takes a turn."""
+    starts = [one.start_thread for one in scenario.steps if isinstance(one, StartThreadStep)]
+    params = starts[0].params if starts else {}
+    thread = StartThreadStep(
+        start_thread=StartThread.model_validate({"as": OTHER, "params": params})
+    )
+    return [thread, *_afterwards(OTHER)]
+
+
+def _afterwards(thread: str) -> list[Any]:
+    """The thread takes another turn, which ends; what is left of the script is played in it."""
+    start = {"thread": thread, "as": NEXT, "text": "And now something else."}
+    return [
+        StartTurnStep(start_turn=StartTurn.model_validate(start)),
+        WaitStep(wait=Wait(turn=NEXT)),
+        ReadThreadStep(read_thread=ReadThread(thread=thread, include_turns=True)),
+    ]

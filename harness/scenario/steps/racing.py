@@ -1,0 +1,242 @@
+"""The steps of a race: come to a position, act there, see what becomes of it.
+
+Here: when a position is reached, what each action sends, and what was promised by accepting it.
+Not here: which steps a race has (races), what every server owes (rules).
+"""
+
+import contextlib
+import json
+from functools import partial
+from typing import Any
+
+import anyio
+
+from harness.client.inbox import Predicate, TargetGone
+from harness.scenario.client_steps import MAIN, StartTurn
+from harness.scenario.positions import GATE, Position, Sight
+from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
+from harness.scenario.steps.scene import Scene, StepFailed, plays
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import dig, text
+
+NOT_REACHED = "not-reached"
+ADDED = "Mind the heron by the lock."
+"""What is added by a steer: words that nothing else in a scenario has."""
+SECOND = "race-second"
+
+
+@plays(BeginStep)
+async def begin(scene: Scene, step: BeginStep) -> None:
+    """turn/start, whose answer is not waited for."""
+    body = step.begin.turn
+    peer = scene.peer(body.on)
+    request = await peer.send_request("turn/start", turn_params(scene, body))
+    scene.sent[body.alias] = (peer, request, "any")
+
+
+def turn_params(scene: Scene, body: StartTurn) -> dict[str, Any]:
+    """What turn/start is sent with; a raced scenario has one thread, so no marker."""
+    given = [{"type": "text", "text": body.text}] if body.input is None else body.input
+    params = {"threadId": scene.thread(body.thread), "input": scene.resolved(given)}
+    return params | scene.turn_params | scene.resolved(body.params)
+
+
+@plays(ReachStep)
+async def reach(scene: Scene, step: ReachStep) -> None:
+    """Wait until all that is to be seen there was seen; a turn that ends first never gets there."""
+    position: Position = step.reach.position
+    thread_id = scene.thread(step.reach.thread)
+    seen, gone = False, False
+    async with anyio.create_task_group() as tasks:
+
+        async def until_its_end() -> None:
+            with contextlib.suppress(TargetGone):
+                await scene.peer().inbox.wait(partial(_ends, thread_id))
+                tasks.cancel_scope.cancel()
+
+        if position.before_end:
+            tasks.start_soon(until_its_end)
+        try:
+            for sight in position.sights:
+                await _seen(scene, thread_id, sight)
+            seen = True
+        except TargetGone:
+            gone = True
+        tasks.cancel_scope.cancel()
+    if gone:
+        raise TargetGone("the server closed the connection")
+    if not seen:
+        raise StepFailed(NOT_REACHED, f"the turn ended before {position.name}")
+
+
+async def _seen(scene: Scene, thread_id: str, sight: Sight) -> None:
+    inbox = scene.peer().inbox
+    match sight.what:
+        case "gate":
+            await scene.or_gone(partial(scene.model.gates.reached, GATE), "the model's stream")
+        case "model-end":
+            ended = partial(scene.model.called, sight.nth, ended=True)
+            await scene.or_gone(ended, f"the end of model call {sight.nth}")
+        case "turn-end":
+            scene.awaited = "the end of the turn"
+            await inbox.wait(partial(_ends, thread_id))
+        case "message":
+            scene.awaited = f"{sight.method} ({sight.nth})"
+            await inbox.wait(_nth(sight.nth, partial(_is_told, thread_id, sight.method)))
+        case "started" | "completed":
+            scene.awaited = f"{sight.method} {sight.nth} {sight.what}"
+            told = partial(_shows, thread_id, "item/started", sight.method)
+            begun = await inbox.wait(_nth(sight.nth, told))
+            if sight.what == "completed":
+                item = text(dig(begun.params, "item", "id"))
+                await inbox.wait(partial(_completes, thread_id, item))
+
+
+def _nth(number: int, matches: Predicate) -> Predicate:
+    """The `number`-th frame that matches; an inbox asks about each frame once, in order."""
+    count = 0
+
+    def counted(frame: Frame) -> bool:
+        nonlocal count
+        matched = matches(frame)
+        count += matched
+        return matched and count == number
+
+    return counted
+
+
+def _is_told(thread_id: str, method: str, frame: Frame) -> bool:
+    asked = frame.kind in (Kind.NOTIFICATION, Kind.REQUEST) and frame.from_target
+    if not asked or frame.method != method or dig(frame.params, "threadId") != thread_id:
+        return False
+    # Of errors those that announce another try are meant.
+    return method != "error" or dig(frame.params, "willRetry") is True
+
+
+def _shows(thread_id: str, method: str, kind: str, frame: Frame) -> bool:
+    return _is_told(thread_id, method, frame) and dig(frame.params, "item", "type") == kind
+
+
+def _completes(thread_id: str, item: str, frame: Frame) -> bool:
+    return _is_told(thread_id, "item/completed", frame) and dig(frame.params, "item", "id") == item
+
+
+def _ends(thread_id: str, frame: Frame) -> bool:
+    return _is_told(thread_id, "turn/completed", frame)
+
+
+@plays(ActStep)
+async def act(scene: Scene, step: ActStep) -> None:
+    """The action itself."""
+    body = step.act
+    scene.peer().recorder.mark("race", {"action": body.action})
+    match body.action:
+        case "interrupt":
+            await _interrupt(scene, body)
+        case "steer":
+            await _steer(scene, body)
+        case "second-turn":
+            await _second_turn(scene, body)
+        case "answer":
+            await _answer(scene, body)
+        case "disconnect":
+            scene.awaited = "the end of the server's output after the end of its input"
+            await scene.reach.disconnect(MAIN)
+        case "kill":
+            scene.awaited = "the end of the killed server"
+            await scene.reach.kill()
+
+
+@plays(AgainStep)
+async def again(scene: Scene, step: AgainStep) -> None:
+    """The killed server starts again over the same home."""
+    scene.awaited = "the restarted server"
+    await scene.reach.restart()
+
+
+async def _try(scene: Scene, method: str, params: dict[str, Any], alias: str | None = None) -> bool:
+    """Whether a request was answered by a result."""
+    peer = scene.peer()
+    request = await peer.send_request(method, params)
+    answer = await scene.answer_to(peer, request, "any", alias)
+    return answer.kind is Kind.RESPONSE
+
+
+async def _interrupt(scene: Scene, body: Act) -> None:
+    params = {"threadId": scene.thread(body.thread), "turnId": scene.turn(body.turn)}
+    accepted = await _try(scene, "turn/interrupt", params)
+    if body.certain and not accepted:
+        raise StepFailed("refused", "turn/interrupt is refused, though the turn is running")
+    if accepted:
+        # The model is still held: the turn must end without it.
+        scene.awaited = "the end of the interrupted turn"
+        await scene.peer().inbox.wait(partial(_ends, params["threadId"]))
+
+
+async def _steer(scene: Scene, body: Act) -> None:
+    params = {
+        "threadId": scene.thread(body.thread),
+        "input": [{"type": "text", "text": ADDED}],
+        "expectedTurnId": scene.turn(body.turn),
+    }
+    accepted = await _try(scene, "turn/steer", params)
+    if body.certain and not accepted:
+        raise StepFailed("refused", "turn/steer is refused, though the turn is running")
+    if body.ended and accepted:
+        raise StepFailed("refused", "turn/steer is accepted, though the turn has ended")
+    scene.values["steered"] = accepted
+
+
+async def _second_turn(scene: Scene, body: Act) -> None:
+    given = [{"type": "text", "text": "A second turn."}]
+    params = {"threadId": scene.thread(body.thread), "input": given, **scene.turn_params}
+    accepted = await _try(scene, "turn/start", params, SECOND)
+    if body.ended and not accepted:
+        raise StepFailed("refused", "turn/start is refused, though no turn is running")
+
+
+async def _answer(scene: Scene, body: Act) -> None:
+    """Decline what is asked, or answer once more what was answered."""
+    peer = scene.peer()
+    asked = [one for one in peer.inbox.frames if one.kind is Kind.REQUEST]
+    unanswered = [one for one in asked if any(one is open_ for open_ in peer.questions.values())]
+    question = (unanswered or asked)[-1]
+    await peer.answer(question, _denial(question), deliberate=not unanswered)
+
+
+def _denial(question: Frame) -> dict[str, Any]:
+    if question.method == "item/tool/call":
+        return {"success": False, "contentItems": []}
+    return {"decision": "decline"}
+
+
+@plays(SettleStep)
+async def settle(scene: Scene, step: SettleStep) -> None:
+    """Wait for the ends of the turns; an accepted input has then reached the model, once."""
+    body = step.settle
+    if body.turn in scene.sent:
+        peer, request, expect = scene.sent[body.turn]
+        await scene.answer_to(peer, request, expect, body.turn)
+    inbox = scene.peer().inbox
+    for alias in (body.turn, SECOND):
+        turn_id = scene.cast.turns.get(alias, "")
+        if turn_id:
+            scene.awaited = f"the end of {alias}"
+            await inbox.wait(partial(_ends_turn, turn_id))
+    if "steered" in scene.values:
+        _check_added(scene, accepted=bool(scene.values["steered"]))
+
+
+def _ends_turn(turn_id: str, frame: Frame) -> bool:
+    return frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id
+
+
+def _check_added(scene: Scene, *, accepted: bool) -> None:
+    inputs = [json.dumps(call.body.get("input")) for call in scene.model.calls]
+    counts = [one.count(ADDED) for one in inputs]
+    if not accepted and any(counts):
+        raise StepFailed("refused", "the input of a refused turn/steer reached the model")
+    if accepted and not any(counts):
+        raise StepFailed("refused", "the input of an accepted turn/steer never reached the model")
+    if accepted and max(counts) > 1:
+        raise StepFailed("refused", "the input of an accepted turn/steer reached the model twice")

@@ -1,0 +1,150 @@
+"""What is played for a placement: which positions an action has, and what the derived play is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.rules.verdict import Level, Row, Verdict
+from harness.scenario.client_steps import AnswerStep
+from harness.scenario.loader import Loaded, load_text
+from harness.scenario.model import ACTIONS, Action
+from harness.scenario.races import Placement, base_id, derived, placements
+from harness.suite.baseline import known_row
+from harness.suite.selection import Selection, selection
+from harness.target.profile import Deviation, ProfileError
+
+ASKS = """
+title: asked once
+races: all
+covers: []
+model:
+  - expect: {input_contains: ["go"]}
+    reply: [{run: "ls"}]
+  - reply: [{message: "a"}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "go", as: u}
+  - answer: {to: item/commandExecution/requestApproval, decision: accept}
+  - wait: {turn: u, status: completed}
+expect: {turns: {u: completed}, model_calls: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def asks() -> Loaded:
+    return load_text(ASKS, name="some/asks")
+
+
+def placed(loaded: Loaded, action: Action, position: str) -> Placement:
+    found = placements(loaded.scenario, action)
+    return next(one for one in found if one.position.name == position)
+
+
+def steps_of(loaded: Loaded) -> list[str]:
+    return [next(iter(type(step).model_fields)) for step in loaded.scenario.client]
+
+
+def first(loaded: Loaded, action: Action) -> str:
+    return placements(loaded.scenario, action)[0].name
+
+
+@pytest.mark.parametrize("action", ["interrupt", "steer"])
+def test_action_that_names_the_turn_begins_where_its_id_is_known(
+    asks: Loaded, action: Action
+) -> None:
+    assert first(asks, action) == f"{action}@turn-start:answered"
+
+
+@pytest.mark.parametrize("action", ["second-turn", "disconnect", "kill"])
+def test_action_that_names_no_turn_begins_at_once(asks: Loaded, action: Action) -> None:
+    assert first(asks, action) == f"{action}@turn-start:sent"
+
+
+def test_answer_begins_where_something_is_asked(asks: Loaded) -> None:
+    assert first(asks, "answer") == "answer@approval:asked"
+
+
+def test_answer_has_no_position_where_nothing_is_asked() -> None:
+    text = ASKS.replace("  - answer: {to: item/commandExecution/requestApproval", "  #")
+    assert placements(load_text(text).scenario, "answer") == []
+
+
+def test_every_action_ends_after_the_turn(asks: Loaded) -> None:
+    ends = {placements(asks.scenario, action)[-1].position.name for action in ACTIONS}
+    assert ends == {"turn:completed"}
+
+
+def test_interrupt_is_placed_before_the_answer_and_the_rest_follows(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "interrupt", "approval:asked"))
+    before = ["start_thread", "start_turn", "reach", "act"]
+    after = ["answer", "open", "settle", "start_turn", "wait", "read_thread"]
+    assert steps_of(raced) == [*before, *after]
+    answer = raced.scenario.client[4]
+    assert isinstance(answer, AnswerStep)
+    assert answer.answer.standing
+
+
+def test_answer_of_the_file_comes_before_what_it_leads_to(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "steer", "approval:answered"))
+    assert steps_of(raced)[:5] == ["start_thread", "start_turn", "answer", "reach", "act"]
+
+
+def test_nothing_follows_the_end_of_the_connection(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "disconnect", "model:1:called"))
+    assert steps_of(raced) == ["start_thread", "start_turn", "reach", "act"]
+    assert raced.scenario.fresh
+
+
+def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "kill", "turn-start:sent"))
+    began = ["start_thread", "begin", "reach", "act", "again"]
+    new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread"]
+    assert steps_of(raced) == [*began, *new]
+
+
+def test_what_the_file_demands_of_its_own_play_is_left_out(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "interrupt", "delta:1")).scenario
+    assert raced.expect.turns == {}
+    assert [step.expect for step in raced.model if not isinstance(step, str)] == [None] * 6
+
+
+def test_play_has_an_id_that_names_the_placement_and_lines_of_the_file(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "interrupt", "item:1:started"))
+    assert raced.id == "some/asks@interrupt@item:1:started"
+    assert base_id(raced.id) == "some/asks"
+    turn = asks.line("client", 1)
+    lines = [raced.line("client", index) for index in range(len(raced.scenario.client))]
+    assert lines == [asks.line("client", 0), *[turn] * (len(lines) - 1)]
+    assert raced.path == Path("some/asks")
+
+
+def test_deviation_of_a_scenario_is_one_of_its_races_too() -> None:
+    row = Row("turn.completes", "turn 1", Verdict.FAIL, Level.MUST)
+    entry = Deviation(rule="turn.completes", scenario="some/*", reason="it is so")
+    assert known_row(row, "some/asks@kill@turn:started", [entry]).verdict is Verdict.KNOWN
+    assert known_row(row, "other/asks@kill@turn:started", [entry]).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("race", "markers", "expected"),
+    [
+        ("", "", Selection()),
+        ("", "race", Selection(races=True)),
+        ("all", "", Selection(scenarios=False, races=True)),
+        ("kill", "", Selection(scenarios=False, races=True, action="kill")),
+        (
+            "kill@item:1:started",
+            "",
+            Selection(scenarios=False, races=True, action="kill", position="item:1:started"),
+        ),
+    ],
+)
+def test_what_is_asked_for(race: str, markers: str, expected: Selection) -> None:
+    assert selection(race, markers) == expected
+
+
+def test_unknown_action_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ProfileError, match=r"--race steal: .*'steer'"):
+        selection("steal", "")
