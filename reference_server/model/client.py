@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
+from reference_server import VERSION
 from reference_server.config.model import Provider
 from reference_server.model.errors import (
     ModelError,
@@ -72,11 +73,11 @@ class ModelClient:
         address = provider.base_url
         if not address:
             raise no_address(provider.id)
-        client = self._connections.take(address)
+        connection = self._connections.take(address)
         draining = False
         try:
             with anyio.CancelScope(deadline=self._clock() + idle) as limit:
-                response = await _send(client, provider, body)
+                response = await _send(connection, provider, body)
                 chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
                 try:
                     if answering := response.headers.get(ANSWERING_MODEL):
@@ -85,18 +86,18 @@ class ModelClient:
                 except BaseException:
                     await _close(response, chunks)
                     raise
-                self._tasks.start_soon(self._drain, address, client, response, chunks)
+                self._tasks.start_soon(self._drain, address, connection, response, chunks)
                 draining = True
         finally:
             if not draining:
-                await self._connections.give_back(address, client)
+                await self._connections.give_back(address, connection)
         if limit.cancelled_caught:
             raise stream_broken(f"nothing was received for {idle:g} s")
 
     async def _drain(
         self,
         address: str,
-        client: "httpx.AsyncClient",
+        connection: "httpx.AsyncBaseTransport",
         response: "httpx.Response",
         chunks: AsyncGenerator[bytes],
     ) -> None:
@@ -107,7 +108,7 @@ class ModelClient:
                     pass
         finally:
             await _close(response, chunks)
-            await self._connections.give_back(address, client)
+            await self._connections.give_back(address, connection)
 
     async def _read(
         self,
@@ -135,12 +136,12 @@ class ModelClient:
 
 
 async def _send(
-    client: "httpx.AsyncClient", provider: Provider, body: dict[str, Any]
+    connection: "httpx.AsyncBaseTransport", provider: Provider, body: dict[str, Any]
 ) -> "httpx.Response":
     import httpx
 
     try:
-        response = await client.send(_request(client, provider, body), stream=True)
+        response = await connection.handle_async_request(_request(provider, body))
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise connection_failed(error, retryable=False) from error
     except _network_errors() as error:
@@ -156,17 +157,18 @@ async def _send(
     raise http_failed(response.status_code, response.headers, text)
 
 
-def _request(
-    client: "httpx.AsyncClient", provider: Provider, body: dict[str, Any]
-) -> "httpx.Request":
+def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
+    import httpx
+
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    headers["User-Agent"] = f"agent/{VERSION}"
     # Events are read as they come off the wire, without a decoder between.
     headers["Accept-Encoding"] = "identity"
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     url = f"{(provider.base_url or '').rstrip('/')}/responses"
-    return client.build_request("POST", url, content=content, headers=headers)
+    return httpx.Request("POST", url, content=content, headers=headers)
 
 
 def _network_errors() -> tuple[type[Exception], ...]:

@@ -1,8 +1,10 @@
 """Connections to the models, kept alive between calls.
 
-Here lives which connection a call uses. Each is a client of its own with one connection: a shared
-pool of httpx looks at every connection for every call, which with 20 turns at once costs more than
-the turns. The one used last is used first, so that idle ones expire.
+Here lives which connection a call uses. Each is a transport of httpx of its own with one
+connection: a shared pool looks at every connection for every call, which with 20 turns at once
+costs more than the turns, and a client of httpx (redirects, cookies, authentication), which a call
+has no use for, would be a fifth of a short turn. The one used last is used first, so that idle ones
+expire.
 """
 
 import importlib
@@ -10,6 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -25,39 +28,39 @@ KEEP_ALIVE = 30.0
 
 
 class ConnectionPool:
-    """Clients by address; with a `transport` of the caller's, one client for everything."""
+    """Connections by address; with a `transport` of the caller's, that one for everything."""
 
     def __init__(self, transport: "Callable[[], httpx.AsyncBaseTransport] | None") -> None:
         self._transport = transport
-        self._only: httpx.AsyncClient | None = None
-        self._idle: dict[str, list[httpx.AsyncClient]] = {}
+        self._only: httpx.AsyncBaseTransport | None = None
+        self._idle: dict[str, list[httpx.AsyncBaseTransport]] = {}
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
-    def take(self, address: str) -> "httpx.AsyncClient":
-        """Give a client that no other call uses."""
+    def take(self, address: str) -> "httpx.AsyncBaseTransport":
+        """Give a connection that no other call uses, not made yet or open."""
         if self._transport is not None:
-            self._only = self._only or self._new(transport=self._transport())
+            import_httpx()
+            self._only = self._only or self._transport()
             return self._only
         idle = self._idle.setdefault(address, [])
         if idle:
             return idle.pop()
-        secure = address.lower().startswith("https:")
-        return self._new(verify=self._secure() if secure else False)
+        return self._new(address)
 
-    async def give_back(self, address: str, client: "httpx.AsyncClient") -> None:
-        """Take a client back when its call is over."""
-        if client is self._only:
+    async def give_back(self, address: str, connection: "httpx.AsyncBaseTransport") -> None:
+        """Take a connection back when its call is over."""
+        if connection is self._only:
             return
         idle = self._idle.setdefault(address, [])
         if len(idle) < IDLE_AT_MOST and not self._closed:
-            idle.append(client)
+            idle.append(connection)
             return
         with anyio.CancelScope(shield=True):
-            await client.aclose()
+            await connection.aclose()
 
     def idle(self, address: str) -> int:
-        """Count the idle clients of an address."""
+        """Count the idle connections of an address."""
         return len(self._idle.get(address, []))
 
     async def close(self) -> None:
@@ -65,20 +68,22 @@ class ConnectionPool:
         self._closed = True
         if self._only is not None:
             await self._only.aclose()
-        for clients in self._idle.values():
-            while clients:
-                await clients.pop().aclose()
+        for connections in self._idle.values():
+            while connections:
+                await connections.pop().aclose()
 
-    def _new(self, **options: Any) -> "httpx.AsyncClient":
+    def _new(self, address: str) -> "httpx.AsyncBaseTransport":
         import_httpx()
         import httpx
 
-        return httpx.AsyncClient(
-            timeout=None,  # time limits are `client`'s own
+        proxy = proxy_for(address)
+        secure = (proxy or "", address)
+        return httpx.AsyncHTTPTransport(
+            verify=self._secure() if any(map(_is_secure, secure)) else False,
+            proxy=proxy,
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
             ),
-            **options,
         )
 
     def _secure(self) -> "ssl.SSLContext":
@@ -88,6 +93,25 @@ class ConnectionPool:
 
             self._tls = httpx.create_ssl_context()
         return self._tls
+
+
+def proxy_for(address: str) -> str | None:
+    """Give the proxy that the environment (or the system) names for an address, if any."""
+    from urllib.request import getproxies, proxy_bypass  # httpx imports it too, and that is late
+
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None  # httpx says what is wrong with it.
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def _is_secure(address: str) -> bool:
+    return address.lower().startswith("https:")
 
 
 def import_httpx() -> None:

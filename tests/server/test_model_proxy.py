@@ -1,0 +1,65 @@
+"""Which proxy a model is asked through: what the environment says."""
+
+import anyio
+import pytest
+from model_side import ModelSide, over_a_socket, says
+
+from reference_server.config.model import Provider
+from reference_server.model.client import ModelClient
+from reference_server.model.events import ModelEvent
+from reference_server.model.pool import proxy_for
+
+NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("environment", "address", "proxy"),
+    [
+        ({}, "https://model.invalid/v1", None),
+        ({"HTTPS_PROXY": "http://p:1"}, "https://model.invalid/v1", "http://p:1"),
+        ({"HTTPS_PROXY": "http://p:1"}, "http://model.invalid/v1", None),
+        ({"https_proxy": "p:1"}, "https://model.invalid/v1", "http://p:1"),
+        ({"ALL_PROXY": "http://p:2"}, "http://model.invalid/v1", "http://p:2"),
+        (
+            {"HTTP_PROXY": "http://p:1", "NO_PROXY": "127.0.0.1,model.invalid"},
+            "http://model.invalid/v1",
+            None,
+        ),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, "http://model.invalid/v1", None),
+        ({"ALL_PROXY": "http://p:2"}, "no address", None),
+        ({"ALL_PROXY": "http://p:2"}, "http://[", None),
+    ],
+)
+def test_the_environment_names_the_proxy(
+    environment: dict[str, str], address: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(address) == proxy
+
+
+@pytest.mark.socket
+async def test_a_call_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = ModelSide([says("a")])
+    events: list[ModelEvent] = []
+
+    async def receive(some: list[ModelEvent]) -> None:
+        events.extend(some)
+
+    async with over_a_socket(side) as url, anyio.create_task_group() as tasks:
+        monkeypatch.setenv("HTTP_PROXY", url.removesuffix("/v1"))
+        client = ModelClient(tasks)
+        with anyio.fail_after(5):
+            await client.call(Provider("p", base_url="http://model.invalid/v1"), {}, receive)
+        await client.close()
+    # Of a proxy the whole address is asked.
+    assert side.paths == ["http://model.invalid/v1/responses"]
+    assert side.headers[0]["host"] == "model.invalid"
+    assert events
