@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -167,8 +168,16 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-    url = f"{(provider.base_url or '').rstrip('/')}/responses"
+    url = _url(provider.base_url or "")
     return httpx.Request("POST", url, content=content, headers=headers)
+
+
+@lru_cache
+def _url(address: str) -> "httpx.URL":
+    """Give where an address takes calls; to read one anew takes longer than to make the request."""
+    import httpx
+
+    return httpx.URL(f"{address.rstrip('/')}/responses")
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
