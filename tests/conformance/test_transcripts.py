@@ -32,7 +32,6 @@ UNORDERED = {
     "commands/big-output",
     # Two threads work at once.
     "interrupts/another-turn",
-    "steering/during-a-command",
     # A request is sent while the model's stream is held: what came before the gate is told before
     # its answer or after it.
     "interrupts/no-such-thread",
