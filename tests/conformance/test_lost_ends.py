@@ -7,10 +7,12 @@ forgets_who_left. What is found names the turn, how long nothing came, and what 
 from __future__ import annotations
 
 import importlib.util
+import re
 import shlex
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.scenario.loader import load
@@ -98,3 +100,24 @@ def test_an_end_that_is_lost_when_the_last_subscriber_leaves_is_owed(tmp_path: P
     found = judged(server, [load(file, root=tmp_path), *bundled(PLAIN)], scale=0.4)
     assert is_owed(found, "leaving")
     assert found.verdicts()[PLAIN] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("server", "outstanding"),
+    [
+        ("promises_a_retry", "a retry that was announced"),
+        ("waits_for_a_child", "child processes (\\d+)"),
+    ],
+)
+def test_an_end_that_something_keeps_away_is_no_lost_one(server: str, outstanding: str) -> None:
+    found = judged(command(f"broken/{server}"), bundled("turns/plain-turn"), scale=0.2)
+    outcome = found.outcomes[PLAIN]
+    assert found.failed_rules() == []
+    assert found.verdicts() == {PLAIN: "FAIL"}
+    assert found.report.scenarios[0].end == "timed-out"
+    [busy] = [one for one in outcome.findings if one.id == "liveness.turn-does-not-end"]
+    words = re.fullmatch(rf"the server was still busy at .* of 4 s: {outstanding}", busy.message)
+    assert words is not None
+    if children := re.findall(r"^child (\d+)$", outcome.stderr, re.MULTILINE):
+        assert words.groups() == (children[0],)
+        assert [pid for pid in children if psutil.pid_exists(int(pid))] == []
