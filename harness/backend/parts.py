@@ -156,10 +156,16 @@ class Usage(Strict):
     usage: UsageBody
 
 
+class PlanItemBody(MessageBody):
+    """A proposed plan, streamed as deltas; `final` is the whole of it where that is another."""
+
+    final: str | None = None
+
+
 class PlanItem(Strict):
     """`plan_item: "text"`, or `plan_item: {deltas: [...]}`: a proposed plan within the answer."""
 
-    plan_item: Annotated[MessageBody, BeforeValidator(_message)]
+    plan_item: Annotated[PlanItemBody, BeforeValidator(_message)]
 
 
 class RerouteBody(Strict):

@@ -101,9 +101,11 @@ class Performance:
                 async for chunk in self._message(part.message):
                     yield chunk
             case PlanItem():
-                deltas = [PLAN_OPEN, *part.plan_item.deltas, PLAN_CLOSE]
-                whole = MessageBody(deltas=deltas, phase=part.plan_item.phase)
-                async for chunk in self._message(whole):
+                plan = part.plan_item
+                deltas = [PLAN_OPEN, *plan.deltas, PLAN_CLOSE]
+                whole = MessageBody(deltas=deltas, phase=plan.phase)
+                final = None if plan.final is None else f"{PLAN_OPEN}{plan.final}{PLAN_CLOSE}"
+                async for chunk in self._message(whole, final):
                     yield chunk
             case Review():
                 async for chunk in self._message(MessageBody(deltas=[review_text(part.review)])):
@@ -135,13 +137,13 @@ class Performance:
                 for chunk in chunks:
                     yield chunk
 
-    async def _message(self, body: MessageBody) -> AsyncGenerator[bytes]:
+    async def _message(self, body: MessageBody, final: str | None = None) -> AsyncGenerator[bytes]:
         yield self.stream.message_started()
         said: list[str] = []
         async for delta in self._deltas(body.deltas):
             said.append(delta)
             yield self.stream.message_delta(delta)
-        yield self.stream.message_done("".join(said), body.phase)
+        yield self.stream.message_done("".join(said) if final is None else final, body.phase)
 
     async def _reasoning(self, part: Reasoning) -> AsyncGenerator[bytes]:
         stream = self.stream

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Iterator
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import item_in, same_folder, shown
+from harness.rules.subjects import item_in, same_folder, shown, turn_in
 from harness.rules.turn_calls import Asked, Calls
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
@@ -26,7 +26,8 @@ class InputArrives(Calls):
 
     Compared by its beginning, within any text of the user. The text never says what a call holds;
     that an input given to the agent reaches the model is derived: SHOULD. Left open: input without
-    a text, turns without a call, several threads or turns at once.
+    a text, turns without a call, turns that were cut off without it (what they asked the model may
+    have been something before, as a compaction is), several threads or turns at once.
     """
 
     def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
@@ -38,7 +39,7 @@ class InputArrives(Calls):
         heard = [text(words) for call in asked.calls for words in arr(call.get("user_texts"))]
         if any(wanted in words for words in heard):
             yield Witness(asked.subject, (asked.request, end))
-        else:
+        elif turn_in(end).get("status") == "completed":
             expected = f"a model call with the user's text {shown(wanted)}"
             actual = f"{len(asked.calls)} call(s), with {shown(heard[-3:])}"
             yield Violation(asked.subject, (asked.request, end), expected, actual)

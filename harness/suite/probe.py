@@ -139,6 +139,7 @@ _PROBES: dict[str, Probe] = {
     "steering": _takes("turn/steer"),
     "archive": _takes("thread/archive", "thread/unarchive"),
     "compaction": _takes("thread/compact/start"),
+    "compaction-automatic": _shows("contextCompaction"),
     "history": _takes("thread/resume", "thread/fork", "thread/rollback"),
     "image-view": _shows("imageView"),
     "plan": _shows("plan"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, opened
-from tests.rules.traces import THREAD, Talk, command
+from tests.rules.traces import THREAD, TROUBLE, Talk, command
 
 SCHEMA = {"type": "object"}
 PROJECT = "/home/user/project"
@@ -18,16 +18,24 @@ def turn(talk: Talk, number: int = 1, call: dict[str, Any] | None = None, **more
     return talk.calls(f"say {number}", **(call or {})).turn_completed(name)
 
 
-def unclear(**more: Any) -> Talk:
+def unclear(talk: Talk | None = None, **more: Any) -> Talk:
     """Turns that say nothing of these params: in vain, overlapping, cut off, after a resume."""
     wrong = {"user_texts": [], "model": "x", "schema": True, "effort": "x", "summary": "x"}
-    talk = opened().ask_turn(text="no", **more).refuses().ask_turn(text="uncalled").reply_turn()
+    talk = opened() if talk is None else talk
+    talk.ask_turn(text="no", **more).refuses().ask_turn(text="uncalled").reply_turn()
     talk.turn_completed().ask_turn(text="a", **more).reply_turn("turn_2")
     talk.ask_turn(text="b", **more).reply_turn("turn_3").mark("model-call", step=0, **wrong)
     talk.turn_completed("turn_2").mark("model-call", step=0, **wrong).turn_completed("turn_3")
     talk.ask_turn(text="c").reply_turn("turn_4").turn_completed("turn_4", status="interrupted")
     talk.ask_turn(text="late").reply_turn("turn_5").mark("model-call", step=0, **wrong)
     return talk.turn_completed("turn_5").asks("thread/resume", threadId=THREAD).refuses()
+
+
+def unclear_or_cut() -> Talk:
+    """As `unclear`, and a turn that failed while the model was asked something else."""
+    talk = opened().ask_turn(text="then?").reply_turn("turn_0").calls("a summary, please")
+    # The next one is judged by nobody: calls of a turn that was cut off may come late.
+    return unclear(talk.turn_completed("turn_0", status="failed", error=TROUBLE))
 
 
 def listing(talk: Talk, number: int, folder: str, **more: Any) -> Talk:
@@ -44,7 +52,8 @@ CASES = [
         witnesses=(FIRST,),
         bad=opened().ask_turn().reply_turn().calls("other", "words").turn_completed(),
         found=(Found(FIRST, (3, 5), Level.SHOULD),),
-        idle=unclear(),
+        # Cut off by what came before its own call.
+        idle=unclear_or_cut(),
     ),
     Case(
         rule="model.named",
