@@ -12,9 +12,13 @@ from harness.backend.strict import Strict
 
 
 class RunBody(Strict):
-    """A command for the shell; `escalate` asks to run it outside the sandbox, with a `reason`."""
+    """A command for the shell; `escalate` asks to run it outside the sandbox, with a `reason`.
+
+    `tty` asks for a terminal, where the tool of the server can have one.
+    """
 
     command: str
+    tty: bool = False
     escalate: bool = False
     reason: str | None = None
 

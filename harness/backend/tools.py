@@ -68,7 +68,12 @@ class Chosen:
 
 _ESCALATION = {"sandbox_permissions": "{permissions}", "justification": "{reason}"}
 BUILT_IN = (
-    ToolRow("run", "exec_command", "", {"cmd": "{command}", "yield_time_ms": 10000, **_ESCALATION}),
+    ToolRow(
+        "run",
+        "exec_command",
+        "",
+        {"cmd": "{command}", "yield_time_ms": 10000, "tty": "{tty}", **_ESCALATION},
+    ),
     ToolRow("run", "shell_command", "", {"command": "{command}", **_ESCALATION}),
     ToolRow("run", "shell", "", {"command": ["bash", "-lc", "{command}"], **_ESCALATION}),
     ToolRow("patch", "apply_patch", "", {"input": "{patch}"}),
@@ -104,6 +109,7 @@ def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
             permissions = "require_escalated" if body.escalate else None
             return "run", {
                 "command": body.command,
+                "tty": body.tty or None,
                 "permissions": permissions,
                 "reason": body.reason,
             }

@@ -318,12 +318,12 @@ def done_items(events: list[Json]) -> list[Json]:
 
 async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
     text = """
-    [{reply: [{run: {command: ls, escalate: true, reason: why}},
+    [{reply: [{run: {command: ls, escalate: true, reason: why}}, {run: {command: top, tty: true}},
               {patch: {add: {a.txt: "one\\n"}, update: {b.txt: {old: x, new: y}}, delete: [c.txt]}},
               {mcp_call: {server: tiny, tool: add, arguments: {a: 1}}}]}]
     """
     async with side(text) as one:
-        run, patch, mcp = done_items(await ask_with_tools(one))
+        run, terminal, patch, mcp = done_items(await ask_with_tools(one))
     assert run["name"] == "exec_command"
     assert json.loads(run["arguments"]) == {
         "cmd": "ls",
@@ -331,6 +331,7 @@ async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
         "sandbox_permissions": "require_escalated",
         "justification": "why",
     }
+    assert json.loads(terminal["arguments"]) == {"cmd": "top", "yield_time_ms": 10000, "tty": True}
     assert (patch["type"], patch["name"]) == ("custom_tool_call", "apply_patch")
     assert patch["input"].splitlines() == [
         "*** Begin Patch",

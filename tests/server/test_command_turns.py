@@ -45,6 +45,16 @@ async def test_a_command_is_shown_from_its_start_to_its_end(tmp_path: Path) -> N
     assert "outerr" in told
 
 
+async def test_a_command_with_a_terminal_names_its_process(tmp_path: Path) -> None:
+    replies = [runs("test -t 0 && test -t 1 && echo $$", tty=True), runs("echo $$"), says("done")]
+    async with session(tmp_path / "home", replies) as peer:
+        await peer.run_turn(await peer.start_thread(cwd=str(tmp_path), **UNASKED))
+        terminal, plain = peer.completed_items("commandExecution")
+    assert terminal["exitCode"] == 0
+    assert terminal["processId"] == terminal["aggregatedOutput"].strip()
+    assert "processId" not in plain
+
+
 async def test_a_command_that_succeeds_is_completed(tmp_path: Path) -> None:
     async with session(tmp_path / "home", [runs("touch made"), says("done")]) as peer:
         item = await one_command(peer, tmp_path, **UNASKED)
