@@ -345,7 +345,8 @@ async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
         "*** End Patch",
     ]
     assert (mcp["namespace"], mcp["name"], mcp["arguments"]) == ("mcp__tiny", "add", '{"a": 1}')
-    assert one.model.calls[0].tool_calls == [run["call_id"], patch["call_id"], mcp["call_id"]]
+    called = [item["call_id"] for item in (run, terminal, patch, mcp)]
+    assert one.model.calls[0].tool_calls == called
 
 
 async def test_intent_without_a_tool_is_noted_and_the_reply_ends(side: Any) -> None:
