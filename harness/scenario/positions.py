@@ -10,9 +10,10 @@ gate, and nobody can say where it is when the action arrives.
 
 from collections import Counter
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from harness.backend.asks import Run
 from harness.backend.parts import Delta, Disconnect, Malformed, Message, PlanItem, Reasoning
 from harness.backend.script import ModelStep, Script, deltas_of
 from harness.backend.strict import Times
@@ -30,12 +31,13 @@ Path = tuple[str | int, ...]
 class Sight:
     """One thing to be seen, the `nth` of its kind in the turn.
 
-    `gate`: the model's stream at the gate. `message`: a notification or request of that `method`.
+    `gate`: the model's stream at the gate. `pipe`: a command that has written into the pipe of that
+    name (in `method`). `message`: a notification or request of that `method`.
     `started`, `completed`: an item of that `method` (its type here). `model-end`: the end of the
     model's nth answer. `turn-end`: the turn's own.
     """
 
-    what: Literal["gate", "message", "started", "completed", "model-end", "turn-end"]
+    what: Literal["gate", "pipe", "message", "started", "completed", "model-end", "turn-end"]
     method: str = ""
     nth: int = 1
 
@@ -45,13 +47,15 @@ class Position:
     """A place in a turn.
 
     `hold` is the path in the script before whose element the model's stream is held, None where
-    it is not; `answers` is how many questions of the server are answered before.
+    it is not; `pipe` is the pipe at which a command is held; `answers` is how many questions of the
+    server are answered before.
     """
 
     name: str
     sights: tuple[Sight, ...] = ()
     settled: bool = False
     hold: Path | None = None
+    pipe: str = ""
     answers: int = 0
 
     @property
@@ -108,7 +112,17 @@ def positions(scenario: Scenario) -> list[Position]:
     raced_turn(scenario)
     script = spelled_out(scenario)
     asked = [one.answer.to for one in answers_of(scenario)]
-    return list(_Walk(script, asked).positions())
+    return list(_Walk(script, asked, opened_pipes(scenario), told_pipes(scenario)).positions())
+
+
+def opened_pipes(scenario: Scenario) -> list[str]:
+    """The pipes from which commands read what the client's side opens."""
+    return [one for one in scenario.workspace.pipes if one in scenario.opened_gates()]
+
+
+def told_pipes(scenario: Scenario) -> list[str]:
+    """The pipes into which commands write, and for which the client's side waits."""
+    return [one for one in scenario.workspace.pipes if one in scenario.awaited_gates()]
 
 
 def spelled_out(scenario: Scenario) -> Script:
@@ -182,8 +196,12 @@ def _once(entry: dict[str, Any]) -> dict[str, Any]:
 class _Walk:
     """Walks over the script, call by call, and counts what has been seen."""
 
-    def __init__(self, script: Script, asked: list[str]) -> None:
+    def __init__(
+        self, script: Script, asked: list[str], opened: list[str], told: list[str]
+    ) -> None:
         self._script = script
+        self._opened = opened
+        self._told = told
         self._asked = asked
         self._answers = 0
         self._seen: Counter[str] = Counter()
@@ -235,7 +253,8 @@ class _Walk:
         for part in step.reply or []:
             kind = next(iter(type(part).model_fields))
             if kind in _TOOLS:
-                yield from self._tool(number, *_TOOLS[kind])
+                command = part.run.command if isinstance(part, Run) else ""
+                yield from self._tool(number, *_TOOLS[kind], command)
 
     def _streamed(self, number: int, step: ModelStep) -> Iterator[Position]:
         """The items that stand in the stream itself, up to where it is cut."""
@@ -278,7 +297,7 @@ class _Walk:
         yield self._at(f"item:{number}:completed", after, Sight("completed", kind, nth))
         return True
 
-    def _tool(self, number: int, kind: str, question: str) -> Iterator[Position]:
+    def _tool(self, number: int, kind: str, question: str, command: str) -> Iterator[Position]:
         """An item that the server works on after the answer, before it asks the model again."""
         item, nth, hold = self._nth("item"), self._nth(kind), self._next_hold(number + 1)
 
@@ -295,6 +314,12 @@ class _Walk:
             )
             self._answers += 1
             yield on_its_way(f"{name}:answered")
+        words = command.replace(";", " ").split()
+        pipe = next((one for one in self._opened if one in words), "")
+        if pipe:
+            begun = [Sight("pipe", one) for one in self._told if one in words]
+            running = on_its_way(f"item:{item}:running", Sight("started", kind, nth), *begun)
+            yield replace(running, settled=True, pipe=pipe)
         yield on_its_way(f"item:{item}:completed", Sight("completed", kind, nth))
 
 

@@ -32,6 +32,7 @@ from harness.scenario.positions import (
     SENT,
     Position,
     answers_of,
+    opened_pipes,
     positions,
     raced_turn,
     spelled_out,
@@ -194,17 +195,20 @@ def _race(scenario: Scenario, turn: StartTurnStep, placement: Placement) -> list
         ended=position.settled and not position.within_turn,
     )
     begin = BeginStep(begin=Begin(turn=body)) if position.name == SENT else turn
-    steps: list[Any] = [begin, *answers[: position.answers]]
-    steps += [
-        ReachStep(reach=Reach(turn=body.alias, thread=body.thread, position=position)),
-        ActStep(act=act),
-    ]
+    pipes = opened_pipes(scenario)
+    steps: list[Any] = [OpenStep(open=pipe) for pipe in pipes if pipe != position.pipe]
+    steps += [begin, *answers[: position.answers]]
+    steps += [ReachStep(reach=Reach(turn=body.alias, thread=body.thread, position=position))]
+    # What commands write is heard only where a step waits for it; here it has come already.
+    steps += [WaitStep(wait=Wait(gate=one.method)) for one in position.sights if one.what == "pipe"]
+    steps += [ActStep(act=act)]
     if placement.action == "disconnect":
         return steps
     if placement.action == "kill":
         steps += [AgainStep(again=True)]
     steps += _standing(answers)
-    steps += [OpenStep(open=GATE)] if position.hold is not None else []
+    held = [*([position.pipe] if position.pipe else []), *([GATE] if position.hold else [])]
+    steps += [OpenStep(open=gate) for gate in held]
     if placement.action == "kill":
         return [*steps, *_anew(scenario)]
     return [*steps, SettleStep(settle=act), *_afterwards(body.thread)]

@@ -178,7 +178,7 @@ def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> li
 
 def _stands_out(finding: Finding) -> bool:
     """Whether a scenario's finding is news about the server, beside the scenario's verdict."""
-    return finding.id.startswith("setup.") or finding.id in (LEAKS, UNSTEADY)
+    return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 
 def _issue(group: list[Finding]) -> Issue:

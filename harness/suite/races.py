@@ -6,7 +6,7 @@ of the input must lead to. Not here: the positions and the plays (scenario), jud
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.rules.verdict import GRAVITY, Level, Verdict
 from harness.scenario.loader import Loaded
@@ -132,10 +132,13 @@ class Race:
         outcome = self._playing.judged(run, raced)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
-            outcome.findings += hygiene.findings[seen:]
+            found = hygiene.findings[seen:]
             del hygiene.findings[seen:]
-        if placement.action == "disconnect" and not unreached and run.unmet is None:
-            outcome.findings += self._after_end_of_input()
+            if placement.action == "disconnect" and not unreached and run.unmet is None:
+                found += self._after_end_of_input()
+            outcome.findings += [
+                replace(one, message=f"{raced.id}: {one.message}") for one in found
+            ]
         if unreached and outcome.verdict in (Verdict.PASS, Verdict.KNOWN):
             outcome.verdict = Verdict.NOT_EXERCISED
             outcome.reason = f"the position was not reached: {unreached}"

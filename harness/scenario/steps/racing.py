@@ -74,6 +74,9 @@ async def _seen(scene: Scene, thread_id: str, sight: Sight) -> None:
     match sight.what:
         case "gate":
             await scene.or_gone(partial(scene.model.gates.reached, GATE), "the model's stream")
+        case "pipe":
+            name = sight.method
+            await scene.or_gone(partial(scene.model.gates.reached, name), f"the pipe {name}")
         case "model-end":
             ended = partial(scene.model.called, sight.nth, ended=True)
             await scene.or_gone(ended, f"the end of model call {sight.nth}")

@@ -50,7 +50,7 @@ def play_turn(server: Session, model: FakeModel) -> dict[str, Any]:
 
 def test_every_broken_server_says_what_a_judge_must_say() -> None:
     scripts = [path for path in (SERVERS / "broken").glob("*.py") if path.name != "_base.py"]
-    assert len(scripts) == 27
+    assert len(scripts) == 28
     for script in scripts:
         assert "A judge\nmust say" in script.read_text() or "A judge must say" in script.read_text()
 
@@ -214,6 +214,14 @@ def test_chatty_stderr_is_otherwise_correct(start: Start, model: FakeModel) -> N
         assert methods(server) == PLAIN_TURN
         assert server.end() == 0
         assert len(server.stderr) == 8 << 20
+
+
+def test_wrong_at_one_position_is_right_before_and_after_it(start: Start, model: FakeModel) -> None:
+    with start("broken/wrong_at_one_position.py lost-end") as server:
+        play_turn(server, model)
+        server.wait("turn/completed")
+        assert methods(server) == PLAIN_TURN
+        assert server.end() == 0
 
 
 def test_no_broken_server_speaks_of_the_harness() -> None:

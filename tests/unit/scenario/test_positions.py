@@ -62,6 +62,24 @@ def test_command_is_on_its_way_until_the_model_is_asked_again() -> None:
     assert told(loaded) == [*BEGIN, *first, *second, *END]
 
 
+def test_command_that_reads_from_a_pipe_is_held_there() -> None:
+    text = (
+        "title: raced\nraces: all\nworkspace: {pipes: [begun, go-on]}\nmodel:\n"
+        '  - reply: [{run: "echo a > begun; read line < go-on; ls"}]\n'
+        f'  - reply: [{{message: "a"}}]\n{CLIENT}  - wait: {{gate: begun}}\n  - open: go-on\n'
+    )
+    loaded = load_text(text)
+    first = ["model:1:called!", "item:1:started", "item:1:running!", "item:1:completed"]
+    second = ["model:2:called!", "item:2:started!", "delta:1!", "item:2:completed!"]
+    assert told(loaded) == [*BEGIN, *first, *second, *END]
+    running = at(loaded, "item:1:running")
+    assert running.pipe == "go-on"
+    assert [(one.what, one.method) for one in running.sights] == [
+        ("started", "commandExecution"),
+        ("pipe", "begun"),
+    ]
+
+
 def test_what_the_file_answers_is_what_is_asked() -> None:
     answer = "  - answer: {to: item/commandExecution/requestApproval, decision: accept}\n"
     model = '  - reply: [{run: "ls"}]\n  - reply: [{patch: {add: {x: "y"}}}]\n'

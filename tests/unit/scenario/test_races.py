@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.rules.verdict import Level, Row, Verdict
-from harness.scenario.client_steps import AnswerStep
+from harness.scenario.client_steps import AnswerStep, OpenStep
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import Placement, base_id, derived, placements
@@ -89,6 +89,34 @@ def test_interrupt_is_placed_before_the_answer_and_the_rest_follows(asks: Loaded
 def test_answer_of_the_file_comes_before_what_it_leads_to(asks: Loaded) -> None:
     raced = derived(asks, placed(asks, "steer", "approval:answered"))
     assert steps_of(raced)[:5] == ["start_thread", "start_turn", "answer", "reach", "act"]
+
+
+PIPED = """
+title: held by a pipe
+races: all
+workspace: {pipes: [go-on]}
+model: [{reply: [{run: "read line < go-on"}]}, {reply: [{message: "a"}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "go", as: u}
+  - open: go-on
+"""
+
+
+@pytest.mark.parametrize(
+    ("position", "opened"),
+    [("item:1:running", ["go-on", "race"]), ("model:2:called", ["race"]), ("turn:completed", [])],
+)
+def test_pipe_is_opened_after_the_action_only_where_it_holds(
+    position: str, opened: list[str]
+) -> None:
+    loaded = load_text(PIPED)
+    steps = derived(loaded, placed(loaded, "steer", position)).scenario.client
+    act = next(at for at, step in enumerate(steps) if "act" in type(step).model_fields)
+    before, after = steps[:act], steps[act:]
+    assert [one.open for one in after if isinstance(one, OpenStep)] == opened
+    rest = [] if "go-on" in opened else ["go-on"]
+    assert [one.open for one in before if isinstance(one, OpenStep)] == rest
 
 
 def test_nothing_follows_the_end_of_the_connection(asks: Loaded) -> None:
