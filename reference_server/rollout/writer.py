@@ -5,10 +5,15 @@ that what a client was told is never missing from the file of a server that died
 """
 
 import os
+from collections import OrderedDict
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from reference_server.rollout.records import Record
+
+OPEN_AT_MOST = 64
+"""Rollouts that are open at a time: a server may load more threads than a process has files."""
 
 
 class Recorder(Protocol):
@@ -36,15 +41,47 @@ class Recorder(Protocol):
         ...
 
 
+class _OpenFiles:
+    """Descriptors for appending, by path; those used last stay open.
+
+    One is valid while the lock is held.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._descriptors: OrderedDict[Path, int] = OrderedDict()
+
+    def descriptor(self, path: Path, *, create: bool = False) -> int:
+        """Give that of a file, opening it if need be. Raises OSError."""
+        found = self._descriptors.get(path)
+        if found is None:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+            found = self._descriptors[path] = os.open(path, flags, 0o600)
+            if len(self._descriptors) > OPEN_AT_MOST:
+                _, oldest = self._descriptors.popitem(last=False)
+                os.close(oldest)
+        else:
+            self._descriptors.move_to_end(path)
+        return found
+
+    def close(self, path: Path) -> None:
+        """Close a file that may be open."""
+        found = self._descriptors.pop(path, None)
+        if found is not None:
+            os.close(found)
+
+
+_files = _OpenFiles()
+
+
 class FileRecorder:
     """A rollout file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags, 0o600)
-        self._torn = self._ends_in_a_torn_line()
+        with _files.lock:
+            self._torn = _ends_in_a_torn_line(_files.descriptor(path, create=True))
         self._synced = False
 
     @property
@@ -60,8 +97,10 @@ class FileRecorder:
         # Until the whole line is known to be there, the next one must not be glued to it.
         self._torn = True
         self._synced = False
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        with _files.lock:
+            descriptor = _files.descriptor(self._path)
+            while line:
+                line = line[os.write(descriptor, line) :]
         self._torn = False
 
     def records(self) -> None:
@@ -72,18 +111,20 @@ class FileRecorder:
         """Call fsync(2)."""
         if not self._synced:
             self._synced = True
-            os.fsync(self._descriptor)
+            with _files.lock:
+                descriptor = os.dup(_files.descriptor(self._path))
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def close(self) -> None:
         """Sync and close the file."""
         try:
             self.sync()
         finally:
-            os.close(self._descriptor)
-
-    def _ends_in_a_torn_line(self) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        return size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
+            with _files.lock:
+                _files.close(self._path)
 
 
 class MemoryRecorder:
@@ -107,3 +148,8 @@ class MemoryRecorder:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _ends_in_a_torn_line(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

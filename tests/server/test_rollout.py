@@ -1,6 +1,8 @@
 """Rollouts: what is written, and what is read back from whole, torn and foreign files."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import anyio
@@ -22,7 +24,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
 )
 from reference_server.rollout.store import RolloutStore
-from reference_server.rollout.writer import FileRecorder
+from reference_server.rollout.writer import OPEN_AT_MOST, FileRecorder
 from reference_server.settings import ThreadSettings, sandbox_policy
 
 SETTINGS = ThreadSettings(
@@ -126,6 +128,34 @@ def test_a_record_after_a_torn_line_begins_a_line_of_its_own(tmp_path) -> None:
         file.write(b'{"type":"item","at":3,"tur')
     write(path, records()[2:])
     assert read_rollout(path) == fold(records())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files by /proc")
+def test_more_threads_can_be_written_than_files_are_open(tmp_path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    paths = [tmp_path / f"{number}.jsonl" for number in range(OPEN_AT_MOST + 10)]
+    recorders = [FileRecorder(path) for path in paths]
+    for record in records():
+        for recorder in recorders:
+            recorder.append(record)
+    recorders[0].sync()
+    assert len(os.listdir("/proc/self/fd")) <= before + OPEN_AT_MOST
+    for recorder in recorders:
+        recorder.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    for path in paths:
+        assert read_rollout(path) == fold(records())
+
+
+def test_a_rollout_that_is_gone_is_not_begun_anew(tmp_path) -> None:
+    recorders = [FileRecorder(tmp_path / f"{number}.jsonl") for number in range(OPEN_AT_MOST + 1)]
+    (tmp_path / "0.jsonl").unlink()
+    with pytest.raises(FileNotFoundError):
+        recorders[0].append(records()[0])
+    with pytest.raises(FileNotFoundError):
+        recorders[0].close()
+    for recorder in recorders[1:]:
+        recorder.close()
 
 
 def test_threads_are_found_by_their_whole_id(tmp_path) -> None:
