@@ -213,7 +213,8 @@ class InterruptEnds(Monitor):
     The request takes effect somewhere between its sending and its answer, so an end that was seen
     before the answer proves nothing unless it is `interrupted`. An end of any other status after a
     successful answer is a finding ("turn/interrupt": afterwards turn/completed, interrupted). Left
-    open: refused interrupts, and turns that end interrupted for other reasons.
+    open: refused interrupts, turns that end interrupted for other reasons, and a request that names
+    another thread than the turn's: which turn it means is not said.
     """
 
     def begin(self) -> None:
@@ -224,8 +225,9 @@ class InterruptEnds(Monitor):
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None:
             return None
-        turn = self.conversation.turns.get(text(obj(request.params).get("turnId")))
-        if turn is None:
+        params = obj(request.params)
+        turn = self.conversation.turns.get(text(params.get("turnId")))
+        if turn is None or turn.thread_id != text(params.get("threadId")):
             return None
         if not turn.completed:
             self._accepted.setdefault(turn.id, frame)

@@ -89,8 +89,17 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=running().interrupt().answers({}).turn_completed(),
         found=(Found(SUBJECT, (10, 11)),),
-        # It completed before the answer: the two crossed.
-        idle=running().interrupt().turn_completed().answers({}).interrupt("turn_9").refuses(),
+        # It completed before the answer: the two crossed. Then a turn of another thread is named.
+        idle=running()
+        .interrupt()
+        .turn_completed()
+        .answers({})
+        .interrupt("turn_9")
+        .refuses()
+        .start_turn("turn_2")
+        .interrupt("turn_2", "thr_2")
+        .answers({})
+        .turn_completed("turn_2"),
     ),
     Case(
         rule="turn.started-first",
