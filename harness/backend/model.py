@@ -5,6 +5,7 @@ streamed (play), HTTP (server, inprocess), event names (wire). One value serves 
 """
 
 import json
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -209,14 +210,11 @@ class ScriptedModel:
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
         call.outcome = f"status {status}"
-        self._note("model-end", call, outcome=call.outcome)
-        headers = {"content-type": "application/json"}
-        if fail.retry_after is not None:
-            headers["retry-after"] = f"{fail.retry_after:g}"
-        body = self._encoder.error_body(status, fail.code, fail.message)
-        if fail.body is not None:
-            body = (fail.body if isinstance(fail.body, str) else json.dumps(fail.body)).encode()
-        return Answer(status, headers, body=body)
+        self._note("model-end", call, outcome=call.outcome, **fail.told())
+        body = fail.sent()
+        if body is None:
+            body = self._encoder.error_body(status, fail.code, fail.message)
+        return Answer(status, fail.headers(time.time()), body=body)
 
     async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
         stream = self._encoder.stream(call.number, call.body)
@@ -231,7 +229,7 @@ class ScriptedModel:
             if step.fail is not None:
                 outcome = f"failed {step.fail.code or 'server_error'}"
         except StreamCut:
-            outcome = "disconnected"
+            outcome = COMPLETED if performance.complete else "disconnected"
             raise
         finally:
             self.open_streams -= 1

@@ -33,6 +33,7 @@ Event = Literal[
     "response.output_item.added",
     "response.output_text.delta",
     "response.function_call_arguments.delta",
+    "response.custom_tool_call_input.delta",
     "response.reasoning_summary_part.added",
     "response.reasoning_summary_text.delta",
     "response.reasoning_text.delta",

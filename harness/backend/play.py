@@ -52,7 +52,8 @@ class Unfit:
 class Performance:
     """Plays one reply. `called` gathers the ids of the tool calls it made, `unfit` those it could
     not make, `missed` the events at which it should have been cut and that never came. `plans` are
-    those it gave, `tokens` the number it counted, 0 while it has not said so.
+    those it gave, `tokens` the number it counted, 0 while it has not said so. `complete` tells
+    whether the answer was whole when it was cut.
     """
 
     stream: Stream
@@ -65,6 +66,7 @@ class Performance:
     tokens: int = 0
     unfit: list[Unfit] = field(default_factory=list[Unfit])
     missed: list[str] = field(default_factory=list[str])
+    complete: bool = False
 
     async def play(self, step: ModelStep) -> AsyncGenerator[bytes]:
         """The chunks of the whole reply. Raises `StreamCut` where the script cuts it."""
@@ -78,6 +80,7 @@ class Performance:
                 raise StreamCut
             yield chunk
             if cut is not None:
+                self.complete = cut.after == "response.completed"
                 raise StreamCut
         self.missed = list(at_events)
 
@@ -221,9 +224,11 @@ def brought(performance: Performance, step: ModelStep) -> dict[str, Any]:
     """What an answer brought beside its text, for the mark `model-end`.
 
     `usage` is the number of tokens that was told, `plans` the plans (lists of step and status),
-    `answers` the model that said it answers where it is another than the one asked.
+    `answers` the model that said it answers where it is another than the one asked, `code` and
+    `said` what an error event held.
     """
     found: dict[str, Any] = {
+        **(step.fail.told() if step.fail is not None else {}),
         "usage": performance.tokens,
         "plans": performance.plans,
         "answers": answering_model(step),

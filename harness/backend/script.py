@@ -4,7 +4,9 @@ Here: the pydantic models of the model steps, each of which is one model call. T
 are `parts`; nothing here plays anything.
 """
 
+import json
 from collections.abc import Iterator
+from email.utils import formatdate
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -26,21 +28,59 @@ class Fail(Strict):
     """The call fails: by HTTP `status`, or with no status by an error event in the stream.
 
     `body` is sent with the status instead of the API's error object: a text (an empty one for no
-    body at all) or JSON.
+    body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is what the
+    body is said to be. A status below 400 needs a body: what is sent then is no stream of events.
+    `retry_after` is in seconds; with `retry_date` the header names a date that is so far away.
     """
 
-    status: Annotated[int, Field(ge=400, le=599)] | None = None
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
     code: str | None = None
     message: str = "scripted failure"
     body: str | dict[str, Any] | None = None
-    retry_after: Annotated[float, Field(ge=0, le=30)] | None = None
+    body_bytes: Annotated[int, Field(ge=1, le=16_000_000)] | None = None
+    content_type: str | None = Field(default=None, min_length=1)
+    retry_after: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    retry_date: bool = False
     times: Times = 1
 
     @model_validator(mode="after")
-    def _body_of_status(self) -> "Fail":
-        if self.body is not None and self.status is None:
-            raise ValueError("body goes with status; without one the stream ends by an event")
+    def _goes_together(self) -> "Fail":
+        whole = self.body is not None or self.body_bytes is not None
+        if self.status is None:
+            for name in ("body", "body_bytes", "content_type", "retry_after"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} goes with status; without one the stream fails")
+        elif self.status < 400 and not whole:
+            raise ValueError("a status below 400 is no failure; it needs a body or body_bytes")
+        if self.body is not None and self.body_bytes is not None:
+            raise ValueError("expected at most one of body and body_bytes")
+        if self.retry_date and self.retry_after is None:
+            raise ValueError("retry_date goes with retry_after")
         return self
+
+    def sent(self) -> bytes | None:
+        """What is sent as the body, None for the API's error object."""
+        if self.body_bytes is not None:
+            return b"x" * self.body_bytes
+        if self.body is None:
+            return None
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+    def headers(self, now: float) -> dict[str, str]:
+        """The headers, at this moment (Unix seconds)."""
+        found = {"content-type": self.content_type or "application/json"}
+        if self.retry_after is not None:
+            found["retry-after"] = f"{self.retry_after:g}"
+            if self.retry_date:
+                found["date"] = formatdate(now, usegmt=True)
+                found["retry-after"] = formatdate(now + self.retry_after, usegmt=True)
+        return found
+
+    def told(self) -> dict[str, str]:
+        """What the caller can read of the failure, for the mark `model-end`."""
+        if self.sent() is not None:
+            return {}
+        return {"code": self.code or "", "said": self.message}
 
 
 class ToolOutput(Strict):

@@ -3,7 +3,8 @@
 Here: the ASGI application and the server around it. One server lives as long as a worker; which
 scenario's model answers is set by `serve`, or with `join` by the markers in the calls. A call that
 no scenario's model answers is kept in `strays`. Each chunk is sent at once, and a caller that goes
-away is noticed at once, also while the stream is held at a gate.
+away is noticed at once, also while the stream is held at a gate. With `listen` its address can
+refuse connections for a while.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import uvicorn
+from anyio.abc import TaskGroup
 
 from harness.backend.model import ScriptedModel, catalogue
 from harness.backend.play import StreamCut
@@ -29,12 +31,41 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 class ModelServer:
-    """The HTTP side. `url` is the base URL to give to a server under test."""
+    """The HTTP side. `url` is the base URL to give to a server under test.
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/v1"
+    The port is its own for its whole life: while nothing listens a socket holds it all the same.
+    """
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._socket = _bound(0)
+        self._server: _Server | None = None
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
         self.strays: list[str] = []
         self._models: list[ScriptedModel] = []
+
+    async def listen(self, *, listening: bool) -> None:
+        """Take connections, or refuse them; what is being answered is answered to its end."""
+        if listening and self._server is None:
+            self._server = _Server(_config(self))
+            self._tasks.start_soon(self._server.run_on, self._socket)
+            await self._server.ready.wait()
+        elif not listening and self._server is not None:
+            port: int = self._socket.getsockname()[1]
+            await self._stop(self._server)
+            self._socket = _bound(port)
+
+    async def close(self) -> None:
+        """End for good."""
+        if self._server is not None:
+            await self._stop(self._server)
+        self._socket.close()
+
+    async def _stop(self, server: "_Server") -> None:
+        self._server = None
+        server.should_exit = server.force_exit = True
+        with anyio.CancelScope(shield=True):
+            await server.done.wait()
 
     def serve(self, model: ScriptedModel | None) -> None:
         """From now on this model alone answers; None for nobody."""
@@ -100,30 +131,35 @@ class ModelServer:
 @asynccontextmanager
 async def model_server() -> AsyncGenerator[ModelServer]:
     """Run a model server on a free loopback port."""
+    async with anyio.create_task_group() as tasks:
+        app = ModelServer(tasks)
+        try:
+            await app.listen(listening=True)
+            yield app
+        finally:
+            await app.close()
+
+
+def _bound(port: int) -> socket.socket:
+    """A socket that has the port, 0 for a free one, and does not listen."""
     # The protocol is named so that asyncio turns off Nagle's algorithm: small chunks go at once.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        app = ModelServer(listener.getsockname()[1])
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            lifespan="off",
-            date_header=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
-        server = _Server(config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.run_on, listener)
-            await server.ready.wait()
-            try:
-                yield app
-            finally:
-                server.should_exit = server.force_exit = True
-                with anyio.CancelScope(shield=True):
-                    await server.done.wait()
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
+
+
+def _config(app: ModelServer) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        date_header=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
 
 
 class _Server(uvicorn.Server):

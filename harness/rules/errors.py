@@ -45,6 +45,19 @@ GIVEN = (
 _BY_LETTERS = {value.lower(): value for value in GIVEN}
 
 
+def given_word(name: str) -> str | None:
+    """The given value that has these letters, None where there is none."""
+    return _BY_LETTERS.get(name.replace("_", "").replace("-", "").lower())
+
+
+def info_name(info: Any) -> str:
+    """The name of a classification: a string, or the one key of an object."""
+    members = obj(info)
+    if len(members) == 1:
+        return next(iter(members))
+    return text(info)
+
+
 @rule("turn-error.info-spelling", title="agentErrorInfo is spelled as given", level=Level.MUST)
 class InfoSpelling(Monitor):
     """Judges that a classification that is one of the values given is spelled as the text does.
@@ -65,8 +78,8 @@ class InfoSpelling(Monitor):
                 yield from self._judge(frame, text(turn.get("id")), turn.get("error"))
 
     def _judge(self, frame: Frame, turn_id: str, error: Any) -> Iterator[Violation | Witness]:
-        name = _name(obj(error).get("agentErrorInfo"))
-        given = _BY_LETTERS.get(name.replace("_", "").replace("-", "").lower())
+        name = info_name(obj(error).get("agentErrorInfo"))
+        given = given_word(name)
         if given is None:
             return
         subject = f"error of turn {turn_id}"
@@ -165,11 +178,3 @@ class NamesTurn(Monitor):
             expected = "errors while the turn runs"
             return [Violation(turn.subject, frames, expected, "one after its end", Level.SHOULD)]
         return [Witness(turn.subject, (*begun, frame))]
-
-
-def _name(info: Any) -> str:
-    """The name of a classification: a string, or the one key of an object."""
-    members = obj(info)
-    if len(members) == 1:
-        return next(iter(members))
-    return text(info)

@@ -9,16 +9,30 @@ are not shown and the place of these messages among others is open. Not here: wh
 
 from typing import Any, Final
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
-from harness.rules.subjects import began_here
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_kind,
+    on_mark,
+    on_sent,
+    rule,
+)
+from harness.rules.subjects import began_here, item_in, threads_in
 from harness.rules.verdict import Level
-from harness.rules.walks import RUNNING, needs_turn, status_after
+from harness.rules.walks import FAILED, RUNNING, needs_turn, status_after
 from harness.spec.machines import THREAD_STATUS
-from harness.trace.frame import Frame
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import Mark
 from harness.trace.values import dig, obj, text
 
 # What a thread without a turn becomes when one begins.
 ACTIVE: Final = status_after(RUNNING, "idle")
+
+SYSTEM_ERROR: Final = "systemError"
 
 # Requests after which a thread may have been unloaded and loaded again without a word to us.
 RELOADING: Final = ("thread/unsubscribe", "thread/resume", "thread/archive", "thread/unarchive")
@@ -120,6 +134,75 @@ class ChangedIsChange(Monitor):
         actual = f"{text(dig(params, 'status', 'type'))} again"
         clauses = ("thread-status.changed-is-change",)
         return [Violation(subject, frames, "another status than before", actual, clauses=clauses)]
+
+
+@rule(
+    "status.system-error-met",
+    title="A thread is in systemError for something that went wrong",
+    level=Level.SHOULD,
+)
+class SystemErrorMet(Monitor):
+    """Judges, at the end of a quiescent trace, that a thread said to be in systemError met one.
+
+    A finding: a thread that was started here is said to be in systemError, by an answer or by a
+    notification, though nothing in the whole trace went wrong: no failed turn, no error, no refused
+    request, no failed model call or item. SHOULD, though the text says what the state means: an
+    error may be one of which nothing is seen. A witness needs a failed turn or an error of that
+    thread. Left open: traces of several connections, or in which a process ended.
+    """
+
+    def begin(self) -> None:
+        self._said: dict[str, Frame] = {}
+        self._trouble = False
+
+    @on("thread/status/changed")
+    def changed(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        return self._note(text(params.get("threadId")), params.get("status"), frame)
+
+    @on_answer("thread/start", "thread/read", "thread/list", "thread/resume")
+    def answer(self, frame: Frame) -> Outcomes:
+        for thread in threads_in(frame):
+            self._note(text(thread.get("id")), thread.get("status"), frame)
+        return None
+
+    def _note(self, thread_id: str, status: Any, frame: Frame) -> None:
+        if text(dig(status, "type")) == SYSTEM_ERROR:
+            self._said.setdefault(thread_id, frame)
+
+    @on_kind(Kind.ERROR)
+    def refused(self, frame: Frame) -> Outcomes:
+        self._trouble = True
+        return None
+
+    @on_mark("model-end", "closed")
+    def ended(self, mark: Mark) -> Outcomes:
+        self._trouble = self._trouble or mark.data.get("outcome") != "completed"
+        return None
+
+    @on("item/completed")
+    def item(self, frame: Frame) -> Outcomes:
+        if item_in(frame).get("status") not in (None, "completed"):
+            self._trouble = True
+        return None
+
+    def finish(self) -> Outcomes:
+        turns = self.conversation.turns.values()
+        wrong = [turn for turn in turns if turn.errors or turn.status == FAILED]
+        for thread_id, frame in self._said.items():
+            thread = self.conversation.threads.get(thread_id)
+            if thread is None or thread.reply is None or self._several():
+                continue
+            met = [turn for turn in wrong if turn.thread_id == thread_id]
+            if met:
+                seen = (met[0].errors or met[0].completed)[0]
+                yield Witness(thread.subject, (seen, frame))
+            elif not wrong and not self._trouble:
+                expected = f"no status {SYSTEM_ERROR}, since nothing went wrong"
+                yield Violation(thread.subject, (frame,), expected, f"status {SYSTEM_ERROR}")
+
+    def _several(self) -> bool:
+        return len({frame.connection for frame in self.trace.frames}) > 1
 
 
 @rule("status.known-move", title="A status moves as in the table of moves", level=Level.INFO)

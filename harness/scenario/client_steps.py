@@ -171,14 +171,14 @@ class Wait(Talk):
 
     `turn`: its end; `status` lists the ends that are right for the script to go on.
     `notification`, `request`: a message of the server; `where` maps dotted paths in its params to
-    values. `answer`: the answer to a request sent with `wait: false`. `message`: any message,
-    dotted paths in the whole of it. `gate`: a gate that the model's stream reached. `model`: a
-    call.
+    values; of a list of notifications the first to come will do. `answer`: the answer to a request
+    sent with `wait: false`. `message`: any message, dotted paths in the whole of it. `gate`: a gate
+    that the model's stream reached. `model`: a call.
     """
 
     turn: Alias | None = None
     status: Statuses | list[Statuses] | None = None
-    notification: str | None = None
+    notification: str | Annotated[list[str], Field(min_length=1)] | None = None
     request: str | None = None
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     answer: Alias | None = None
@@ -284,6 +284,12 @@ class KillStep(Strict):
     kill: Literal[True]
 
 
+class ModelListensStep(Strict):
+    """`model_listens: false`: the model's address refuses connections; `true`: it takes them."""
+
+    model_listens: bool
+
+
 class DisconnectStep(Strict):
     """`disconnect: true`, or `disconnect: NAME`: end a connection."""
 
@@ -321,6 +327,7 @@ ClientStep = Annotated[
     | Annotated[OpenStep, Tag("open")]
     | Annotated[RestartStep, Tag("restart")]
     | Annotated[KillStep, Tag("kill")]
+    | Annotated[ModelListensStep, Tag("model_listens")]
     | Annotated[DisconnectStep, Tag("disconnect")]
     | Annotated[ConnectStep, Tag("connect")]
     | Annotated[SlowReaderStep, Tag("slow_reader")],
@@ -328,7 +335,15 @@ ClientStep = Annotated[
 ]
 
 # Steps after which a process cannot be given to the next scenario.
-SPOILING = (SendRawStep, RestartStep, KillStep, DisconnectStep, ConnectStep, SlowReaderStep)
+SPOILING = (
+    SendRawStep,
+    RestartStep,
+    KillStep,
+    ModelListensStep,
+    DisconnectStep,
+    ConnectStep,
+    SlowReaderStep,
+)
 
 # The methods whose answer carries the object itself: a request of one with `as` names it.
 GIVES_THREAD = ("thread/start", "thread/fork", "thread/resume", "thread/unarchive")

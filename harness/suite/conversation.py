@@ -117,6 +117,7 @@ class Conversations:
         before = live.process.children()
         async with laid(cwd, needs.pipes, needs.told, model.gates):
             unmet = await self._bounded(talk, stage)
+            await self._models.listen(listening=True)
             if live is not wires.live:
                 live, before = wires.live, wires.at_restart
             await wires.close_further(self._bounds.step)
@@ -185,6 +186,7 @@ class Conversations:
             pump=servers.pump,
             open_transport=further if live.process.address else None,
             greet=servers.greet,
+            model=self._models.listen,
         )
 
     def _recorder(self, name: str) -> tuple[Recorder, Owed]:

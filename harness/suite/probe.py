@@ -154,6 +154,7 @@ _PROBES: dict[str, Probe] = {
     "deltas": _deltas,
     "reasoning": _reasoning,
     "model-retry": _model_retry,
+    "idle-timeout": _model_retry,
 }
 
 

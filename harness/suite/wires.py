@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -23,12 +23,20 @@ from harness.transport.base import Transport
 Opener = Callable[[], Awaitable[Transport]]
 
 
+class Door(Protocol):
+    """Lets the model's address take connections, or refuse them."""
+
+    async def __call__(self, *, listening: bool) -> None:
+        """Do so, and come back when it is done."""
+        ...
+
+
 class Wires:
     """A scenario's connections.
 
     `again` ends the process if need be and starts it over the same home, its connection named as
     given; `open_transport` opens a further connection, None where the target allows one only;
-    `pump` runs a peer, `greet` shakes hands on a further connection.
+    `pump` runs a peer, `greet` shakes hands on a further connection, `model` is the model's door.
     """
 
     def __init__(
@@ -40,6 +48,7 @@ class Wires:
         pump: Callable[[Peer], Any],
         open_transport: Opener | None = None,
         greet: Callable[[Peer], Awaitable[None]] | None = None,
+        model: Door | None = None,
     ) -> None:
         self.live = live
         self.closed: set[str] = set()
@@ -50,6 +59,7 @@ class Wires:
         self._pump = pump
         self._open_transport = open_transport
         self._greet = greet
+        self._model = model
         self._peers: dict[str, Peer] = {MAIN: live.peer}
         self._count = 1
 
@@ -100,6 +110,13 @@ class Wires:
         # What it has from its start on, helpers for example, no turn has begun.
         self.at_restart = self.live.process.children()
         self._peers = {MAIN: self.live.peer}
+
+    async def model_listens(self, *, listening: bool) -> None:
+        """Let the model's address take connections or refuse them."""
+        if self._model is None:
+            raise StepFailed("refused", "the model's address is not ours")
+        await self._model(listening=listening)
+        self._recorder.mark("model-listens", {"listening": listening})
 
     async def close_further(self, bound: float) -> None:
         """At the end: read on everywhere, answer nothing more, end what `connect` opened."""

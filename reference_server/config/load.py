@@ -88,6 +88,7 @@ class _Reader:
             stream_idle_timeout_ms=self._count(
                 table, "stream_idle_timeout_ms", default.stream_idle_timeout_ms
             ),
+            retry_delay_ms=self._count(table, "retry_delay_ms", default.retry_delay_ms),
         )
 
     def _text(self, table: Table, key: str, default: D) -> str | D:

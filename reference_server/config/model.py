@@ -26,6 +26,7 @@ class Provider:
     request_max_retries: int = 4
     stream_max_retries: int = 5
     stream_idle_timeout_ms: int = 300_000
+    retry_delay_ms: int = 200
     api_key: str | None = field(default=None, repr=False)
 
 

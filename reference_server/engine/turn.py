@@ -233,6 +233,8 @@ class ActiveTurn:
                 self.tell_retry(failure, retries.count(failure.phase))
                 with anyio.move_on_after(delay):
                     await self._interrupted.wait()
+                # An interrupt ends the pause, and nothing is asked after it.
+                await anyio.lowlevel.checkpoint_if_cancelled()
             else:
                 return self._sampling.result
 

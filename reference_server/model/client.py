@@ -23,20 +23,26 @@ from reference_server.model.errors import (
     describe,
     http_failed,
     no_address,
+    not_a_stream,
     stream_broken,
 )
 from reference_server.model.events import Answering, Completed, ModelEvent, read_event
 from reference_server.model.pool import ConnectionPool, import_httpx
-from reference_server.model.sse import SseParser
+from reference_server.model.sse import EventTooLong, SseParser
 
 if TYPE_CHECKING:
     import httpx
 
 Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 
+BEGINNING = 1 << 10
+"""Bytes of an answer that are kept until its first event is whole."""
 DRAIN_TIME = 1.0
 """Seconds a finished stream may take to end, so that its connection can be used again."""
 ERROR_BODY_LIMIT = 1 << 16
+"""Bytes of the body of a failure that are read."""
+ERROR_BODY_TIME = 2.0
+"""Seconds that the body of a failure may take; its status is what counts."""
 ANSWERING_MODEL = "openai-model"
 """The header in which the provider names the model that answers."""
 
@@ -83,7 +89,7 @@ class ModelClient:
                 try:
                     if answering := response.headers.get(ANSWERING_MODEL):
                         await receive([Answering(answering)])
-                    await self._read(chunks, receive, limit, idle)
+                    await self._read(response, chunks, receive, limit, idle)
                 except BaseException:
                     await _close(response, chunks)
                     raise
@@ -113,16 +119,20 @@ class ModelClient:
 
     async def _read(
         self,
+        response: "httpx.Response",
         chunks: AsyncGenerator[bytes],
         receive: Receive,
         limit: anyio.CancelScope,
         idle: float,
     ) -> None:
         parser = SseParser()
+        beginning = b""
         try:
             async for chunk in chunks:
                 # The time the turn takes over the events is not the model's.
                 limit.deadline = math.inf
+                if not parser.began and len(beginning) < BEGINNING:
+                    beginning += chunk[:BEGINNING]
                 events, failure = _read_events(parser.feed(chunk))
                 if events:
                     await receive(events)
@@ -133,6 +143,11 @@ class ModelClient:
                 limit.deadline = self._clock() + idle
         except _network_errors() as error:
             raise stream_broken(describe(error)) from error
+        except EventTooLong as error:
+            raise stream_broken(str(error)) from error
+        content_type = response.headers.get("content-type", "")
+        if not parser.began and not content_type.startswith("text/event-stream"):
+            raise not_a_stream(content_type, beginning)
         raise stream_broken("the stream ended before response.completed")
 
 
@@ -147,15 +162,15 @@ async def _send(
         raise connection_failed(error, retryable=False) from error
     except _network_errors() as error:
         raise connection_failed(error) from error
-    if response.status_code < 400:
+    if response.is_success:
         return response
-    text = b""
+    text = bytearray()
     try:
-        with contextlib.suppress(*_network_errors()):
-            text = await _error_body(response)
+        with anyio.move_on_after(ERROR_BODY_TIME), contextlib.suppress(*_network_errors()):
+            await _read_error_body(response, text)
     finally:
         await _close(response)
-    raise http_failed(response.status_code, response.headers, text)
+    raise http_failed(response.status_code, response.headers, bytes(text))
 
 
 def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
@@ -201,13 +216,12 @@ def _read_events(data: list[bytes]) -> tuple[list[ModelEvent], ModelError | None
     return events, None
 
 
-async def _error_body(response: "httpx.Response") -> bytes:
-    body = b""
+async def _read_error_body(response: "httpx.Response", into: bytearray) -> None:
+    """Read as much as is wanted; what was read stands when the rest does not come."""
     async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) >= ERROR_BODY_LIMIT:
-            break
-    return body
+        into += chunk
+        if len(into) >= ERROR_BODY_LIMIT:
+            return
 
 
 async def _close(response: "httpx.Response", chunks: AsyncGenerator[bytes] | None = None) -> None:

@@ -6,6 +6,7 @@ value is not shown there beyond the names.
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -17,6 +18,8 @@ Phase = Literal["request", "stream"]
 
 DETAILS_LIMIT = 2000
 """Characters of a provider's words that are passed on."""
+SHOWN_OF_NO_STREAM = 200
+"""Characters of an answer that is no stream of events."""
 
 
 @dataclass(eq=False)
@@ -34,18 +37,40 @@ class ModelError(Exception):
         return f"{self.message}: {self.details}"
 
 
-_BY_CODE: dict[str, tuple[AgentErrorInfo, bool]] = {
+BY_CODE: dict[str, tuple[AgentErrorInfo, bool]] = {
     "context_length_exceeded": ("ContextWindowExceeded", False),
     "usage_limit_reached": ("UsageLimitExceeded", False),
+    "usage_limit_exceeded": ("UsageLimitExceeded", False),
     "insufficient_quota": ("UsageLimitExceeded", False),
+    "billing_hard_limit_reached": ("UsageLimitExceeded", False),
     "invalid_api_key": ("Unauthorized", False),
     "invalid_prompt": ("BadRequest", False),
-    "invalid_request_error": ("BadRequest", False),
+    "model_not_found": ("BadRequest", False),
     "rate_limit_exceeded": ("Other", True),
-    "server_error": ("InternalServerError", True),
     "server_is_overloaded": ("InternalServerError", True),
 }
-"""Provider's code (or error type) -> classification, and whether another try may help."""
+"""Provider's code -> classification, and whether another try may help. It beats an HTTP status."""
+
+BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
+    "authentication_error": ("Unauthorized", False),
+    "invalid_request": ("BadRequest", False),
+    "invalid_request_error": ("BadRequest", False),
+    "server_error": ("InternalServerError", True),
+}
+"""Words for a whole kind of errors; an HTTP status says more than they do."""
+
+BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
+    400: ("BadRequest", False),
+    401: ("Unauthorized", False),
+    402: ("UsageLimitExceeded", False),
+    403: ("Unauthorized", False),
+    408: ("Other", True),
+    413: ("BadRequest", False),
+    422: ("BadRequest", False),
+    425: ("Other", True),
+    429: ("Other", True),
+}
+"""HTTP status -> the same. From 500 on it is InternalServerError; another try may help."""
 
 
 def connection_failed(cause: BaseException, *, retryable: bool = True) -> ModelError:
@@ -78,10 +103,19 @@ def stream_broken(details: str) -> ModelError:
     )
 
 
+def not_a_stream(content_type: str, beginning: bytes) -> ModelError:
+    """The answer had a good status and no event: a proxy's page, for example."""
+    shown = beginning.decode(errors="replace").strip()[:SHOWN_OF_NO_STREAM]
+    said = f", beginning {shown!r}" if shown else ", and empty"
+    return stream_broken(f"the answer is no stream of events: {content_type or 'no type'}{said}")
+
+
 def http_failed(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-    """The provider answered with an error status."""
+    """The provider answered with another status than success."""
     code, words = _error_of_body(body)
     info, retryable = _classify_status(status, code)
+    if status < 400 and (target := headers.get("location")):
+        words = f"it redirects to {target}; base_url should name that address"
     return ModelError(
         f"The model answered with HTTP status {status}",
         info,
@@ -93,8 +127,8 @@ def http_failed(status: int, headers: Mapping[str, str], body: bytes) -> ModelEr
 
 def response_failed(error: Mapping[str, Any]) -> ModelError:
     """The stream reported `response.failed`."""
-    code = str(error.get("code") or error.get("type") or "unknown")
-    info, retryable = _BY_CODE.get(code, ("Other", False))
+    code = _code_of(error) or "unknown"
+    info, retryable = BY_CODE.get(code) or BY_KIND.get(code, ("Other", False))
     return ModelError(
         f"The model reported a failure ({code})",
         info,
@@ -115,19 +149,11 @@ def describe(cause: BaseException) -> str:
 
 
 def _classify_status(status: int, code: str) -> tuple[AgentErrorInfo, bool]:
-    if code in _BY_CODE and status in (400, 413, 429):
-        return _BY_CODE[code]
-    match status:
-        case 401 | 403:
-            return "Unauthorized", False
-        case 429:
-            return "Other", True
-        case 400 | 422:
-            return "BadRequest", False
-        case _ if status >= 500:
-            return "InternalServerError", True
-        case _:
-            return "Other", False
+    if code in BY_CODE:
+        return BY_CODE[code]
+    if status >= 500:
+        return "InternalServerError", True
+    return BY_STATUS.get(status) or ("Other", False)
 
 
 def _error_of_body(body: bytes) -> tuple[str, str]:
@@ -141,9 +167,16 @@ def _error_of_body(body: bytes) -> tuple[str, str]:
     if not isinstance(error, dict):
         return "", text
     fields = cast("dict[str, Any]", error)
-    code = str(fields.get("code") or fields.get("type") or "")
+    code = _code_of(fields)
     words = str(fields.get("message") or "")
     return code, f"{code}: {words}" if code and words else words or code or text
+
+
+def _code_of(error: Mapping[str, Any]) -> str:
+    """Give the code of an error, or its type where only that is known or there."""
+    given = [str(error[key]) for key in ("code", "type") if error.get(key)]
+    known = [code for code in given if code in BY_CODE]
+    return next(iter(known or given), "")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -159,11 +192,12 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str, now: str | None) -> float | None:
-    """Compare two dates of the same clock, the provider's own."""
+    """Compare with the provider's own clock, or with ours where it does not tell the time."""
     from email.utils import parsedate_to_datetime
 
     try:
-        wait = parsedate_to_datetime(date) - parsedate_to_datetime(now or "")
-    except (ValueError, TypeError):
+        until = parsedate_to_datetime(date).timestamp()
+        wait = until - (parsedate_to_datetime(now).timestamp() if now else time.time())
+    except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, wait.total_seconds())
+    return max(0.0, wait)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from reference_server.config.model import Provider
 from reference_server.model.errors import ModelError, Phase
 
-FIRST_DELAY = 0.2
 LONGEST_DELAY = 10.0
 LONGEST_RETRY_AFTER = 300.0
 """Seconds. A provider that asks for a longer pause has given its final answer for this turn."""
@@ -25,6 +24,7 @@ class Retries:
             "stream": provider.stream_max_retries,
         }
         self._used: dict[Phase, int] = {"request": 0, "stream": 0}
+        self._first_delay = provider.retry_delay_ms / 1000
         self._rng = rng
 
     def delay(self, error: ModelError) -> float | None:
@@ -37,7 +37,7 @@ class Retries:
         self._used[error.phase] = used + 1
         if error.retry_after is not None:
             return error.retry_after
-        backoff = min(FIRST_DELAY * 2**used, LONGEST_DELAY)
+        backoff = min(self._first_delay * 2**used, LONGEST_DELAY)
         return backoff * (1 + JITTER * (2 * self._rng() - 1))
 
     def count(self, phase: Phase) -> str:

@@ -4,16 +4,31 @@ Here lives the line format of the HTML standard, as far as a model's stream uses
 `event` fields, comments and other fields passed over. What the data means is not known here.
 """
 
+EVENT_LIMIT = 16 << 20
+"""Bytes of the largest event that is waited for."""
+
+
+class EventTooLong(Exception):
+    """An event does not come to its end."""
+
 
 class SseParser:
-    """Feed it bytes in any pieces; it gives the data of each event they complete."""
+    """Feed it bytes in any pieces; it gives the data of each event they complete.
+
+    `began` tells whether any event has been completed.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
         self._data: list[bytes] = []
+        self._held = 0
+        self.began = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes and give the data of the events that ended in them."""
+        """Take the next bytes and give the data of the events that ended in them.
+
+        Raises EventTooLong.
+        """
         text = self._rest + chunk
         held_back = b""
         if b"\r" in text:
@@ -28,7 +43,12 @@ class SseParser:
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._held += len(line)
             elif not line and self._data:
                 events.append(b"\n".join(self._data))
                 self._data.clear()
+                self._held = 0
+        if self._held + len(self._rest) > EVENT_LIMIT:
+            raise EventTooLong(f"an event is longer than {EVENT_LIMIT} bytes")
+        self.began = self.began or bool(events)
         return events

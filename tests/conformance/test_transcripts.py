@@ -30,6 +30,8 @@ UNORDERED = {
     "approvals/client-leaves",
     # What there is too much of is left out somewhere in the middle.
     "commands/big-output",
+    # How often the model is asked in vain before its address takes connections again is open.
+    "failures/connection-refused",
     # Two threads work at once.
     "interrupts/another-turn",
     # A request is sent while the model's stream is held: what came before the gate is told before

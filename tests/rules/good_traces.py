@@ -185,6 +185,20 @@ def retried() -> Trace:
     return talk.message("m-1", "recov", "ered").end_turn().trace()
 
 
+def causes() -> Trace:
+    """Turns that fail: their caller is not known, nothing can be reached, the stream breaks off."""
+    talk = Talk("causes").start_thread().start_turn().calls("hello")
+    talk.ends(outcome="status 401", code="invalid_api_key", said="who are you?")
+    error = {"message": "refused", "agentErrorInfo": "Unauthorized"}
+    error["additionalDetails"] = "invalid_api_key: who are you?"
+    talk.end_turn(status="failed", error=error)
+    talk.mark("model-listens", listening=False).start_turn("turn_2")
+    error = {"message": "refused", "agentErrorInfo": "HttpConnectionFailed"}
+    talk.end_turn("turn_2", status="failed", error=error).mark("model-listens", listening=True)
+    talk.start_turn("turn_3").calls("hello", call=2).ends(2, "disconnected")
+    return talk.end_turn("turn_3", status="failed", error=TROUBLE).trace()
+
+
 def commands() -> Trace:
     """A command in the thread's folder, then one in that of a turn, and one in the turn after."""
     talk = Talk("commands").start_thread().start_turn().calls("hello").ends(usage=15).usage()
@@ -248,6 +262,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **APPROVALS,
     "told": told,
     "retried": retried,
+    "causes": causes,
     "commands": commands,
     "mcp-calls": mcp_calls,
     "bare-thread": bare_thread,

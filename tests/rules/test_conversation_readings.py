@@ -112,9 +112,15 @@ def test_03_the_values_of_flags_are_open() -> None:
 # 4: whether a loaded thread is read as notLoaded.
 
 
-@pytest.mark.parametrize("status", ["notLoaded", "idle", "systemError"])
+@pytest.mark.parametrize("status", ["notLoaded", "idle"])
 def test_04_a_loaded_thread_may_be_read_either_way(status: str) -> None:
     assert wrong(opened().read_status(status)) == set()
+
+
+@pytest.mark.parametrize("status", ["notLoaded", "idle", "systemError"])
+def test_04_also_after_an_error(status: str) -> None:
+    talk = running().failing(will_retry=False).end_turn(status="failed", error=TROUBLE)
+    assert wrong(talk.read_status(status)) == set()
 
 
 def test_04_idle_and_active_are_judged_where_the_moment_is_certain() -> None:

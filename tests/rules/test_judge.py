@@ -240,6 +240,7 @@ LIGHTER = {
     "error.terminal-carries-cause",
     "delta.summary-part-announced",
     "error.retry-follows",
+    "status.system-error-met",
     "turn.usage-told",
 }
 

@@ -12,6 +12,7 @@ from tests.rules import (
     cases_compactions,
     cases_correlation,
     cases_diffs,
+    cases_failures,
     cases_items,
     cases_messages,
     cases_model_calls,
@@ -40,6 +41,7 @@ CASES = [
     *cases_outputs.CASES,
     *cases_sandbox.CASES,
     *cases_compactions.CASES,
+    *cases_failures.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

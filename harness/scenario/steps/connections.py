@@ -1,4 +1,5 @@
-"""Connections and the process behind them: connect, disconnect, kill, restart, read slowly.
+"""Connections and the process behind them: connect, disconnect, kill, restart, read slowly,
+refuse the model's.
 
 Here: the steps; who really starts and ends anything is behind `Reach`.
 """
@@ -7,6 +8,7 @@ from harness.scenario.client_steps import (
     ConnectStep,
     DisconnectStep,
     KillStep,
+    ModelListensStep,
     RestartStep,
     SlowReaderStep,
 )
@@ -39,6 +41,13 @@ async def restart(scene: Scene, step: RestartStep) -> None:
     """The server ends and starts again over the same home."""
     scene.awaited = "the restarted server"
     await scene.reach.restart()
+
+
+@plays(ModelListensStep)
+async def model_listens(scene: Scene, step: ModelListensStep) -> None:
+    """The model's address takes connections or refuses them."""
+    scene.awaited = "the model's address"
+    await scene.reach.model_listens(listening=step.model_listens)
 
 
 @plays(SlowReaderStep)

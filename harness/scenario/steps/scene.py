@@ -76,6 +76,10 @@ class Reach(Protocol):
         """End the server if it runs, and start it again over the same home."""
         ...
 
+    async def model_listens(self, *, listening: bool) -> None:
+        """Whether the model's address takes connections or refuses them."""
+        ...
+
 
 class OneConnection:
     """A connection to something that cannot be killed, restarted or reached twice."""
@@ -103,6 +107,10 @@ class OneConnection:
     async def restart(self) -> None:
         """Never possible."""
         raise StepFailed("refused", "there is no process behind this connection")
+
+    async def model_listens(self, *, listening: bool) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "the model's address is not ours")
 
 
 @dataclass(slots=True)

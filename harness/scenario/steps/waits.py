@@ -65,15 +65,17 @@ async def _turn(scene: Scene, body: Wait) -> Frame:
 
 
 async def _named(scene: Scene, body: Wait) -> Frame:
-    """A notification or a server request of one method."""
-    method = body.notification or body.request or ""
-    kind = Kind.NOTIFICATION if body.notification is not None else Kind.REQUEST
+    """A notification of one of some methods, or a server request of one."""
+    told = body.notification is not None
+    named = body.notification if body.notification is not None else body.request or ""
+    methods = [named] if isinstance(named, str) else named
+    kind = Kind.NOTIFICATION if told else Kind.REQUEST
     where = scene.resolved(body.where)
 
     def matches(frame: Frame) -> bool:
-        return frame.kind is kind and frame.method == method and fits(frame.params, where)
+        return frame.kind is kind and frame.method in methods and fits(frame.params, where)
 
-    what = method if body.notification is not None else f"the server request {method}"
+    what = " or ".join(methods) if told else f"the server request {methods[0]}"
     return await scene.take(body.on, matches, described(what, where))
 
 

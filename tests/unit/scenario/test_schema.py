@@ -56,5 +56,5 @@ def test_what_is_misspelt_does_not_fit() -> None:
         if mistakes(value):
             refused.add(path.name.removesuffix(".scenario.yaml"))
     assert {"misspelt-key", "misspelt-nested-key", "unknown-step", "title-is-a-number"} <= refused
-    assert {"delay-too-long", "disconnect-at-unknown-event", "http-status-of-success"} <= refused
+    assert {"delay-too-long", "disconnect-at-unknown-event", "http-status-too-small"} <= refused
     assert not refused & BEYOND

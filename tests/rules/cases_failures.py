@@ -1,0 +1,119 @@
+"""Cases of the rules on the causes of failed turns, and on threads that met a system error."""
+
+from typing import Any
+
+from harness.rules.verdict import Level
+from tests.rules.case import Case, Found, opened
+from tests.rules.cases_news import asked
+from tests.rules.traces import TROUBLE, Talk, command
+
+FIRST, SECOND, THIRD, THREAD = "turn turn_1", "turn turn_2", "turn turn_3", "thread thr_1"
+LOST = {"message": "lost", "agentErrorInfo": {"httpConnectionFailed": {"status": 1}}}
+
+
+def broken(info: Any = None, details: Any = None, message: str = "it failed") -> dict[str, Any]:
+    """The error of a failed turn."""
+    return {"message": message, "agentErrorInfo": info, "additionalDetails": details}
+
+
+def fails(talk: Talk, number: int, outcome: str, error: dict[str, Any], **told: Any) -> Talk:
+    """A turn whose one call ended so and that failed with this error; four messages."""
+    asked(talk, number).ends(number, outcome, **told)
+    return talk.turn_completed(f"turn_{number}", status="failed", error=error)
+
+
+def unreached(talk: Talk, turn: str, error: dict[str, Any]) -> Talk:
+    """A turn that failed while the model could not be reached; four messages."""
+    talk.mark("model-listens", listening=False)
+    talk.ask_turn(text="hello").reply_turn(turn).turn_started(turn)
+    return talk.turn_completed(turn, status="failed", error=error)
+
+
+def judged_by_word(*infos: Any) -> Talk:
+    """Three turns: an unknown caller, a stream cut off, an overlong conversation in a status."""
+    talk = opened()
+    fails(talk, 1, "status 403", broken(infos[0]))
+    fails(talk, 2, "disconnected", broken(infos[1]))
+    return fails(talk, 3, "status 400", broken(infos[2]), code="context_length_exceeded")
+
+
+def unjudged() -> Talk:
+    """No word for the cause, none or an own one in the error, no failure, a door shut later."""
+    talk = fails(opened(), 1, "status 404", broken("Other"))
+    fails(talk, 2, "status 500", broken())
+    asked(talk, 3).ends(3, "status 500").turn_completed("turn_3")
+    fails(talk, 5, "status 503", broken("serverOverloaded"), code="server_is_overloaded")
+    talk.ask_turn(text="hello").reply_turn("turn_4").mark("model-listens", listening=False)
+    return talk.turn_completed("turn_4", status="failed", error=broken("Other"))
+
+
+def broken_threads() -> Talk:
+    """Two threads said to be in systemError, after a failed turn, and after an error."""
+    talk = opened().start_turn().turn_completed(status="failed", error=TROUBLE)
+    talk.status("systemError").start_thread("thr_2").start_turn("turn_2", "thr_2")
+    talk.failing(will_retry=True, turn="turn_2", thread="thr_2")
+    return talk.turn_completed("turn_2", "thr_2").read_status("systemError", "thr_2")
+
+
+def broken_for_nothing() -> Talk:
+    """Two threads said to be in systemError, after a turn that went well, and after nothing."""
+    talk = opened().start_turn().turn_completed().status("systemError")
+    return talk.start_thread("thr_2").read_status("systemError", "thr_2")
+
+
+def troubled() -> Talk:
+    """systemError where something went wrong elsewhere, and of a thread of others."""
+    talk = opened().start_turn().item(command("c-1", "failed")).turn_completed()
+    return talk.status("systemError").status("systemError", "thr_2")
+
+
+CASES = [
+    Case(
+        rule="turn-error.info-fits",
+        good=unreached(
+            judged_by_word(
+                "Unauthorized",
+                {"responseStreamDisconnected": {"httpStatusCode": None}},
+                "contextWindowExceeded",
+            ),
+            "turn_4",
+            LOST,
+        ),
+        witnesses=(FIRST, SECOND, THIRD, "turn turn_4"),
+        bad=unreached(
+            judged_by_word("other", "Other", "BadRequest"), "turn_4", broken("InternalServerError")
+        ),
+        found=(
+            Found(FIRST, (3, 6), Level.INFO),
+            Found(SECOND, (7, 10), Level.INFO),
+            Found(THIRD, (11, 14), Level.INFO),
+            Found("turn turn_4", (15, 18), Level.INFO),
+        ),
+        idle=unjudged(),
+    ),
+    Case(
+        rule="turn-error.tells-cause",
+        good=fails(
+            fails(opened(), 1, "status 400", broken(details="x: no room"), said="no room"),
+            2,
+            "failed odd",
+            broken(message="no room"),
+            said="no room",
+        ),
+        witnesses=(FIRST, SECOND),
+        bad=fails(opened(), 1, "status 400", broken(details="x"), said="no room"),
+        found=(Found(FIRST, (3, 6), Level.INFO),),
+        idle=fails(opened(), 1, "disconnected", TROUBLE),
+    ),
+    Case(
+        rule="status.system-error-met",
+        good=broken_threads(),
+        witnesses=(THREAD, "thread thr_2"),
+        bad=broken_for_nothing(),
+        found=(
+            Found(THREAD, (10,), Level.SHOULD),
+            Found("thread thr_2", (15,), Level.SHOULD),
+        ),
+        idle=troubled(),
+    ),
+]

@@ -1,0 +1,83 @@
+"""Every row of docs/failures.md, played: what the model does, and what the client is told."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import anyio
+import pytest
+from model_side import CREATED, CUT, Refused, Reply, delta, event, http_error, opened
+from session_peer import config, session
+
+from harness.scenario.bundled import bundled_folder
+from harness.wire.error import AgentErrorInfo
+from reference_server.model.errors import BY_CODE, BY_KIND, BY_STATUS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "failures.md").read_text("utf-8")
+_ROW = re.compile(r"^\| ([^|]+?) \| `(\w+)` \| (yes|no) \| (?:`([\w/-]+)` )?\|$", re.M)
+ROWS = _ROW.findall(PAGE)
+
+ODD: dict[str, Reply | Refused] = {
+    "nobody listens at its address": Refused(),
+    "the stream is cut off": Reply([CREATED, opened(), delta("par"), CUT]),
+    "an event that is not JSON": Reply([CREATED, b"data: {broken\n\n"]),
+    "status 200, no stream of events": Reply([b"<html>"], headers={"content-type": "text/html"}),
+    "an answer that is incomplete": Reply(
+        [
+            CREATED,
+            event(
+                "response.incomplete", response={"incomplete_details": {"reason": "content_filter"}}
+            ),
+        ]
+    ),
+}
+
+
+def reply_of(cause: str) -> Reply | Refused:
+    """What the model's side does, in the words of the page."""
+    if cause == "the stream falls silent":
+        return Reply([CREATED, opened(), delta("par"), anyio.Event()])
+    if cause in ODD:
+        return ODD[cause]
+    what, _, name = cause.partition(" ")
+    if what == "status":
+        return http_error(int(name), "")
+    return Reply([CREATED, event("response.failed", response={"error": {"code": name.strip("`")}})])
+
+
+@pytest.mark.parametrize(("cause", "info", "again", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+async def test_the_page_says_what_the_server_does(
+    tmp_path: Path, cause: str, info: str, again: str, scenario: str
+) -> None:
+    retry = again == "yes"
+    settings = config(
+        request_max_retries=1, stream_max_retries=1, retry_delay_ms=0, stream_idle_timeout_ms=50
+    )
+    async with session(tmp_path, [reply_of(cause)] * (1 + retry), settings=settings) as peer:
+        end = await peer.run_turn(await peer.start_thread())
+    told: list[dict[str, Any]] = peer.params_of("error")
+    assert [error["willRetry"] for error in told] == [True] * retry + [False]
+    assert {error["error"]["agentErrorInfo"] for error in told} == {info}
+    assert end["error"]["agentErrorInfo"] == info
+    assert end["error"]["additionalDetails"]
+    assert not scenario or (bundled_folder() / f"{scenario}.scenario.yaml").is_file()
+
+
+def test_the_page_has_every_code_kind_and_status_that_the_server_knows() -> None:
+    causes = {cause.replace("`", "") for cause, *_ in ROWS}
+    known = {f"code {code}" for code in BY_CODE} | {f"kind {kind}" for kind in BY_KIND}
+    assert known | {f"status {status}" for status in BY_STATUS} <= causes
+
+
+def test_every_word_that_the_text_gives_has_a_cause_and_a_scenario() -> None:
+    words = {info for _, info, _, scenario in ROWS if scenario}
+    assert words == set(get_args(AgentErrorInfo))
+
+
+@pytest.mark.parametrize("code", [cause[6:-1] for cause, *_ in ROWS if cause.startswith("code")])
+async def test_a_code_says_more_than_a_status(tmp_path: Path, code: str) -> None:
+    [(info, _)] = [(row[1], row[2]) for row in ROWS if row[0] == f"code `{code}`"]
+    async with session(tmp_path, [http_error(400, code)]) as peer:
+        end = await peer.run_turn(await peer.start_thread())
+    assert end["error"]["agentErrorInfo"] == info
+    assert "words of the provider" in end["error"]["additionalDetails"]
