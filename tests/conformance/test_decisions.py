@@ -80,11 +80,15 @@ class Played:
 
 
 class Reader:
-    """Reads one transcript; `items` are its commands and file changes by turn and id."""
+    """Reads one transcript; `items` are its commands and file changes by turn and id.
+
+    `interrupted` has the turns that ended so.
+    """
 
     def __init__(self, path: Path) -> None:
         self.scenario = path.stem.removeprefix("reference.").replace(".", "/", 1)
         self.items: dict[tuple[str, str], Played] = {}
+        self.interrupted: set[str] = set()
         self._policies: dict[str, str] = {}
         self._asked: set[Any] = set()
         self._questions: dict[Any, Played] = {}
@@ -106,6 +110,8 @@ class Reader:
                 self._policies[params["threadId"]] = params["approvalPolicy"]
             case "item/completed" | "item/started" if params["item"]["type"] in (COMMAND, FILE):
                 self._item(params).status = params["item"]["status"]
+            case "turn/completed" if params["turn"]["status"] == "interrupted":
+                self.interrupted.add(params["turn"]["id"])
             case method if method in QUESTIONS:
                 key = (params["turnId"], params["itemId"])
                 self._questions[message["id"]] = self.items[key]
@@ -201,3 +207,13 @@ def test_nobody_is_asked_under_never_and_reject() -> None:
 def test_whatever_is_denied_is_looked_for_on_disk() -> None:
     denied = {one.scenario for one in items() if {"decline", "cancel"} & set(one.decisions)}
     assert [name for name in sorted(denied) if not looks_at_the_workspace(name)] == []
+
+
+def test_whatever_an_interrupt_may_have_cut_is_looked_for_on_disk() -> None:
+    cut = {
+        reader.scenario
+        for reader in readers()
+        if any(turn in reader.interrupted for turn, _ in reader.items)
+    }
+    assert {"commands/interrupted", "commands/ignores-term", "approvals/cancel-command"} <= cut
+    assert [name for name in sorted(cut) if not looks_at_the_workspace(name)] == []
