@@ -96,15 +96,15 @@ class Race:
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0
         for _ in range(times):
-            run, outcome = self._once(raced, placement)
+            run, outcome, in_vain = self._once(raced, placement)
             need = NEEDS.get(self._action)
             if need is not None and not self._offered(need, run):
                 return None
             played += 1
             if gravest is None or _weight(outcome) > _weight(gravest[1]):
                 gravest = run, outcome
-            if outcome.verdict is Verdict.NOT_EXERCISED and outcome.end != "quiescent":
-                break
+            if in_vain or outcome.verdict in (Verdict.FAIL, Verdict.ERROR):
+                break  # It will not get graver, and a hang takes its bound each time.
         if gravest is None:
             raise RuntimeError("a placement is played at least once")
         run, outcome = gravest
@@ -116,12 +116,14 @@ class Race:
         probed = self._playing.profile.capabilities == "probe"
         return not probed or offers(need, run, conversation_of(run.trace))
 
-    def _once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome]:
+    def _once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
+        """One run, and whether the position was waited for up to the bound in vain."""
         hygiene = self._playing.hygiene
         seen = len(hygiene.findings)
         run = self._playing.run(raced)
-        unreached = ""
+        unreached, in_vain = "", False
         if run.unmet is not None and run.unmet.step == "reach" and run.unmet.kind != "crash":
+            in_vain = run.unmet.kind == "timeout"
             unreached, run.unmet = run.unmet.message, None
         if placement.action in ("disconnect", "kill"):
             # A call may be cut in the middle by the end of the process, and what the thread of a
@@ -145,7 +147,7 @@ class Race:
         elif any(one.counts for one in outcome.findings) and outcome.verdict is Verdict.PASS:
             outcome.verdict = Verdict.FAIL
             outcome.reason = next(one.message for one in outcome.findings if one.counts)
-        return run, outcome
+        return run, outcome, in_vain
 
     def _after_end_of_input(self) -> list[Finding]:
         """Over standard streams the end of the input is the end of the server: clean, by itself."""

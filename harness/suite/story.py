@@ -11,7 +11,7 @@ from harness.report.story import (
     stderr_lines,
     stored,
 )
-from harness.rules.verdict import Verdict
+from harness.rules.verdict import Level, Verdict
 from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 
 LAST = 8
@@ -29,6 +29,7 @@ def scenario_story(outcome: ScenarioOutcome) -> str:
         where = f"{near_path(outcome.path)}:{finding.line}"
         lines.append(f"  {where}: {finding.id}: {finding.message}{known}")
     violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    violations.sort(key=lambda row: list(Level).index(row.level))
     if violations:
         lines += ["", "rules that this run breaks (each counted at its rule):"]
         lines += [f"  {row.rule} ({row.level}): {row.actual}" for row in violations[:6]]

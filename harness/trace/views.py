@@ -191,7 +191,9 @@ class Conversation:
             turn_id = text(dig(frame.result, "turn", "id"))
             if turn_id:
                 turn = self.turn(turn_id)
-                turn.request, turn.reply = asked, frame
+                # A second turn/start can be answered with the turn that runs: the first began it.
+                if turn.request is None:
+                    turn.request, turn.reply = asked, frame
                 self._place(turn, text(obj(asked.params).get("threadId")))
 
     def _notification(self, frame: Frame) -> None:

@@ -323,3 +323,13 @@ def test_20_an_accepted_interrupt_is_followed_by_an_interrupted_end() -> None:
 def test_21_a_payload_that_is_not_shown_is_not_judged(method: str) -> None:
     assert wrong(opened().tells(method, anything=[1])) == set()
     assert wrong(opened().says({"method": method, "params": [1]})) == {"frame.well-formed"}
+
+
+def test_turn_belongs_to_the_request_that_began_it_and_not_to_one_answered_with_it_later() -> None:
+    talk = opened().ask_turn(text="hello").reply_turn().turn_started()
+    talk = talk.item(user_message("u-1", "hello")).ask_turn(text="and this").reply_turn()
+    talk = talk.item(user_message("u-2", "and this")).turn_completed()
+    assert "user-message.echo" not in wrong(talk)
+    other = opened().ask_turn(text="hello").reply_turn().turn_started()
+    other = other.ask_turn(text="and this").reply_turn().item(user_message("u-1", "and this"))
+    assert "user-message.echo" in wrong(other)
