@@ -1,10 +1,10 @@
 """A trace as text for reading and for snapshots: what differs from run to run is named, not shown.
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
-below the run's folders `<cwd>` and `<home>`, times `<time>`. A request stands just before its
-answer. What a command prints without a message in between is one delta: where it is cut is the
-scheduler's doing. Everything else stays as it was on the wire, so that a snapshot shows every
-change of a server.
+below the run's folders `<cwd>` and `<home>`, times `<time>`, a terminal's process `<process>`. A
+request stands just before its answer. What a command prints without a message in between is one
+delta: where it is cut is the scheduler's doing. Everything else stays as it was on the wire, so
+that a snapshot shows every change of a server.
 """
 
 import json
@@ -112,7 +112,7 @@ class Normaliser:
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return "<process>" if key == "processId" else self._text(value)
         if key in _TIMES and isinstance(value, int | float):
             return "<time>"
         if isinstance(value, list):
