@@ -99,6 +99,8 @@ class ModelServer:
 
     async def _call(self, receive: Receive, send: Send) -> None:
         body = await _body(receive)
+        if body is None:
+            return  # It went away before it had said what it asks: no call was made.
         model = self._model_of(body)
         if model is None:
             what = "of no running scenario" if self._models else "while no scenario was running"
@@ -192,12 +194,13 @@ async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> N
     scope.cancel()
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body, None where the caller went away in the middle of it."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return bytes(body)
+            return None
         body += message.get("body", b"")
         if not message.get("more_body") or len(body) > MAX_BODY_BYTES:
             return bytes(body)
