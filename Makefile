@@ -20,8 +20,9 @@ demo: $(STAMP) ## play the scenarios on the reference server and print the verdi
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v --json .harness/reports/reference.json
 
+# Most of what the slow tests do is wait: three workers keep two cores busy.
 test: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest -n 2 -q
+	@$(BIN)/python -m pytest -n 3 -q
 
 check: $(STAMP) ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/ruff format --check --quiet .

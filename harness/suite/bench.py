@@ -137,7 +137,7 @@ class Bench:
     async def _sanity_turn(self, after: str) -> None:
         """Make sure that the process is still good after a scenario; else it is retired."""
         live = self.servers.live
-        if live is None or live.peer.inbox.closed or not self._proven:
+        if live is None or live.peer.inbox.closed or not (self._proven and self._model_reached):
             return
         problem = trouble(await self._play(SANITY, self._conversations.hold))
         if problem:

@@ -53,10 +53,14 @@ class Raced:
 
     @property
     def wrong(self) -> dict[str, list[str]]:
-        """Position -> findings and broken MUST rules, of those that have any."""
+        """Position -> findings and broken MUST rules, of those that have any.
+
+        A racy one may meet the moment before its own, and is left out.
+        """
         found = {
             one.race.partition("@")[2]: sorted({*(f.id for f in one.findings), *broken(one)})
             for one in self.race.placements
+            if not one.racy
         }
         return {position: what for position, what in found.items() if what}
 

@@ -50,7 +50,10 @@ async def test_without_an_environment_it_has_the_servers(tmp_path, monkeypatch) 
 @linux
 async def test_signals_are_as_in_a_new_process(tmp_path) -> None:
     result = await finished(shell("trap; grep -E 'Sig(Blk|Ign)' /proc/self/status", tmp_path))
-    assert result.output.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    _, blocked, _, ignored = result.output.split()
+    # The C library keeps two real-time signals for itself and lets nobody set them.
+    kept = sum(1 << number - 1 for number in (32, 33))
+    assert (int(blocked, 16), int(ignored, 16) & ~kept) == (0, 0)
 
 
 @linux
