@@ -6,6 +6,7 @@ seen from outside.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from harness.rules.base import (
@@ -64,7 +65,7 @@ class CompactReply(Monitor):
         return [Violation(subject, frames, "result {}", shown(frame.result), Level.INFO)]
 
 
-class _Compactions(Monitor):
+class _Compactions(Monitor, ABC):
     """Keeps, by thread, the accepted requests on threads of this client that had a history."""
 
     def begin(self) -> None:
@@ -94,9 +95,9 @@ class _Compactions(Monitor):
             if thread_id not in self._left:
                 yield from self.judge(thread_id, accepted)
 
+    @abstractmethod
     def judge(self, thread_id: str, accepted: list[Accepted]) -> Iterator[Outcome]:
         """Judge the requests of a thread, in order, with everything known that came."""
-        raise NotImplementedError
 
 
 @rule(

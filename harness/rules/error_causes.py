@@ -6,6 +6,7 @@ Not here: how the words are spelt, and that there is an error at all (errors, tu
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -72,9 +73,9 @@ class _FailedTurns(Calls):
             if asked.ends:
                 yield from self.judge(asked, asked.ends[-1], end)
 
+    @abstractmethod
     def judge(self, asked: Asked, last: dict[str, Any], end: Frame) -> Iterator[Outcome]:
         """Judge a failed turn by what became of its last call."""
-        raise NotImplementedError
 
 
 @rule(

@@ -7,6 +7,7 @@ Not here: which calls those are (turn_calls), and what the model answered (model
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
+from abc import abstractmethod
 from collections.abc import Iterator
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
@@ -179,9 +180,9 @@ class _Folder(Calls):
             else:
                 yield Violation(item.subject, frames, f"cwd {shown(folder)}", f"cwd {shown(where)}")
 
+    @abstractmethod
     def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
         """The folder that the rule is about, and the message that names it."""
-        raise NotImplementedError
 
 
 @rule(

@@ -6,6 +6,7 @@ open, so all is judged at the end of a quiescent trace. Not here: which calls be
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,9 +37,9 @@ class _News(Calls):
         for asked, end in self._turns:
             yield from self.judge(asked, end)
 
+    @abstractmethod
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         """Judge a turn, with everything known that was ever said of it."""
-        raise NotImplementedError
 
 
 def _completed(end: Frame) -> bool:

@@ -91,20 +91,15 @@ class ActiveWhileTurn(Monitor):
             yield Violation(f"thread {thread_id}", frames, expected, f"still {status}")
 
 
-@rule("status.changed-is-change", title="A status change changes the status", level=Level.SHOULD)
-class ChangedIsChange(Monitor):
-    """Judges that two successive thread/status/changed of a thread differ, flags included.
-
-    Left open: the first one (what was before is not known for certain), and those on both sides of
-    a request that can unload or load the thread.
-    """
+class _Successive(Monitor):
+    """Keeps the last status of each thread, until something may have changed it without a word."""
 
     def begin(self) -> None:
-        self._last: dict[str, tuple[Any, Frame]] = {}
+        self.last: dict[str, tuple[Any, Frame]] = {}
 
     @on_sent(*RELOADING)
     def reloading(self, frame: Frame) -> Outcomes:
-        self._last.pop(text(obj(frame.params).get("threadId")), None)
+        self.last.pop(text(obj(frame.params).get("threadId")), None)
         return None
 
     @on_answer(*RELOADING)
@@ -112,10 +107,19 @@ class ChangedIsChange(Monitor):
         request = self.conversation.request_of(frame)
         return None if request is None else self.reloading(request)
 
+
+@rule("status.changed-is-change", title="A status change changes the status", level=Level.SHOULD)
+class ChangedIsChange(_Successive):
+    """Judges that two successive thread/status/changed of a thread differ, flags included.
+
+    Left open: the first one (what was before is not known for certain), and those on both sides of
+    a request that can unload or load the thread.
+    """
+
     @on("thread/closed")
     def closed(self, frame: Frame) -> Outcomes:
         # The payload is not shown, so it may be any thread.
-        self._last.clear()
+        self.last.clear()
         return None
 
     @on("thread/status/changed")
@@ -124,8 +128,8 @@ class ChangedIsChange(Monitor):
         thread_id, status = text(params.get("threadId")), params.get("status")
         if not isinstance(status, dict):
             return None
-        before = self._last.get(thread_id)
-        self._last[thread_id] = (status, frame)
+        before = self.last.get(thread_id)
+        self.last[thread_id] = (status, frame)
         if before is None:
             return None
         frames, subject = (before[1], frame), f"thread {thread_id}"
@@ -206,7 +210,7 @@ class SystemErrorMet(Monitor):
 
 
 @rule("status.known-move", title="A status moves as in the table of moves", level=Level.INFO)
-class KnownMove(Monitor):
+class KnownMove(_Successive):
     """Records a thread/status/changed that makes a move which the table of moves does not have.
 
     The text does not show the moves; the table has what follows from what the states mean, so this
@@ -217,35 +221,22 @@ class KnownMove(Monitor):
 
     once = True
 
-    def begin(self) -> None:
-        self._last: dict[str, tuple[str, Frame]] = {}
-
     @on_answer("thread/start")
     def started(self, frame: Frame) -> Outcomes:
-        self._last[text(dig(frame.result, "thread", "id"))] = (
+        self.last[text(dig(frame.result, "thread", "id"))] = (
             text(dig(frame.result, "thread", "status", "type")),
             frame,
         )
         return None
 
-    @on_sent(*RELOADING)
-    def reloading(self, frame: Frame) -> Outcomes:
-        self._last.pop(text(obj(frame.params).get("threadId")), None)
-        return None
-
-    @on_answer(*RELOADING)
-    def reloaded(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        return None if request is None else self.reloading(request)
-
     @on("thread/status/changed")
     def changed(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         thread_id, status = text(params.get("threadId")), text(dig(params, "status", "type"))
-        before = self._last.pop(thread_id, None)
+        before = self.last.pop(thread_id, None)
         if status not in THREAD_STATUS.states:
             return None
-        self._last[thread_id] = (status, frame)
+        self.last[thread_id] = (status, frame)
         if before is None or before[0] == status or before[0] not in THREAD_STATUS.states:
             return None
         frames, subject = (before[1], frame), f"move from {before[0]} to {status}"

@@ -7,13 +7,14 @@ An input is known by the beginning of its first text. Where it may be seen: in u
 and in the texts of the user that the harness's own model was called with.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.rules.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
+from harness.rules.base import Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.rules.subjects import failed, item_in, request_subject
-from harness.rules.turn_calls import MUDDLING
+from harness.rules.turn_calls import Undisturbed
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
@@ -65,7 +66,7 @@ def first_text(parts: Any) -> str:
     return texts[0].strip()[:BEGINNING] if texts else ""
 
 
-class Inputs(Monitor):
+class Inputs(Undisturbed, ABC):
     """Gathers inputs, userMessages and model calls; a rule says in `judged` what became of each.
 
     `judged` is asked at the end of a quiescent trace for every turn/steer with a text by which its
@@ -75,15 +76,15 @@ class Inputs(Monitor):
 
     def begin(self) -> None:
         """Nothing was said."""
+        super().begin()
         self.steers: list[Steer] = []
         self.calls: list[list[str]] = []
         self.shown: dict[tuple[str, str], str] = {}
         self._said: list[str] = []
-        self._muddled = False
 
+    @abstractmethod
     def judged(self, steer: Steer) -> Iterable[Outcome]:
         """Judge one."""
-        raise NotImplementedError
 
     def turn_of_steer(self, steer: Steer) -> TurnView | None:
         """The turn that was to take the input, if it ended completed."""
@@ -97,11 +98,6 @@ class Inputs(Monitor):
     def shown_items(self, steer: Steer) -> list[str]:
         """The ids of the userMessages that show the input."""
         return [item for (_, item), words in self.shown.items() if steer.said in words]
-
-    @on_sent(*MUDDLING)
-    def _muddling(self, frame: Frame) -> Outcomes:
-        self._muddled = True
-        return None
 
     @on_sent("turn/start", "turn/steer")
     def _sent(self, frame: Frame) -> Outcomes:
@@ -119,7 +115,7 @@ class Inputs(Monitor):
     def _item(self, frame: Frame) -> Outcomes:
         item = item_in(frame)
         if item.get("type") == "contextCompaction":
-            self._muddled = True
+            self.muddled = True
         if item.get("type") == "userMessage":
             where = text(dig(frame.params, "turnId")), text(item.get("id"))
             self.shown[where] = first_text(item.get("content"))
@@ -135,5 +131,5 @@ class Inputs(Monitor):
         """Judge all that can be."""
         for steer in self.steers:
             alike = sum(steer.said in said for said in self._said)
-            if len(steer.said) >= LEAST and alike == 1 and not self._muddled:
+            if len(steer.said) >= LEAST and alike == 1 and not self.muddled:
                 yield from self.judged(steer)

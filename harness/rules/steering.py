@@ -20,7 +20,7 @@ from harness.rules.base import (
 )
 from harness.rules.steered_input import Inputs, Steer, steer_of
 from harness.rules.subjects import completed_before, shown
-from harness.rules.turn_calls import MUDDLING
+from harness.rules.turn_calls import Undisturbed
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.values import dig, text
@@ -35,7 +35,7 @@ NEEDS = ("steering",)
     level=Level.MUST,
     needs=NEEDS,
 )
-class Precondition(Monitor):
+class Precondition(Undisturbed):
     """Judges turn/steer that certainly names no active turn of its thread: it must be refused.
 
     Certain is that the turn had ended before the request was sent, that it belongs to another
@@ -45,8 +45,8 @@ class Precondition(Monitor):
     """
 
     def begin(self) -> None:
+        super().begin()
         self._beginning: list[Frame] = []
-        self._muddled = False
 
     @on_sent("turn/start")
     def begins(self, frame: Frame) -> Outcomes:
@@ -57,11 +57,6 @@ class Precondition(Monitor):
     def begun(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         self._beginning = [one for one in self._beginning if one is not request]
-        return None
-
-    @on_sent(*MUDDLING)
-    def muddling(self, frame: Frame) -> Outcomes:
-        self._muddled = True
         return None
 
     @on_answer("turn/steer")
@@ -86,7 +81,7 @@ class Precondition(Monitor):
 
     def _unheard_of(self, steer: Steer) -> bool:
         thread = self.conversation.threads.get(steer.thread_id)
-        if thread is None or thread.reply is None or self._beginning or self._muddled:
+        if thread is None or thread.reply is None or self._beginning or self.muddled:
             return False
         return all(one.connection == steer.request.connection for one in self.trace.frames)
 
@@ -110,7 +105,7 @@ class NamesTurn(Monitor):
 
 
 @rule("steer.starts-no-turn", title="turn/steer starts no turn", level=Level.MUST, needs=NEEDS)
-class StartsNoTurn(Monitor):
+class StartsNoTurn(Undisturbed):
     """Judges, at the end of a quiescent trace, that no turn began after a turn/steer by itself.
 
     A finding: turn/started, after a turn/steer was sent to the thread, of a turn that no answer to
@@ -119,13 +114,8 @@ class StartsNoTurn(Monitor):
     """
 
     def begin(self) -> None:
+        super().begin()
         self._steers: list[Steer] = []
-        self._muddled = False
-
-    @on_sent(*MUDDLING)
-    def muddling(self, frame: Frame) -> Outcomes:
-        self._muddled = True
-        return None
 
     @on_answer("turn/steer")
     def answer(self, frame: Frame) -> Outcomes:
@@ -137,7 +127,7 @@ class StartsNoTurn(Monitor):
     def finish(self) -> Outcomes:
         for steer in self._steers:
             frames = self.trace.frames
-            if self._muddled or any(f.connection != steer.request.connection for f in frames):
+            if self.muddled or any(f.connection != steer.request.connection for f in frames):
                 return
             begun = self._begun_by_itself(steer)
             if begun is not None:

@@ -5,6 +5,7 @@ and effect, so a call belongs to a turn only while that turn alone runs on the o
 trace. Not here: any rule.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,20 @@ class Asked:
         return f"turn {self.turn_id}"
 
 
-class Calls(Monitor):
+class Undisturbed(Monitor):
+    """Knows, by `muddled`, whether anything was asked that makes calls and memory uncertain."""
+
+    def begin(self) -> None:
+        """Nothing was."""
+        self.muddled = False
+
+    @on_sent(*MUDDLING)
+    def _muddling(self, frame: Frame) -> Outcomes:
+        self.muddled = True
+        return None
+
+
+class Calls(Undisturbed, ABC):
     """Gathers the calls of each turn; a rule says in `ended` what they must be.
 
     `ended` gives a turn away when it has ended; who needs the ends of its calls, or messages whose
@@ -55,24 +69,19 @@ class Calls(Monitor):
 
     def begin(self) -> None:
         """Nothing has been asked."""
+        super().begin()
         self._open: list[Asked] = []
         self._of_call: dict[object, Asked] = {}
         self._threads: set[str] = set()
         self._unclear = False
-        self._muddled = False
         self.forget()
 
     def forget(self) -> None:
         """Nothing that an earlier turn asked for is certain any more."""
 
+    @abstractmethod
     def ended(self, asked: Asked, end: Frame) -> Iterable[Outcome]:
         """Judge a turn whose calls are all known, of which there is at least one."""
-        raise NotImplementedError
-
-    @on_sent(*MUDDLING)
-    def _muddling(self, frame: Frame) -> Outcomes:
-        self._muddled = True
-        return None
 
     @on_sent("turn/start")
     def _sent(self, frame: Frame) -> Outcomes:
@@ -119,7 +128,7 @@ class Calls(Monitor):
         asked.turn_id = turn_id
         # A call of a turn that was cut off may come late, while the next turn runs.
         self._unclear = turn_in(frame).get("status") != "completed"
-        if asked.unclear or self._muddled or len(self._threads) > 1:
+        if asked.unclear or self.muddled or len(self._threads) > 1:
             self.forget()
         elif asked.calls:
             yield from self.ended(asked, frame)

@@ -8,6 +8,7 @@ of the input must lead to. Not here: the positions and the plays (scenario), jud
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from harness.report.model import NOT_OFFERED
 from harness.rules.verdict import GRAVITY, Level, Verdict
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
@@ -166,7 +167,7 @@ class Race:
 
 def _without(found: RaceOutcome, need: str) -> RaceOutcome:
     found.verdict = Verdict.NOT_APPLICABLE
-    found.reason = f"the server does not offer {need}"
+    found.reason = f"{NOT_OFFERED}{need}"
     found.placements = []
     return found
 

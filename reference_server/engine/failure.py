@@ -6,6 +6,18 @@ Here lives the making of a TurnError. Source: session-protocol "TurnError", "Err
 from harness.wire.error import TurnError
 from reference_server.model.errors import ModelError
 
+MODEL_CALLS_LIMIT = 50
+"""Model calls of one turn or review; a model that goes on calling tools is stopped there."""
+
+
+def endless(who: str, what: str) -> ModelError:
+    """Give the failure of a turn or review (`what`) whose model (`who`) made all those calls."""
+    return ModelError(
+        f"The {who} does not come to an end",
+        "Other",
+        f"{MODEL_CALLS_LIMIT} model calls in one {what}",
+    )
+
 
 def turn_error(failure: ModelError) -> TurnError:
     """Give the error of a model call that is not tried again."""

@@ -17,11 +17,11 @@ from harness.wire.review import (
     ReviewTarget,
     UncommittedChanges,
 )
+from reference_server.engine.failure import MODEL_CALLS_LIMIT, endless
 from reference_server.engine.items import GrowingMessage
 from reference_server.engine.prompt import request_body
 from reference_server.engine.review_text import SCHEMA, review_text
 from reference_server.engine.sampling import Shows, assistant_message
-from reference_server.model.errors import ModelError
 
 if TYPE_CHECKING:
     from reference_server.engine.turn import ActiveTurn
@@ -34,7 +34,6 @@ INSTRUCTIONS = (
     "the file and the lines. No findings is a good answer where there is nothing to mend. Answer "
     "in JSON alone."
 )
-MODEL_CALLS_LIMIT = 50
 UNFINISHED = "The review did not come to an end."
 
 
@@ -74,11 +73,7 @@ class Review:
             if not answer.calls:
                 return answer.texts[-1] if answer.texts else ""
             await calls.carry_out(answer.calls, history.extend)
-        raise ModelError(
-            "The reviewer does not come to an end",
-            "Other",
-            f"{MODEL_CALLS_LIMIT} model calls in one review",
-        )
+        raise endless("reviewer", "review")
 
 
 def _described(target: ReviewTarget) -> tuple[str, str]:

@@ -26,7 +26,13 @@ from harness.wire.turn import (
 )
 from reference_server.config.model import Provider
 from reference_server.engine.compaction import compact
-from reference_server.engine.failure import internal_error, retry_error, turn_error
+from reference_server.engine.failure import (
+    MODEL_CALLS_LIMIT,
+    endless,
+    internal_error,
+    retry_error,
+    turn_error,
+)
 from reference_server.engine.items import ItemLog
 from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
 from reference_server.engine.prompt import request_body
@@ -47,9 +53,6 @@ from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
-
-MODEL_CALLS_LIMIT = 50
-"""Model calls of one turn; a model that goes on calling what does not exist is stopped there."""
 
 
 class Model(Protocol):
@@ -195,11 +198,7 @@ class ActiveTurn:
                 await self._calls.carry_out(answer.calls, self.remember)
             elif not self._steering.waiting and self._is_final(answer):
                 return
-        raise ModelError(
-            "The model does not come to an end",
-            "Other",
-            f"{MODEL_CALLS_LIMIT} model calls in one turn",
-        )
+        raise endless("model", "turn")
 
     async def _take_input(self) -> None:
         content, cwd = self._given.content, self._thread.settings.cwd

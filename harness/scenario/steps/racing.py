@@ -16,6 +16,7 @@ from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
 from harness.scenario.steps.scene import Scene, StepFailed, plays
+from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text
 
@@ -225,13 +226,9 @@ async def settle(scene: Scene, step: SettleStep) -> None:
         turn_id = scene.cast.turns.get(alias, "")
         if turn_id:
             scene.awaited = f"the end of {alias}"
-            await inbox.wait(partial(_ends_turn, turn_id))
+            await inbox.wait(partial(ends_turn, turn_id))
     if "steered" in scene.values:
         _check_added(scene, accepted=bool(scene.values["steered"]))
-
-
-def _ends_turn(turn_id: str, frame: Frame) -> bool:
-    return frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id
 
 
 def _check_added(scene: Scene, *, accepted: bool) -> None:

@@ -52,7 +52,7 @@ async def _turn(scene: Scene, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = scene.turn(alias)
     scene.awaited = f"the end of turn {alias}"
-    frame = await scene.peer(body.on).inbox.wait(lambda frame: _ends(frame, turn_id))
+    frame = await scene.peer(body.on).inbox.wait(partial(ends_turn, turn_id))
     status = text(dig(frame.params, "turn", "status"))
     if body.statuses and status not in body.statuses:
         cause = text(dig(frame.params, "turn", "error", "message"))
@@ -87,5 +87,6 @@ async def _model(scene: Scene, body: Wait) -> None:
     await scene.or_gone(partial(scene.model.called, wanted.call, ended=wanted.ended), what)
 
 
-def _ends(frame: Frame, turn_id: str) -> bool:
+def ends_turn(turn_id: str, frame: Frame) -> bool:
+    """Whether a message is the end of that turn."""
     return frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id
