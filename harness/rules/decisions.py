@@ -19,6 +19,7 @@ from harness.rules.asked import (
     question_turn,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
+from harness.rules.policies import policies_of
 from harness.rules.subjects import item_in, ours, request_subject
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
@@ -232,7 +233,8 @@ class SessionRemembered(ApprovalMonitor):
     """Judges that the same command in the same folder of the same thread is not asked about again.
 
     From the completion of the item on that was approved with acceptForSession; after
-    acceptWithExecpolicyAmendment it is SHOULD, since what rule that leaves is not shown. Which
+    acceptWithExecpolicyAmendment it is SHOULD, since what rule that leaves is not shown. In a turn
+    that may be under on-request it is INFO: "always ask" is what a server then may hold to. Which
     other commands count as the same is open, and so is what an unloading of the thread forgets.
     """
 
@@ -273,7 +275,10 @@ class SessionRemembered(ApprovalMonitor):
             return None
         if question_turn(frame) == before.item.turn.id and question_item(frame) == before.item.id:
             return None
-        lasting = before.decision != "acceptForSession"
+        level = None if before.decision == "acceptForSession" else Level.SHOULD
+        policies = policies_of(self.conversation, turn)
+        if not policies or "on-request" in policies:
+            level = Level.INFO
         clause = APPROVES[before.decision]
         return [
             Violation(
@@ -281,7 +286,7 @@ class SessionRemembered(ApprovalMonitor):
                 (before.question, before.answer, frame),
                 f"no question: {before.decision} was answered to the same command before",
                 "asked again",
-                Level.SHOULD if lasting else None,
+                level,
                 clauses=(clause,),
             )
         ]

@@ -49,14 +49,23 @@ class _Changes(Monitor):
 class DiffAfterChange(_Changes):
     """Judges that turn/diff/updated comes between a fileChange that was made and its turn's end.
 
-    One diff may follow several changes that were completed together. Left open: changes that were
-    declined or failed, which left nothing to tell, and turns that did not end as completed.
+    One diff may follow several changes that were completed together. One that comes after the end
+    of the turn is SHOULD: that it belongs to the work follows from notifications being streamed
+    while that runs. Left open: changes that were declined or failed, which left nothing to tell,
+    and turns that did not end as completed.
     """
+
+    def begin(self) -> None:
+        super().begin()
+        self._missed: dict[str, tuple[list[Frame], Frame]] = {}
 
     @on(DIFF)
     def told(self, frame: Frame) -> Outcomes:
-        changes = self.made.pop(text(obj(frame.params).get("turnId")), [])
-        return [Witness(self.subject(change), (change, frame)) for change in changes]
+        turn_id = text(obj(frame.params).get("turnId"))
+        late, end = self._missed.pop(turn_id, ([], frame))
+        yield from (self._violation(x, end, "came after the end", frame) for x in late)
+        for change in self.made.pop(turn_id, []):
+            yield Witness(self.subject(change), (change, frame))
 
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
@@ -64,10 +73,18 @@ class DiffAfterChange(_Changes):
         changes = self.made.pop(turn.id, []) if turn is not None else []
         if turn is None or turn.status != "completed":
             return None
-        return [
-            Violation(self.subject(change), (change, frame), f"{DIFF} after it", "none came")
-            for change in changes
-        ]
+        if changes:
+            self._missed[turn.id] = (changes, frame)
+        return None
+
+    def finish(self) -> Outcomes:
+        for changes, end in self._missed.values():
+            yield from (self._violation(change, end, "none came") for change in changes)
+
+    def _violation(self, change: Frame, end: Frame, actual: str, *late: Frame) -> Violation:
+        expected = f"{DIFF} after it, before its turn ends"
+        level = Level.SHOULD if late else None
+        return Violation(self.subject(change), (change, end, *late), expected, actual, level)
 
 
 @rule(

@@ -42,6 +42,11 @@ class _News(Calls):
         """Judge a turn, with everything known that was ever said of it."""
 
 
+def _same_model(name: str, asked: set[str]) -> bool:
+    """Whether this is a model that was asked, by its name or by a longer one, as with a date."""
+    return any(name == one or (one and name.startswith(f"{one}-")) for one in asked)
+
+
 def _completed(end: Frame) -> bool:
     return dig(turn_in(end), "status") == "completed"
 
@@ -136,8 +141,8 @@ def _plan(value: Any) -> Plan:
 class RerouteTold(_News):
     """Judges that model/rerouted names the model that answered, where it was not the one asked.
 
-    Left open: which model it says it comes from, the reason, turns that did not complete, several
-    threads or turns at once.
+    Left open: which model it says it comes from, the reason, a longer name of the model that was
+    asked (`m` and `m-2026-01`), turns that did not complete, several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -156,7 +161,7 @@ class RerouteTold(_News):
         told = self._told.get(asked.turn_id, [])
         if not _completed(end):
             return
-        for other in dict.fromkeys(name for name in others if name not in models):
+        for other in dict.fromkeys(name for name in others if not _same_model(name, models)):
             named = [one for one in told if obj(one.params).get("toModel") == other]
             if named:
                 yield Witness(asked.subject, (asked.request, named[0]))
@@ -170,7 +175,7 @@ class RerouteTold(_News):
 @rule(
     "error.told-mid-turn",
     title="A failure that a turn survives is told",
-    level=Level.MUST,
+    level=Level.SHOULD,
     needs=("model-retry",),
 )
 class ToldMidTurn(_News):

@@ -110,7 +110,7 @@ class CommandOutput(_Output):
 @rule(
     "delta.both-streams",
     title="Both streams of a command are streamed",
-    level=Level.MUST,
+    level=Level.SHOULD,
     needs=("command-execution",),
 )
 class BothStreams(_Output):

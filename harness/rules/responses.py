@@ -113,13 +113,13 @@ class Answered(Monitor):
 @rule(
     "response.result-xor-error",
     title="An answer is a result or an error, not both",
-    level=Level.SHOULD,
+    level=Level.INFO,
 )
 class ResultXorError(Monitor):
     """Judges that no answer holds both a result and an error.
 
-    That a request succeeds or fails follows from the text; how a failure looks is not shown, so
-    SHOULD. Left open: either member beside a null other one.
+    JSON-RPC has it so. How a failure looks is not shown by the text, not even that it has a member
+    `error`: INFO. Left open: either member beside a null other one.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)

@@ -135,7 +135,7 @@ class RightForm(Monitor):
         ]
 
 
-@rule("notification.not-answered", title="Notifications are not answered", level=Level.MUST)
+@rule("notification.not-answered", title="Notifications are not answered", level=Level.SHOULD)
 class NotAnswered(Monitor):
     """Judges that no answer without a request's id comes to a notification of ours.
 

@@ -1,5 +1,6 @@
 """Cases of the rules on server requests, notifications, and our own answers."""
 
+from harness.rules.verdict import Level
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item
 from tests.rules.case import Case, Found, silent
 from tests.rules.traces import Talk
@@ -58,8 +59,8 @@ CASES = [
         .says({"id": None, "error": {"code": -32601, "message": "unknown method"}})
         .says({"result": {}}),
         found=(
-            Found("notification initialized", (0, 1)),
-            Found("notification initialized", (0, 2)),
+            Found("notification initialized", (0, 1), Level.SHOULD),
+            Found("notification initialized", (0, 2), Level.SHOULD),
         ),
         idle=silent()
         .says({"id": None, "error": {}})

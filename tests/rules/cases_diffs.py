@@ -1,10 +1,12 @@
 """Cases of the rules on the diff of a turn."""
 
+from harness.rules.verdict import Level
 from tests.rules.approval_talk import Approvals, file_item
 from tests.rules.case import Case, Found
 from tests.rules.traces import THREAD, TURN
 
 FIRST, SECOND = "item patch_1 of turn turn_1", "item patch_2 of turn turn_1"
+THIRD = "item patch_3 of turn turn_2"
 
 
 def running() -> Approvals:
@@ -26,8 +28,12 @@ CASES = [
         # One diff after two changes follows both of them.
         good=told(changed(changed(running()), "patch_2")).end_turn(),
         witnesses=(FIRST, SECOND),
-        bad=changed(told(changed(running())), "patch_2").end_turn(),
-        found=(Found(SECOND, (13, 15)),),
+        # One that comes after the end of its turn; and none at all.
+        bad=told(changed(told(changed(running())), "patch_2").end_turn())
+        .start_turn("turn_2")
+        .item(file_item("patch_3", "completed"), "turn_2")
+        .end_turn("turn_2"),
+        found=(Found(SECOND, (13, 15, 16), Level.SHOULD), Found(THIRD, (24, 26))),
         # Declined, failed; and a turn that was interrupted.
         idle=changed(changed(changed(running(), status="declined"), "b", "failed"), "c")
         .interrupt()

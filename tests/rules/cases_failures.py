@@ -111,8 +111,8 @@ CASES = [
         witnesses=(THREAD, "thread thr_2"),
         bad=broken_for_nothing(),
         found=(
-            Found(THREAD, (10,), Level.SHOULD),
-            Found("thread thr_2", (15,), Level.SHOULD),
+            Found(THREAD, (10,), Level.INFO),
+            Found("thread thr_2", (15,), Level.INFO),
         ),
         idle=troubled(),
     ),

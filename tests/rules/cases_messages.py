@@ -69,7 +69,7 @@ CASES = [
         bad=Talk()
         .asks("thread/read", threadId="thr_1")
         .says({"id": 1, "result": {}, "error": {"message": "no"}}),
-        found=(Found(READ, (1,), Level.SHOULD),),
+        found=(Found(READ, (1,), Level.INFO),),
         idle=Talk().asks("thread/read", threadId="thr_1"),
     ),
     Case(

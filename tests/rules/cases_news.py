@@ -82,15 +82,19 @@ CASES = [
         witnesses=(FIRST,),
         bad=over(asked(over(asked().rerouted("third"), answers="other"), 2), 2, answers="other"),
         found=(Found(FIRST, (3, 6, 7)), Found(SECOND, (8, 11))),
-        # The model that was asked answers.
-        idle=over(asked(unclear(**TOLD), 8), 8, answers="mock-model"),
+        # The model that was asked answers, once by a longer name.
+        idle=over(
+            asked(over(asked(unclear(**TOLD), 8), 8, answers="mock-model"), 9),
+            9,
+            answers="mock-model-2026-01-31",
+        ),
     ),
     Case(
         rule="error.told-mid-turn",
         good=failing(asked(), "disconnected", "completed").turn_completed(),
         witnesses=(FIRST,),
         bad=failing(asked(), "failed server_error", "completed", error=False).turn_completed(),
-        found=(Found(FIRST, (3, 6)),),
+        found=(Found(FIRST, (3, 6), Level.SHOULD),),
         # The turn failed with it; and a status before anything was answered.
         idle=failing(asked(given_up(error=False), 2), "status 500", error=False).turn_completed(
             "turn_2"

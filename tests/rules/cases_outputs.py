@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, running
 from tests.rules.traces import Talk, command
 
@@ -60,7 +61,10 @@ CASES = [
         good=ran(BOTH, "to one\n", "to the ", "other\n"),
         witnesses=(CALL,),
         bad=ended(ran(BOTH, "to one\n"), "c-2", BOTH, "to the other\n"),
-        found=(Found(CALL, (10, 10, 11)), Found("item c-2 of turn turn_1", (13, 13, 14))),
+        found=(
+            Found(CALL, (10, 10, 11), Level.SHOULD),
+            Found("item c-2 of turn turn_1", (13, 13, 14), Level.SHOULD),
+        ),
         # No deltas; one stream only.
         idle=ended(ran(BOTH), "c-2", "echo a", "a\n"),
     ),

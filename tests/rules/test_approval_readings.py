@@ -93,6 +93,17 @@ def test_11_an_approving_decision_that_ends_declined_is_not_taken(decision: str)
     assert "approval.command-decisions-taken" in named
 
 
+@pytest.mark.parametrize(
+    ("policy", "level"), [("untrusted", Level.MUST), ("on-request", Level.INFO)]
+)
+def test_11_always_ask_is_what_a_server_may_hold_to_after_accept_for_session(
+    policy: str, level: Level
+) -> None:
+    again = running(policy).approved(decision="acceptForSession").approved(item="call_2")
+    rows = wrong(again)
+    assert [(row.rule, row.level) for row in rows] == [("approval.session-remembered", level)]
+
+
 def test_11_what_a_server_makes_of_another_word_is_open() -> None:
     for status in ("completed", "declined", "failed"):
         talk = pending().decides("perhaps", deliberate=True)

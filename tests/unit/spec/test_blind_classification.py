@@ -1,31 +1,45 @@
-"""The book's bases beside a classification by somebody who had not seen them."""
+"""The book's bases, and the rules' levels, beside a classification by somebody who knew neither."""
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+import harness.rules  # noqa: F401 - its import registers the rules
+from harness.rules.base import all_rules
+from harness.rules.verdict import Level
 from harness.spec.book import load_book
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "blind"
 CLASSES = {"STATED", "DERIVED", "CHOSEN", "WRONG"}
+# What a rule may weigh by what the blind reader found: no more than this.
+ALLOWED = {
+    "STATED": {Level.MUST, Level.SHOULD, Level.INFO},
+    "DERIVED": {Level.SHOULD, Level.INFO},
+    "CHOSEN": {Level.INFO},
+    "WRONG": set[Level](),
+}
 BOOK = load_book()
 ROWS = {row.id: row for row in BOOK.requirements}
+RULES = all_rules()
 
 
-def _blind() -> dict[str, str]:
-    with (FOLDER / "classification.tsv").open(encoding="utf-8") as lines:
-        return {row["requirement"]: row["class"] for row in csv.DictReader(lines, delimiter="\t")}
+def _blind(name: str, key: str) -> dict[str, str]:
+    with (FOLDER / name).open(encoding="utf-8", newline="") as lines:
+        return {row[key]: row["class"] for row in csv.DictReader(lines, delimiter="\t")}
 
 
-BLIND = _blind()
-SETTLED: dict[str, dict[str, str]] = yaml.safe_load((FOLDER / "settled.yaml").read_text("utf-8"))
+BLIND = _blind("classification.tsv", "requirement")
+BLIND_RULES = _blind("rules.tsv", "rule")
+SETTLED: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "settled.yaml").read_text("utf-8"))
 
 
-def test_all_rows_of_that_day_were_classified():
-    assert len(BLIND) == 504
-    assert set(BLIND.values()) <= CLASSES
+def test_all_rows_and_rules_were_classified_or_wait_for_the_next_reader():
+    assert {*BLIND, *BLIND_RULES} | set(SETTLED["unread"]) == {*ROWS, *RULES}
+    assert not {*BLIND, *BLIND_RULES} & set(SETTLED["unread"])
+    assert {*BLIND.values(), *BLIND_RULES.values()} <= CLASSES
 
 
 @pytest.mark.parametrize("row_id", sorted(set(BLIND) & set(ROWS)))
@@ -41,5 +55,12 @@ def test_only_differences_are_settled():
         assert BLIND[row_id] != "STATED", f"{row_id}: the blind reader agreed"
 
 
-def test_a_row_that_went_is_no_longer_spoken_of():
+@pytest.mark.parametrize("rule_id", sorted(set(BLIND_RULES) & set(RULES)))
+def test_a_rule_weighs_no_more_than_a_blind_reader_found_or_says_why(rule_id: str):
+    too_heavy = RULES[rule_id].level not in ALLOWED[BLIND_RULES[rule_id]]
+    assert too_heavy == (rule_id in SETTLED["rules"])
+
+
+def test_a_row_or_rule_that_went_is_no_longer_spoken_of():
     assert {*SETTLED["stands"], *SETTLED["reworded"]} <= set(ROWS)
+    assert set(SETTLED["rules"]) <= set(RULES)
