@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-import harness.rules  # noqa: F401 - its import registers the rules
 from harness.rules.base import all_rules
 from harness.rules.verdict import Level
 from harness.spec.book import load_book
