@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import anyio.lowlevel
+
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
@@ -79,6 +81,8 @@ class TurnCalls:
         """Carry calls out one after the other, remembering each one's output. Raises OSError."""
         self._unanswered = [ToolCall.read(call) for call in calls]
         while self._unanswered:
+            # The decision on one call may have interrupted the turn: the next is not begun then.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             remember([await self._workshop.toolbox.carry_out(self._unanswered[0], self._scene)])
             self._unanswered.pop(0)
 
