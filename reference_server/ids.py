@@ -61,9 +61,13 @@ class IdAllocator:
             found = _SHAPE.fullmatch(os.pread(descriptor, 200, 0))
             old = Counters(int(found[1]), int(found[2])) if found else self._seed()
             line = f"threads {old.threads + threads} turns {old.turns + turns}\n".encode()
-            # Numbers only grow, so the new line covers the old one.
-            os.pwrite(descriptor, line, 0)
-            os.ftruncate(descriptor, len(line))
+            try:
+                # Numbers only grow, so the new line covers the old one.
+                os.pwrite(descriptor, line, 0)
+                os.ftruncate(descriptor, len(line))
+            except OSError as error:
+                # It does not say by itself which file.
+                raise OSError(error.errno, error.strerror, str(self._path)) from error
         return old
 
 

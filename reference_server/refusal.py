@@ -24,3 +24,10 @@ def invalid_request(message: str) -> Refusal:
 def invalid_params(message: str) -> Refusal:
     """A parameter is missing, mistyped or outside its values; the words name it."""
     return Refusal(ErrorCode.INVALID_PARAMS, message)
+
+
+def disk_failure(cause: OSError) -> str:
+    """Say what the server could not do on its disk; the words name the file and the remedy."""
+    what = cause.strerror or type(cause).__name__
+    where = f"{cause.filename}: " if cause.filename else ""
+    return f"{where}{what}; free space there or mend its rights, then try again"

@@ -17,7 +17,7 @@ from reference_server.envelope import IncomingRequest, encode_error, encode_resu
 from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
-from reference_server.refusal import Refusal, invalid_params, invalid_request
+from reference_server.refusal import Refusal, disk_failure, invalid_params, invalid_request
 
 if TYPE_CHECKING:
     from reference_server.connection import Connection
@@ -101,6 +101,10 @@ async def _carry_out(call: RequestCall, handler: AnyHandler, params: WireModel) 
             raise RuntimeError("the handler gave no answer")
     except Refusal as refusal:
         call.refuse(refusal.code, refusal.message)
+    except OSError as error:
+        _log.warning("%s failed: %s", call.request.method, error)
+        if not call.answered:
+            call.refuse(ErrorCode.INTERNAL_ERROR, disk_failure(error))
     except Exception as error:
         _log.exception("%s failed", call.request.method)
         if not call.answered:
@@ -131,7 +135,13 @@ def field_path(location: tuple[int | str, ...], value: Json) -> str:
         if isinstance(step, int):
             path += f"[{step}]"
             value = cast("list[Any]", value)[step] if isinstance(value, list) else None
-        elif is_last or (isinstance(value, dict) and step in value):
+        elif is_last or _has_container(value, step):
             path += f".{step}" if path else step
             value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
     return path or "params"
+
+
+def _has_container(value: Json, name: str) -> bool:
+    """Tell whether a step leads further into the JSON; a union's member may have a field's name."""
+    inner: Json = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+    return isinstance(inner, dict | list)

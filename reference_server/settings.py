@@ -25,6 +25,7 @@ from harness.wire.settings import (
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config
+from reference_server.refusal import invalid_params
 
 
 class ThreadSettings(WireModel):
@@ -55,7 +56,7 @@ def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
 
 
 def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadSettings:
-    """Merge the configuration with `thread/start`; null counts as left out."""
+    """Merge the configuration with `thread/start`; null counts as left out. Raises Refusal."""
     return ThreadSettings(
         model=params.model or config.model,
         model_provider=params.model_provider or config.model_provider,
@@ -68,7 +69,10 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
 
 
 def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> ThreadSettings:
-    """Merge the thread's settings with the overrides of `turn/start`; null counts as left out."""
+    """Merge the thread's settings with the overrides of `turn/start`; null counts as left out.
+
+    Raises Refusal.
+    """
     return settings.model_copy(
         update={
             "model": params.model or settings.model,
@@ -82,4 +86,6 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
 
 
 def _absolute(base: str, path: str | None) -> str:
+    if path and "\0" in path:
+        raise invalid_params("cwd: holds a NUL character, which no path has")
     return os.path.normpath(os.path.join(base, path)) if path else base

@@ -5,6 +5,7 @@ Here lives the making of a TurnError. Source: session-protocol "TurnError", "Err
 
 from harness.wire.error import TurnError
 from reference_server.model.errors import ModelError
+from reference_server.refusal import disk_failure
 
 MODEL_CALLS_LIMIT = 50
 """Model calls of one turn or review; a model that goes on calling tools is stopped there."""
@@ -39,6 +40,12 @@ def retry_error(failure: ModelError, count: str) -> TurnError:
 
 def internal_error(cause: BaseException) -> TurnError:
     """Give the error of a failure of this server itself."""
+    if isinstance(cause, OSError):
+        return TurnError(
+            message="The server could not use its disk",
+            agent_error_info="Other",
+            additional_details=disk_failure(cause),
+        )
     return TurnError(
         message="The server failed",
         agent_error_info="Other",

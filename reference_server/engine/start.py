@@ -74,10 +74,10 @@ class Engine:
 
 def check_idle(thread: LoadedThread) -> None:
     """Raise Refusal where a turn is active: a thread has one at a time."""
-    if thread.turn is not None:
+    if (turn := thread.turn) is not None:
+        way = "add input to it with turn/steer, or wait" if turn.takes_input else "wait"
         raise invalid_request(
-            f"thread {thread.id} has an active turn, {thread.turn.id}: add input to it with "
-            "turn/steer, or wait for its turn/completed"
+            f"thread {thread.id} has an active turn, {turn.id}: {way} for its turn/completed"
         )
 
 

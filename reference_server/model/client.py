@@ -127,24 +127,19 @@ class ModelClient:
     ) -> None:
         parser = SseParser()
         beginning = b""
-        try:
-            async for chunk in chunks:
-                # The time the turn takes over the events is not the model's.
-                limit.deadline = math.inf
-                if not parser.began and len(beginning) < BEGINNING:
-                    beginning += chunk[:BEGINNING]
-                events, failure = _read_events(parser.feed(chunk))
-                if events:
-                    await receive(events)
-                if failure is not None:
-                    raise failure
-                if events and isinstance(events[-1], Completed):
-                    return
-                limit.deadline = self._clock() + idle
-        except _network_errors() as error:
-            raise stream_broken(describe(error)) from error
-        except EventTooLong as error:
-            raise stream_broken(str(error)) from error
+        while (chunk := await _next(chunks)) is not None:
+            # The time the turn takes over the events is not the model's, nor are its failures.
+            limit.deadline = math.inf
+            if not parser.began and len(beginning) < BEGINNING:
+                beginning += chunk[:BEGINNING]
+            events, failure = _read_events(_fed(parser, chunk))
+            if events:
+                await receive(events)
+            if failure is not None:
+                raise failure
+            if events and isinstance(events[-1], Completed):
+                return
+            limit.deadline = self._clock() + idle
         content_type = response.headers.get("content-type", "")
         if not parser.began and not content_type.startswith("text/event-stream"):
             raise not_a_stream(content_type, beginning)
@@ -199,6 +194,21 @@ def _network_errors() -> tuple[type[Exception], ...]:
     import httpx
 
     return (httpx.HTTPError, httpx.StreamError, OSError)
+
+
+async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
+    """Give the next bytes, None at the end. Raises ModelError."""
+    try:
+        return await anext(chunks, None)
+    except _network_errors() as error:
+        raise stream_broken(describe(error)) from error
+
+
+def _fed(parser: SseParser, chunk: bytes) -> list[bytes]:
+    try:
+        return parser.feed(chunk)
+    except EventTooLong as error:
+        raise stream_broken(str(error)) from error
 
 
 def _read_events(data: list[bytes]) -> tuple[list[ModelEvent], ModelError | None]:

@@ -99,8 +99,12 @@ class FileRecorder:
         self._synced = False
         with _files.lock:
             descriptor = _files.descriptor(self._path)
-            while line:
-                line = line[os.write(descriptor, line) :]
+            try:
+                while line:
+                    line = line[os.write(descriptor, line) :]
+            except OSError as error:
+                # It does not say by itself which file.
+                raise OSError(error.errno, error.strerror, str(self._path)) from error
         self._torn = False
 
     def records(self) -> None:

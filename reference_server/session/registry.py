@@ -97,6 +97,10 @@ class Threads:
             stored = fold(held)
         elif path is not None:
             stored = await _read(thread_id, path)
+            if running is not None and running.done.is_set():
+                # It ended behind the reader's back. The end is recorded now, and no turn can have
+                # begun meanwhile: turn/start waits in the same lane.
+                stored = await _read(thread_id, path)
         else:
             return thread.snapshot()
         if running is not None and not running.done.is_set():
