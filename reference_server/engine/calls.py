@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
+from reference_server.model.events import without_lone_surrogates
+
 Fields = dict[str, Any]
 Output = str | list[Fields]
 """What the model is told of a call: a text, or content parts, as for an image."""
@@ -43,7 +45,10 @@ class ToolCall:
         """Give the arguments of a function tool. Raises CallError."""
         try:
             value: Any = json.loads(self.text or "{}")
-        except ValueError as error:
+            if "\\ud" in self.text or "\\uD" in self.text:
+                # They are JSON within JSON: the event's own reading did not see what they spell.
+                value = without_lone_surrogates(value)
+        except (ValueError, RecursionError) as error:
             raise CallError(f"{self.name}: the arguments are not JSON: {error}") from None
         if not isinstance(value, dict):
             raise CallError(f"{self.name}: the arguments are not an object")

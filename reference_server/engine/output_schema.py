@@ -39,7 +39,11 @@ class OutputSchema:
             value: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             return f"it is not JSON: {error}"[:OBJECTION_LIMIT]
-        error = next(iter(self._validator.iter_errors(value)), None)
+        try:
+            error = next(iter(self._validator.iter_errors(value)), None)
+        except ValueError as failure:
+            # Too deep to be looked through, or text that has no UTF-8 form.
+            return f"it cannot be judged by the schema: {failure}"[:OBJECTION_LIMIT]
         if error is None:
             return ""
         where = "/".join(map(str, error.instance_path))

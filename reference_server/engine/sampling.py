@@ -78,6 +78,7 @@ class Sampling:
                     self._log.reroutes.note(model)
                 case Completed(usage):
                     self.result.usage = usage
+                    self._end_messages()
                     self.cut()
         await self._log.thread.audience.room()
 
@@ -117,10 +118,7 @@ class Sampling:
                 message = self._find(index, _MESSAGES)
                 if message is None:
                     message = self._opened(index, self._new_message(_phase(item)))
-                self._close(message)
-                message.finish(_joined(item), _phase(item))
-                self.result.texts.append(message.text)
-                self.result.history.append(assistant_message(message.text))
+                self._end_message(message, _joined(item), _phase(item))
             case "reasoning":
                 reasoning = self._reasoning(index)
                 self._close(reasoning)
@@ -139,6 +137,20 @@ class Sampling:
                 self.result.calls.append(item)
             case _:
                 pass
+
+    def _end_messages(self) -> None:
+        """End the messages of a whole answer whose own ends were left out: they count as said."""
+        for _, item in list(self._open):
+            if isinstance(item, _MESSAGES):
+                self._end_message(item, item.text, None)
+
+    def _end_message(
+        self, message: GrowingReply | UnshownMessage, whole: str, phase: str | None
+    ) -> None:
+        self._close(message)
+        message.finish(whole, phase)
+        self.result.texts.append(message.text)
+        self.result.history.append(assistant_message(message.text))
 
     def _message(self, index: int | None) -> GrowingReply | UnshownMessage:
         found = self._find(index, _MESSAGES)

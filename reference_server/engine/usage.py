@@ -85,7 +85,7 @@ def token_counts(usage: dict[str, Any]) -> TokenCounts | None:
 
 def _count(fields: dict[str, Any], key: str) -> int:
     value = fields.get(key)
-    return value if isinstance(value, int) else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _details(fields: dict[str, Any], key: str) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def read_event(data: bytes) -> ModelEvent | None:
     if not isinstance(value, dict):
         raise stream_broken("an event is not a JSON object")
     if b"\\ud" in data or b"\\uD" in data:
-        value = _without_lone_surrogates(value)
+        value = without_lone_surrogates(value)
     fields = cast("Fields", value)
     if fields.get("type") == "response.output_text.delta":
         return TextDelta(fields.get("output_index"), _text(fields, "delta"))
@@ -162,7 +162,7 @@ def _text(fields: Fields, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _without_lone_surrogates(value: Any) -> Any:
+def without_lone_surrogates(value: Any) -> Any:
     """Replace what has no UTF-8 form; it could be neither stored nor sent on."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))

@@ -19,7 +19,8 @@ class SseParser:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self._rest_size = 0
         self._data: list[bytes] = []
         self._held = 0
         self.began = False
@@ -29,7 +30,13 @@ class SseParser:
 
         Raises EventTooLong.
         """
-        text = self._rest + chunk
+        half = bool(self._rest) and self._rest[-1].endswith(b"\r")
+        self._hold(chunk)
+        if not half and b"\n" not in chunk and b"\r" not in chunk:
+            # A long line is put together once, not with each of its pieces.
+            self._check_size()
+            return []
+        text = b"".join(self._rest)
         held_back = b""
         if b"\r" in text:
             if text.endswith(b"\r"):
@@ -38,7 +45,8 @@ class SseParser:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = text.split(b"\n")
         # What follows the last newline is not a whole line yet.
-        self._rest = lines.pop() + held_back
+        self._rest, self._rest_size = [], 0
+        self._hold(lines.pop() + held_back)
         events: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):
@@ -48,7 +56,15 @@ class SseParser:
                 events.append(b"\n".join(self._data))
                 self._data.clear()
                 self._held = 0
-        if self._held + len(self._rest) > EVENT_LIMIT:
-            raise EventTooLong(f"an event is longer than {EVENT_LIMIT} bytes")
+        self._check_size()
         self.began = self.began or bool(events)
         return events
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._rest.append(piece)
+            self._rest_size += len(piece)
+
+    def _check_size(self) -> None:
+        if self._held + self._rest_size > EVENT_LIMIT:
+            raise EventTooLong(f"an event is longer than {EVENT_LIMIT} bytes")

@@ -6,7 +6,6 @@ the sandbox, what the client and the model are told. Source: session-protocol "A
 for the model, never the end of the turn.
 """
 
-import math
 import os
 import shlex
 from dataclasses import dataclass
@@ -33,6 +32,8 @@ V = TypeVar("V", str, bool)
 
 SHOWN = 20_000
 """Characters of the beginning and of the end of a command's output that the model is given."""
+LONGEST = 1e15
+"""Milliseconds of a time limit; more is a slip, and may be no float."""
 DECLINED = "rejected by user"
 ASK_AGAIN = "The sandbox stopped it. Run it again, outside the sandbox?"
 REFUSED = "not run: the approval policy allows no one to be asked about it"
@@ -278,6 +279,6 @@ def _seconds(given: Fields) -> float | None:
     value = given.get("timeout_ms")
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST:
         raise CallError("exec_command: `timeout_ms` must be a positive number")
     return value / 1000
