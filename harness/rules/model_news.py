@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
+from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
 from harness.rules.subjects import shown, turn_in
 from harness.rules.turn_calls import Asked, Calls
 from harness.rules.verdict import Level
@@ -184,8 +184,18 @@ class ToldMidTurn(_News):
     An error within a turn is told by the error notification, and a stream that is disconnected is
     one of those that the text classifies. Left open: turns that failed (turn/completed has their
     error), calls that were refused by a status before anything was answered (a client library may
-    have tried again unseen), several threads or turns at once.
+    have tried again unseen), turns that were steered (the server may have left that answer itself,
+    to ask anew with the input), several threads or turns at once.
     """
+
+    def begin(self) -> None:
+        super().begin()
+        self._steered: set[str] = set()
+
+    @on_sent("turn/steer")
+    def steered(self, frame: Frame) -> Outcomes:
+        self._steered.add(text(obj(frame.params).get("expectedTurnId")))
+        return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         broken = [text(call.get("outcome")) for call in asked.ends if _broke_off(call)]
@@ -195,7 +205,7 @@ class ToldMidTurn(_News):
         frames = (asked.request, *turn.errors[:1], end)
         if turn.errors:
             yield Witness(asked.subject, frames)
-        else:
+        elif asked.turn_id not in self._steered:
             expected = f"error, since an answer of the model ended {broken[0]}"
             yield Violation(asked.subject, frames, expected, "none came")
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from harness.rules.verdict import Level
 from tests.rules.case import Case, Found, opened
+from tests.rules.good_traces import steer
 from tests.rules.traces import THREAD, TURN, Talk, command, step
 
 FIRST, SECOND = "turn turn_1", "turn turn_2"
@@ -95,10 +96,23 @@ CASES = [
         witnesses=(FIRST,),
         bad=failing(asked(), "failed server_error", "completed", error=False).turn_completed(),
         found=(Found(FIRST, (3, 6), Level.SHOULD),),
-        # The turn failed with it; and a status before anything was answered.
-        idle=failing(asked(given_up(error=False), 2), "status 500", error=False).turn_completed(
-            "turn_2"
-        ),
+        # The turn failed with it; a status before anything was answered; a turn that was steered.
+        idle=steer(
+            asked(
+                asked(given_up(error=False), 2)
+                .ends(2, "status 500")
+                .calls("again", call=3)
+                .ends(3)
+                .turn_completed("turn_2"),
+                4,
+            ).ends(4, "disconnected"),
+            "and more",
+            expected="turn_4",
+        )
+        .answers({"turnId": "turn_4"})
+        .calls("again", call=5)
+        .ends(5)
+        .turn_completed("turn_4"),
     ),
     Case(
         rule="error.retry-follows",
