@@ -184,6 +184,7 @@ class Live:
             strict=config.strict,
             option=config.option,
             bundled=bundled_ids(),
+            shipped=config.shipped,
         )
         hook = session.config.hook
         # These reports count like items, in the progress column too.

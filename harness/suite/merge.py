@@ -43,11 +43,13 @@ def merge(
     strict: bool = False,
     option: str = "",
     bundled: Collection[str] = (),
+    shipped: Sequence[Deviation] = (),
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all scenarios of the suite: where some of them are played, the others
-    have not been, so that an entry about them is not stale.
+    have not been, so that an entry about them is not stale. Those of `entries` that are `shipped`
+    speak of the suite, and can be stale by a run of it only.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -64,7 +66,11 @@ def merge(
     report.requirements = requirements(book, report.rules)
     if outcomes or not races:
         # A race plays no scenario to its own end: what it does not show is not gone.
-        _judge_baseline(report, outcomes, loose, entries, bundled)
+        of_suite = [entry for entry in entries if entry in shipped]
+        added = [entry for entry in entries if entry not in shipped]
+        some = any(outcome.id in bundled for outcome in outcomes)
+        _judge_baseline(report, outcomes, loose, of_suite, bundled)
+        _judge_baseline(report, outcomes, loose, added, bundled if some else ())
     return report
 
 
@@ -204,13 +210,12 @@ def _judge_baseline(
         findings[outcome.id] += outcome.findings
     if outcomes:
         findings[outcomes[0].id] += loose
-    names = {outcome.id for outcome in outcomes}
     state = staleness(
         entries,
         {outcome.id: outcome.rows for outcome in outcomes},
         findings,
         {outcome.id for outcome in outcomes if outcome.played},
-        names | (set(bundled) if names & set(bundled) else set()),
+        {outcome.id for outcome in outcomes} | set(bundled),
     )
     for entry in state.stale:
         report.issues.append(
@@ -221,7 +226,7 @@ def _judge_baseline(
                 Level.MUST,
             )
         )
-    report.unchecked = [f"{entry.rule} (scenario {entry.scenario})" for entry in state.unchecked]
+    report.unchecked += [f"{entry.rule} (scenario {entry.scenario})" for entry in state.unchecked]
 
 
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:

@@ -34,13 +34,24 @@ from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.target.place import base_folder
 from harness.target.process import find_program
-from harness.target.profile import Deviation, Profile, ProfileError, load_profile, split_command
+from harness.target.profile import (
+    Deviation,
+    Profile,
+    ProfileError,
+    builtin_names,
+    load_profile,
+    split_command,
+)
 from harness.trace.store import save
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a run was asked to do, checked. Make it with `configure`."""
+    """What a run was asked to do, checked. Make it with `configure`.
+
+    `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
+    profile's.
+    """
 
     profile: Profile
     entries: tuple[Deviation, ...]
@@ -51,6 +62,7 @@ class Config:
     strict: bool = False
     only_rule: str = ""
     option: str = ""
+    shipped: tuple[Deviation, ...] = ()
 
 
 def configure(
@@ -89,7 +101,19 @@ def configure(
     if rule:
         rules = {rule: rules[rule]}
         entries = [entry for entry in entries if entry.rule == rule]
-    return Config(profile, tuple(entries), rules, book, base_folder(), scale, strict, rule, target)
+    shipped = tuple(profile.deviations if target in builtin_names() else ())
+    return Config(
+        profile,
+        tuple(entries),
+        rules,
+        book,
+        base_folder(),
+        scale,
+        strict,
+        only_rule=rule,
+        option=target,
+        shipped=shipped,
+    )
 
 
 def _required(profile: Profile, require: str, known: list[str]) -> Profile:

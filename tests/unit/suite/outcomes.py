@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.report.model import Report
@@ -43,15 +43,17 @@ def report_of(
     strict: bool = False,
     capabilities: Any = "probe",
     bundled: Collection[str] = (),
+    shipped: Sequence[Deviation] = (),
 ) -> Report:
     profile = Profile(name="p", command=["server"], capabilities=capabilities)
     return merge(
         list(outcomes),
         loose,
         profile=profile,
-        entries=entries,
+        entries=(*shipped, *entries),
         rules=RULES,
         book=BOOK,
         strict=strict,
         bundled=bundled,
+        shipped=shipped,
     )

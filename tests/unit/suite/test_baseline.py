@@ -76,6 +76,14 @@ def test_entry_about_more_of_the_suite_than_was_played_is_unchecked() -> None:
     assert stale(one, bundled=["c"]) == STALE
 
 
+def test_entry_of_a_built_in_profile_is_stale_by_a_run_of_the_suite_only() -> None:
+    mine, theirs = outcome("mine", passed(ONCE)), outcome("a", passed(ONCE))
+    partly = report_of(mine, shipped=(entry(),), bundled=["a"])
+    assert (partly.issues, partly.unchecked) == ([], [f"{ONCE} (scenario *)"])
+    whole = report_of(mine, theirs, shipped=(entry(),), bundled=["a"])
+    assert [issue.id for issue in whole.issues] == STALE
+
+
 def test_flaky_entry_is_never_stale() -> None:
     assert stale(outcome("a", passed(ONCE)), flaky=True) == SEEN
 
