@@ -153,7 +153,7 @@ class ScriptedModel:
             return []
         last = mine[-1]
         # A new input of the user can begin a turn, and what then stands in the input is open.
-        if len(self._encoder.user_texts(last.body)) != len(texts):
+        if self._encoder.user_texts(last.body) != texts:
             return []
         outputs = self._encoder.outputs(call.body)
         return [
@@ -163,12 +163,20 @@ class ScriptedModel:
         ]
 
     def _check(self, call: Call, step: ModelStep) -> None:
-        expected = step.expect.input_contains if step.expect else []
+        if step.expect is None:
+            return
         whole = json.dumps(call.body.get("input"), ensure_ascii=False)
-        for wanted in expected:
-            if json.dumps(wanted, ensure_ascii=False)[1:-1] not in whole:
+
+        def held(said: str) -> bool:
+            return json.dumps(said, ensure_ascii=False)[1:-1] in whole
+
+        for wanted in step.expect.input_contains:
+            if not held(wanted):
                 call.problems.append(f"call {call.number}: its input does not contain {wanted!r}")
-        if step.expect is not None and step.expect.tool_output is not None:
+        for unwanted in step.expect.input_lacks:
+            if held(unwanted):
+                call.problems.append(f"call {call.number}: its input contains {unwanted!r}")
+        if step.expect.tool_output is not None:
             call.problems += self._outputs(call, step.expect.tool_output)
 
     def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
@@ -225,11 +233,9 @@ class ScriptedModel:
         try:
             async for chunk in performance.play(step):
                 yield chunk
-            outcome = COMPLETED
-            if step.fail is not None:
-                outcome = f"failed {step.fail.code or 'server_error'}"
+            outcome = _whole(step)
         except StreamCut:
-            outcome = COMPLETED if performance.complete else "disconnected"
+            outcome = _whole(step) if performance.complete else "disconnected"
             raise
         finally:
             self.open_streams -= 1
@@ -239,6 +245,11 @@ class ScriptedModel:
             if performance.unfit:
                 self.stuck.set()
             self._note("model-end", call, outcome=outcome, **brought(performance, step))
+
+
+def _whole(step: ModelStep) -> str:
+    """What a stream came to that told all of its step."""
+    return COMPLETED if step.fail is None else f"failed {step.fail.code or 'server_error'}"
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

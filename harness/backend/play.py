@@ -88,6 +88,9 @@ class Performance:
         yield self.stream.opened()
         if step.fail is not None:
             yield self.stream.failed(step.fail.code or "server_error", step.fail.message)
+            if step.fail.disconnect:
+                self.complete = True
+                raise StreamCut
             return
         usage = UsageBody()
         for part in step.reply or []:

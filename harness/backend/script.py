@@ -5,11 +5,12 @@ are `parts`; nothing here plays anything.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from harness.backend.parts import (
     Delta,
@@ -24,13 +25,31 @@ from harness.backend.parts import (
 from harness.backend.strict import Strict, Times
 
 
+def _pause(value: object) -> str:
+    return "text" if isinstance(value, str) else "seconds"
+
+
+def _in_a_header(value: str) -> str:
+    if not re.fullmatch(r"[!-~]([ -~]*[!-~])?", value):
+        raise ValueError(f"{value!r} cannot stand in a header; expected one line of ASCII")
+    return value
+
+
+RetryAfter = Annotated[
+    Annotated[float, Field(ge=0, le=86_400), Tag("seconds")]
+    | Annotated[str, AfterValidator(_in_a_header), Tag("text")],
+    Discriminator(_pause),
+]
+
+
 class Fail(Strict):
     """The call fails: by HTTP `status`, or with no status by an error event in the stream.
 
     `body` is sent with the status instead of the API's error object: a text (an empty one for no
     body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is what the
     body is said to be. A status below 400 needs a body: what is sent then is no stream of events.
-    `retry_after` is in seconds; with `retry_date` the header names a date that is so far away.
+    `retry_after` is in seconds, or a text that is sent as it is; with `retry_date` the header names
+    a date that is so many seconds away. `disconnect` closes the connection after the error event.
     """
 
     status: Annotated[int, Field(ge=200, le=599)] | None = None
@@ -39,8 +58,9 @@ class Fail(Strict):
     body: str | dict[str, Any] | None = None
     body_bytes: Annotated[int, Field(ge=1, le=16_000_000)] | None = None
     content_type: str | None = Field(default=None, min_length=1)
-    retry_after: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    retry_after: RetryAfter | None = None
     retry_date: bool = False
+    disconnect: bool = False
     times: Times = 1
 
     @model_validator(mode="after")
@@ -50,12 +70,14 @@ class Fail(Strict):
             for name in ("body", "body_bytes", "content_type", "retry_after"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} goes with status; without one the stream fails")
+        elif self.disconnect:
+            raise ValueError("disconnect goes with an error event; a status has no stream to cut")
         elif self.status < 400 and not whole:
             raise ValueError("a status below 400 is no failure; it needs a body or body_bytes")
         if self.body is not None and self.body_bytes is not None:
             raise ValueError("expected at most one of body and body_bytes")
-        if self.retry_date and self.retry_after is None:
-            raise ValueError("retry_date goes with retry_after")
+        if self.retry_date and not isinstance(self.retry_after, float):
+            raise ValueError("retry_date goes with retry_after in seconds")
         return self
 
     def sent(self) -> bytes | None:
@@ -69,11 +91,16 @@ class Fail(Strict):
     def headers(self, now: float) -> dict[str, str]:
         """The headers, at this moment (Unix seconds)."""
         found = {"content-type": self.content_type or "application/json"}
-        if self.retry_after is not None:
-            found["retry-after"] = f"{self.retry_after:g}"
-            if self.retry_date:
+        match self.retry_after:
+            case None:
+                pass
+            case str(text):
+                found["retry-after"] = text
+            case seconds if self.retry_date:
                 found["date"] = formatdate(now, usegmt=True)
-                found["retry-after"] = formatdate(now + self.retry_after, usegmt=True)
+                found["retry-after"] = formatdate(now + seconds, usegmt=True)
+            case seconds:
+                found["retry-after"] = f"{seconds:g}"
         return found
 
     def told(self) -> dict[str, str]:
@@ -91,9 +118,13 @@ class ToolOutput(Strict):
 
 
 class Expect(Strict):
-    """What this call must carry: `input_contains` texts, and the outputs of tool calls."""
+    """What this call must carry: `input_contains` texts, and the outputs of tool calls.
+
+    `input_lacks` texts must stand nowhere in its input.
+    """
 
     input_contains: list[str] = Field(default_factory=list[str])
+    input_lacks: list[str] = Field(default_factory=list[str])
     tool_output: ToolOutput | None = None
 
 

@@ -24,9 +24,14 @@ from harness.trace.values import dig, text
 CODES = {
     "context_length_exceeded": "ContextWindowExceeded",
     "usage_limit_reached": "UsageLimitExceeded",
+    "usage_limit_exceeded": "UsageLimitExceeded",
     "insufficient_quota": "UsageLimitExceeded",
+    "billing_hard_limit_reached": "UsageLimitExceeded",
     "invalid_api_key": "Unauthorized",
+    "authentication_error": "Unauthorized",
     "invalid_request": "BadRequest",
+    "invalid_request_error": "BadRequest",
+    "invalid_prompt": "BadRequest",
     "server_error": "InternalServerError",
     "server_is_overloaded": "InternalServerError",
 }

@@ -66,6 +66,14 @@ async def test_what_a_new_turn_brings_is_left_open(side: Any) -> None:
     assert one.model.calls[1].problems == []
 
 
+async def test_what_stands_in_another_conversation_is_left_open(side: Any) -> None:
+    """A reviewer has one of its own: as many texts of the user, and others."""
+    async with side(TWO_STEPS) as one:
+        await call(one, tools=TOOLS)
+        await ask(one, "something else")
+    assert one.model.calls[1].problems == []
+
+
 async def test_a_stream_is_cut_before_between_and_after_the_deltas(side: Any) -> None:
     cuts = [
         ("[{disconnect: true}, a, b]", []),

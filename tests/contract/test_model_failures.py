@@ -62,6 +62,13 @@ async def test_a_moment_to_come_back_is_told_by_one_clock(make: MakeSide) -> Non
 
 
 @both
+async def test_a_pause_may_be_any_text(make: MakeSide) -> None:
+    async with make(script("[{fail: {status: 503, retry_after: after lunch}}]")) as one:
+        headers = (await one.caller.post("responses", json=body("hi"))).headers
+    assert headers["retry-after"] == "after lunch"
+
+
+@both
 async def test_a_cut_after_the_end_of_an_answer_leaves_it_complete(make: MakeSide) -> None:
     text = "[{reply: [{message: whole}, {disconnect: {after: response.completed}}]}]"
     async with make(script(text)) as one:

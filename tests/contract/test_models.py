@@ -255,7 +255,8 @@ async def test_call_beyond_the_script_is_answered_and_noted(side: Any) -> None:
 
 
 async def test_missing_input_and_orphaned_outputs_are_noted(side: Any) -> None:
-    async with side("[{expect: {input_contains: ['a \"b\"', gone]}, reply: []}]") as one:
+    text = "[{expect: {input_contains: ['a \"b\"', gone], input_lacks: [b, z]}, reply: []}]"
+    async with side(text) as one:
         orphan = {"type": "function_call_output", "call_id": "c1", "output": "x"}
         await one.caller.post(
             "responses", json={"input": [{"role": "user", "content": 'a "b"'}, orphan]}
@@ -263,6 +264,7 @@ async def test_missing_input_and_orphaned_outputs_are_noted(side: Any) -> None:
     assert one.model.calls[0].problems == [
         "a function_call_output for call 'c1', which the input does not hold",
         "call 1: its input does not contain 'gone'",
+        "call 1: its input contains 'b'",
     ]
 
 

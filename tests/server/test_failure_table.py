@@ -1,6 +1,7 @@
 """Every row of docs/failures.md, played: what the model does, and what the client is told."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,13 +10,19 @@ import pytest
 from model_side import CREATED, CUT, Refused, Reply, delta, event, http_error, opened
 from session_peer import config, session
 
+from harness.backend.parts import Delay, Disconnect, Malformed
+from harness.backend.script import Fail
 from harness.scenario.bundled import bundled_folder
+from harness.scenario.client_steps import ModelListensStep
+from harness.scenario.loader import load
+from harness.scenario.model import Scenario
 from harness.wire.error import AgentErrorInfo
 from reference_server.model.errors import BY_CODE, BY_KIND, BY_STATUS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "failures.md").read_text("utf-8")
-_ROW = re.compile(r"^\| ([^|]+?) \| `(\w+)` \| (yes|no) \| (?:`([\w/-]+)` )?\|$", re.M)
-ROWS = _ROW.findall(PAGE)
+CAUSES = PAGE.split("## Causes")[1].split("\n## ")[0]
+_ROW = re.compile(r"^\| ([^|]+?) \| `(\w+)` \| (yes|no) \| `([\w/-]+)` \|$", re.M)
+ROWS = _ROW.findall(CAUSES)
 
 ODD: dict[str, Reply | Refused] = {
     "nobody listens at its address": Refused(),
@@ -45,9 +52,9 @@ def reply_of(cause: str) -> Reply | Refused:
     return Reply([CREATED, event("response.failed", response={"error": {"code": name.strip("`")}})])
 
 
-@pytest.mark.parametrize(("cause", "info", "again", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(("cause", "info", "again"), [row[:3] for row in ROWS])
 async def test_the_page_says_what_the_server_does(
-    tmp_path: Path, cause: str, info: str, again: str, scenario: str
+    tmp_path: Path, cause: str, info: str, again: str
 ) -> None:
     retry = again == "yes"
     settings = config(
@@ -60,7 +67,69 @@ async def test_the_page_says_what_the_server_does(
     assert {error["error"]["agentErrorInfo"] for error in told} == {info}
     assert end["error"]["agentErrorInfo"] == info
     assert end["error"]["additionalDetails"]
-    assert not scenario or (bundled_folder() / f"{scenario}.scenario.yaml").is_file()
+
+
+def test_every_row_of_the_page_is_whole() -> None:
+    heading, line, *rows = [line for line in CAUSES.splitlines() if line.startswith("|")]
+    assert (heading.count("|"), line.count("|")) == (5, 5)
+    assert len(rows) == len(ROWS) == len({cause for cause, *_ in ROWS})
+
+
+def holds(*kinds: type) -> Callable[[Scenario], bool]:
+    """Whether there is such a part on the model's side."""
+    return lambda scenario: any(isinstance(entry, kinds) for _, entry in scenario.entries())
+
+
+def sends(words: bytes) -> Callable[[Scenario], bool]:
+    return lambda scenario: any(
+        isinstance(entry, Malformed) and words in entry.malformed.raw
+        for _, entry in scenario.entries()
+    )
+
+
+def fails(matches: Callable[[Fail], bool]) -> Callable[[Scenario], bool]:
+    return lambda scenario: any(
+        step.fail is not None and matches(step.fail)
+        for script in scenario.scripts().values()
+        for step in script
+    )
+
+
+ODD_IN_SCENARIOS: dict[str, Callable[[Scenario], bool]] = {
+    "nobody listens at its address": lambda scenario: any(
+        isinstance(step, ModelListensStep) and not step.model_listens for step in scenario.client
+    ),
+    "the stream is cut off": holds(Disconnect),
+    "the stream falls silent": holds(Delay),
+    "an event that is not JSON": sends(b"data: {broken\n\n"),
+    "status 200, no stream of events": fails(lambda fail: fail.status == 200),
+    "an answer that is incomplete": sends(b"response.incomplete"),
+}
+
+
+def plays(cause: str) -> Callable[[Scenario], bool]:
+    """Whether the model's side of a scenario does what the page has as a cause.
+
+    A status counts where no code says more than it does, a kind where there is no status.
+    """
+    if cause in ODD_IN_SCENARIOS:
+        return ODD_IN_SCENARIOS[cause]
+    what, _, name = cause.partition(" ")
+    if what == "status":
+        return fails(lambda fail: fail.status == int(name) and fail.code not in BY_CODE)
+    given = name.strip("`")
+    return fails(lambda fail: fail.code == given and (what == "code" or fail.status is None))
+
+
+@pytest.mark.parametrize(("cause", "scenario"), [(row[0], row[3]) for row in ROWS])
+def test_the_scenario_that_a_row_names_plays_it(cause: str, scenario: str) -> None:
+    path = bundled_folder() / f"{scenario}.scenario.yaml"
+    assert plays(cause)(load(path).scenario)
+
+
+def test_the_scenario_of_another_row_does_not_play_it() -> None:
+    good = load(bundled_folder() / "turns" / "plain-turn.scenario.yaml").scenario
+    assert [cause for cause, *_ in ROWS if plays(cause)(good)] == []
 
 
 def test_the_page_has_every_code_kind_and_status_that_the_server_knows() -> None:
@@ -69,8 +138,8 @@ def test_the_page_has_every_code_kind_and_status_that_the_server_knows() -> None
     assert known | {f"status {status}" for status in BY_STATUS} <= causes
 
 
-def test_every_word_that_the_text_gives_has_a_cause_and_a_scenario() -> None:
-    words = {info for _, info, _, scenario in ROWS if scenario}
+def test_every_word_that_the_text_gives_has_a_cause() -> None:
+    words = {info for _, info, _, _ in ROWS}
     assert words == set(get_args(AgentErrorInfo))
 
 
