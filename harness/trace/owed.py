@@ -7,7 +7,9 @@ the end of each turn, the completion of each started item, and `serverRequest/re
 answered approval.
 
 Notifications open obligations only for threads that this trace opened: a server may tell every
-client of every thread's start, and sends the rest to the subscribers alone.
+client of every thread's start, and sends the rest to the subscribers alone. So a thread that nobody
+of the trace is subscribed to any more owes nothing ("thread/unsubscribe"; what becomes of its turn
+the text does not say). When it is opened again and shows that turn in progress, its end is owed.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from enum import StrEnum
 
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Mark
-from harness.trace.values import dig, obj, text
+from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
 
 
@@ -32,11 +34,12 @@ class Owes(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One thing owed: its kind, its subject, and the frame that opened it."""
+    """One thing owed: its kind, its subject, the frame that opened it, and the thread, if known."""
 
     kind: Owes
     subject: str
     frame: Frame
+    thread: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} for {self.subject}"
@@ -52,6 +55,8 @@ class Owed:
         self._questions: dict[tuple[str, str], Frame] = {}
         self._retrying: set[str] = set()
         self._ours: set[str] = set()
+        self._subscribers: dict[str, set[str]] = {}
+        self._away: dict[str, dict[tuple[str, ...], Obligation]] = {}
         self._closed: set[str] = set()
         self.waived: list[Obligation] = []
 
@@ -112,7 +117,8 @@ class Owed:
             question = self._questions.pop(key, None)
             if question is not None and question.method.endswith("requestApproval"):
                 thread_id = text(obj(question.params).get("threadId"))
-                self._owe(Owes.RESOLVED, f"{question.method} id {frame.id}", frame, thread_id)
+                subject = f"{question.method} id {frame.id}"
+                self._owe(Owes.RESOLVED, subject, frame, thread_id, thread=thread_id)
             return
         asked = self._requests.get(key)
         self._meet(Owes.ANSWER, *key)
@@ -120,15 +126,40 @@ class Owed:
             return
         if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))
-            self._ours.add(thread_id)
+            self._come(thread_id, frame)
             if thread_id and asked.method == "thread/start":
                 self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
+        elif asked.method == "thread/unsubscribe":
+            self._leave(text(obj(asked.params).get("threadId")), frame.connection)
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
-            self._ours.add(text(obj(asked.params).get("threadId")))
-            if turn_id:
-                self._owe(Owes.TURN_STARTED, f"turn {turn_id}", frame, turn_id)
-                self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+            thread_id = text(obj(asked.params).get("threadId"))
+            if turn_id and thread_id not in self._away:
+                self._ours.add(thread_id)
+                for kind in (Owes.TURN_STARTED, Owes.TURN_COMPLETED):
+                    self._owe(kind, f"turn {turn_id}", frame, turn_id, thread=thread_id)
+
+    def _come(self, thread_id: str, opened: Frame) -> None:
+        """A client opened a thread; what was owed when the last one left is owed if it goes on."""
+        self._ours.add(thread_id)
+        self._subscribers.setdefault(thread_id, set()).add(opened.connection)
+        turns = [obj(turn) for turn in arr(dig(opened.result, "thread", "turns"))]
+        running = {text(turn.get("id")) for turn in turns if turn.get("status") == "inProgress"}
+        for key, item in self._away.pop(thread_id, {}).items():
+            if item.kind is Owes.TURN_COMPLETED and key[1] in running:
+                self._owe(item.kind, item.subject, item.frame, key[1], thread=thread_id)
+
+    def _leave(self, thread_id: str, connection: str) -> None:
+        """A client left a thread, or all of its threads where it does not say which."""
+        for left in [thread_id] if thread_id else list(self._subscribers):
+            subscribers = self._subscribers.get(left, set())
+            subscribers.discard(connection)
+            if subscribers:
+                continue
+            self._ours.discard(left)
+            self._retrying.clear()
+            mine = [key for key, item in self._open.items() if item.thread == left]
+            self._away.setdefault(left, {}).update({key: self._open.pop(key) for key in mine})
 
     def _notification(self, frame: Frame) -> None:
         params = obj(frame.params)
@@ -138,16 +169,14 @@ class Owed:
             case "turn/started":
                 turn_id = text(dig(params, "turn", "id"))
                 self._meet(Owes.TURN_STARTED, turn_id)
-                if text(params.get("threadId")) in self._ours:
-                    self._owe(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+                self._owe_subscriber(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
             case "turn/completed":
                 self._turn_completed(params)
             case "item/started":
                 turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
                 subject = f"item {item_id} of turn {turn_id}"
                 self._met.discard((Owes.ITEM_COMPLETED, turn_id, item_id))
-                if text(params.get("threadId")) in self._ours:
-                    self._owe(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
+                self._owe_subscriber(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
             case "item/completed":
                 turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
                 self._meet(Owes.ITEM_COMPLETED, turn_id, item_id)
@@ -172,11 +201,16 @@ class Owed:
     def _has_met(self, turn_id: str) -> bool:
         return (Owes.TURN_COMPLETED, turn_id) in self._met
 
-    def _owe(self, kind: Owes, subject: str, frame: Frame, *key: str) -> None:
+    def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: str) -> None:
+        thread_id = text(obj(told.params).get("threadId"))
+        if thread_id in self._ours:
+            self._owe(kind, subject, told, *key, thread=thread_id)
+
+    def _owe(self, kind: Owes, subject: str, frame: Frame, *key: str, thread: str = "") -> None:
         if frame.connection in self._closed:
             return
         if (kind, *key) not in self._met and (kind, *key) not in self._open:
-            self._open[kind, *key] = Obligation(kind, subject, frame)
+            self._open[kind, *key] = Obligation(kind, subject, frame, thread)
 
     def _meet(self, kind: Owes, *key: str) -> None:
         self._open.pop((kind, *key), None)

@@ -3,7 +3,7 @@
 from harness.trace.owed import Owed, Owes
 from harness.trace.trace import Mark
 from tests.rules.case import opened, running
-from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object
+from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object, turn_object
 
 ASK = {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": THREAD}}
 
@@ -129,3 +129,48 @@ def test_nothing_is_owed_on_a_connection_that_we_ended_also_by_what_still_comes(
     for frame in Talk().asks("thread/read").trace().frames:
         owed.feed(frame)
     assert [str(item.kind) for item in owed.open()] == ["answer"]
+
+
+def left(talk: Talk, **result: str) -> Talk:
+    talk.asks("thread/unsubscribe", threadId=THREAD)
+    return talk.answers({"status": "unsubscribed", **result})
+
+
+def resumed(talk: Talk, status: str) -> Talk:
+    thread = thread_object(turns=[turn_object(status=status)])
+    return talk.asks("thread/resume", threadId=THREAD).answers({"thread": thread, **settings()})
+
+
+def test_who_leaves_a_thread_is_owed_nothing_more_of_it() -> None:
+    assert kinds(left(running().started(agent_message("m", "")))) == []
+    assert kinds(left(opened().ask_turn().reply_turn())) == []
+    assert kinds(left(running()).turn_started("turn_2")) == []
+    assert kinds(left(running()).ask_turn().reply_turn("turn_2")) == []
+    assert not after(left(running().failing(will_retry=True))).retrying
+
+
+def test_leaving_that_is_refused_or_of_another_thread_changes_nothing() -> None:
+    asked = running().asks("thread/unsubscribe", threadId=THREAD)
+    assert kinds(asked.refuses()) == ["turn/completed"]
+    other = running().asks("thread/unsubscribe", threadId="thr_2").answers({"status": "notLoaded"})
+    assert kinds(other) == ["turn/completed"]
+
+
+def test_leaving_without_saying_which_is_leaving_all() -> None:
+    talk = running().asks("thread/unsubscribe").answers({"status": "unsubscribed"})
+    assert kinds(talk) == []
+
+
+def test_a_turn_that_goes_on_when_the_client_comes_back_owes_its_end() -> None:
+    assert kinds(resumed(left(running()), "inProgress")) == ["turn/completed"]
+    assert kinds(resumed(left(running()), "inProgress").end_turn()) == []
+    assert kinds(resumed(left(running()), "interrupted")) == []
+    assert kinds(resumed(left(running()), "interrupted").turn_started("turn_2")) == [
+        "turn/completed"
+    ]
+
+
+def test_a_thread_that_another_client_still_hears_owes_on() -> None:
+    talk = resumed(running().on("c2"), "inProgress").on("c1")
+    assert kinds(left(talk)) == ["turn/completed"]
+    assert kinds(left(talk.on("c2"))) == []
