@@ -60,8 +60,8 @@ class ApprovalOrder(ApprovalMonitor):
     resolved. That it is resolved a second time is SHOULD. The payload of serverRequest/resolved is
     not shown, so it counts for whichever question it fits. Left open: questions of turns whose
     beginning this client did not see, that were answered by an error or a decision that the text
-    does not have, or whose turn was interrupted, failed, or taken away meanwhile; and whatever
-    another client may have answered.
+    does not have, or whose turn was interrupted (by cancel as the answer to another of its
+    questions, too), failed, or taken away meanwhile; and whatever another client may have answered.
     """
 
     def begin(self) -> None:
@@ -164,7 +164,7 @@ class ApprovalOrder(ApprovalMonitor):
     def _step(self, walk: Walk, event: str, frame: Frame) -> Outcomes:
         after = APPROVAL.after(walk.state, event)
         if after is None:
-            excused = event != ASK and self.disturbed(walk.turn)
+            excused = event != ASK and (self.disturbed(walk.turn) or self._overtaken(walk))
             outcomes = [] if excused else [self._wrong(walk, event, frame)]
             self._drop(walk, resolved=event == RESOLVED)
             return outcomes
@@ -176,6 +176,11 @@ class ApprovalOrder(ApprovalMonitor):
             return []
         self._walks.remove(walk)
         return [Witness(request_subject(walk.question), tuple(walk.frames))]
+
+    def _overtaken(self, walk: Walk) -> bool:
+        """Whether the turn was cancelled by the answer to another of its questions."""
+        cancel = self._cancelled.get(walk.turn.id)
+        return cancel is not None and cancel is not self.conversation.answer_of(walk.question)
 
     def _drop(self, walk: Walk, *, resolved: bool = False) -> None:
         self._walks.remove(walk)

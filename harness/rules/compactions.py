@@ -29,7 +29,7 @@ from harness.rules.subjects import (
     shown,
 )
 from harness.rules.verdict import Level
-from harness.rules.walks import ENDINGS, FAILED, INTERRUPTED
+from harness.rules.walks import COMPLETED, FAILED, INTERRUPTED
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.values import obj, text
 
@@ -66,7 +66,7 @@ class CompactReply(Monitor):
 
 
 class _Compactions(Monitor, ABC):
-    """Keeps, by thread, the accepted requests on threads of this client that had a history."""
+    """Keeps, by thread, the accepted requests on threads of this client with a completed turn."""
 
     def begin(self) -> None:
         self.accepted: dict[str, list[Accepted]] = {}
@@ -86,7 +86,7 @@ class _Compactions(Monitor, ABC):
         if thread is None or not opened_here(thread):
             return None
         before = first_completed(self.trace, thread, request)
-        if any(turn.status in ENDINGS and turn.status != FAILED for turn in before):
+        if any(turn.status == COMPLETED for turn in before):
             self.accepted.setdefault(thread.id, []).append((request, frame))
         return None
 
@@ -110,7 +110,8 @@ class CompactTold(_Compactions):
     """Judges that an accepted thread/compact/start brings some notification about its thread.
 
     Which one is not shown, so each that names the thread counts that comes after the request was
-    sent. Left open: threads that no turn of this trace gave a history, that were left or archived.
+    sent. Left open: threads on which no turn of this trace was completed, and those that were left
+    or archived.
     """
 
     def judge(self, thread_id: str, accepted: list[Accepted]) -> Iterator[Outcome]:
@@ -140,10 +141,11 @@ def _is_about(frame: Frame, thread_id: str, request: Frame) -> bool:
 class CompactItem(_Compactions):
     """Judges that an accepted thread/compact/start that nothing stopped brings its item.
 
-    One contextCompaction item of its thread for each, begun or completed after the request was
-    sent. Left open: threads that no turn of this trace gave a history, that were left or archived,
-    and those on which, after the request, an error was told, an interrupt was asked for, or a turn
-    ended otherwise than completed: there the history need not have been compacted.
+    A contextCompaction item of its thread, begun or completed after the request was sent; one may
+    be for several requests, all sent before it. Left open: threads on which no turn of this trace
+    was completed, that were left or archived, and those on which, after the request, an error was
+    told, an interrupt was asked for, or a turn ended otherwise than completed: there the history
+    need not have been compacted.
     """
 
     def begin(self) -> None:
@@ -185,7 +187,6 @@ class CompactItem(_Compactions):
             subject = request_subject(request)
             mine = next((frame for frame in items if frame.seq > request.seq), None)
             if mine is not None:
-                items.remove(mine)
                 yield Witness(subject, (request, mine))
             else:
                 expected = f"a contextCompaction item of thread {thread_id}"

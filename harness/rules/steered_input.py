@@ -79,6 +79,8 @@ class Inputs(Undisturbed, ABC):
         super().begin()
         self.steers: list[Steer] = []
         self.calls: list[list[str]] = []
+        self._places: list[int] = []
+        self._starts: list[Frame] = []
         self.shown: dict[tuple[str, str], str] = {}
         self._said: list[str] = []
 
@@ -95,6 +97,20 @@ class Inputs(Undisturbed, ABC):
         """Whether a model call held the input."""
         return any(steer.said in words for call in self.calls for words in call)
 
+    def heard_by(self, steer: Steer, turn: TurnView) -> bool:
+        """Whether a model call held it that may be the turn's, as none is of a later turn.
+
+        A turn that was asked for when this one had ended, and everything after it, is later.
+        """
+        ended = turn.completed[0].seq
+        later = [one.seq for one in self._starts if one.seq > ended]
+        return any(
+            steer.said in words
+            for call, place in zip(self.calls, self._places, strict=True)
+            if not later or place < later[0]
+            for words in call
+        )
+
     def shown_items(self, steer: Steer) -> list[str]:
         """The ids of the userMessages that show the input."""
         return [item for (_, item), words in self.shown.items() if steer.said in words]
@@ -102,6 +118,8 @@ class Inputs(Undisturbed, ABC):
     @on_sent("turn/start", "turn/steer")
     def _sent(self, frame: Frame) -> Outcomes:
         self._said.append(first_text(obj(frame.params).get("input")))
+        if frame.method == "turn/start":
+            self._starts.append(frame)
         return None
 
     @on_answer("turn/steer")
@@ -125,6 +143,7 @@ class Inputs(Undisturbed, ABC):
     def _called(self, mark: Mark) -> Outcomes:
         if "user_texts" in mark.data and mark.data.get("step", -1) >= 0:
             self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
+            self._places.append(mark.after)
         return None
 
     def finish(self) -> Outcomes:

@@ -179,7 +179,8 @@ class InputArrives(Inputs):
     """Judges that the input of a granted turn/steer is in a model call, if its turn was completed.
 
     The text never says what a call holds; that input given to the agent reaches the model is
-    derived: SHOULD. A turn whose model was done makes one more call for it. Left open: turns that
+    derived: SHOULD. A turn whose model was done makes one more call for it; a call that came when
+    the turn had ended and the next one was asked for is no longer its own. Left open: turns that
     were cut off, input without a text or with that of another input, several connections.
     """
 
@@ -188,13 +189,13 @@ class InputArrives(Inputs):
         if not steer.granted or turn is None or not self.calls:
             return
         frames = (*steer.frames, turn.completed[0])
-        if self.heard(steer):
+        if self.heard_by(steer, turn):
             yield Witness(steer.subject, frames)
         else:
-            expected = f"a model call with {shown(steer.said)}"
-            yield Violation(
-                steer.subject, frames, expected, f"{len(self.calls)} call(s) without it"
-            )
+            late = " before the next turn was asked for" if self.heard(steer) else ""
+            expected = f"a model call with {shown(steer.said)}{late}"
+            actual = f"{len(self.calls)} call(s) without it" if not late else "heard later"
+            yield Violation(steer.subject, frames, expected, actual)
 
 
 @rule(

@@ -37,6 +37,7 @@ RUNNING: Final = walked(TURN, ["turn/start"])
 ENDINGS: Final = TURN.endings(RUNNING)
 INTERRUPTED: Final = walked(TURN, ["turn/interrupt"], RUNNING)
 FAILED: Final = walked(TURN, ["turn error"], RUNNING)
+COMPLETED: Final = walked(TURN, ["agent finishes"], RUNNING)
 # The states of an item that has begun, and that is finished.
 BEGUN: Final = walked(ITEM, ["item/started"])
 FINISHED: Final = walked(ITEM, ["item/completed"], BEGUN)

@@ -130,6 +130,41 @@ CASES = [
         idle=running().approved("failed").approved("completed", "call_2", "decline"),
     ),
     Case(
+        rule="approval.cancel-ends-work",
+        good=running().approved("declined", decision="cancel").end_turn(status="interrupted"),
+        witnesses=("turn turn_1",),
+        # In the first turn another command is begun; in the second one is asked about that began
+        # before.
+        bad=running()
+        .approved("declined", decision="cancel")
+        .started(command_item("call_2"))
+        .question("call_2")
+        .end_turn(status="interrupted")
+        .start_turn("turn_2")
+        .started(command_item("call_3"), "turn_2")
+        .started(command_item("call_4"), "turn_2")
+        .question("call_3", turn="turn_2")
+        .decides("cancel")
+        .completed(command_item("call_3", "declined"), "turn_2")
+        .question("call_4", turn="turn_2"),
+        found=(
+            Found("turn turn_1", (10, 11, 13, 14), Level.SHOULD),
+            Found("turn turn_2", (26, 27, 28, 29), Level.SHOULD),
+        ),
+        # Both were asked about before the cancel; after a decline there may be more.
+        idle=running()
+        .started(command_item())
+        .started(command_item("call_2"))
+        .question()
+        .question("call_2")
+        .decides("cancel", to=0)
+        .resolved(1)
+        .resolved(0)
+        .start_turn("turn_2")
+        .approved("declined", "call_3", decision="decline")
+        .started(command_item("call_4")),
+    ),
+    Case(
         rule="approval.cancel-interrupts",
         good=running().approved("declined", decision="cancel").end_turn(status="interrupted"),
         witnesses=("turn turn_1",),

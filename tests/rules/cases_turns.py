@@ -102,6 +102,33 @@ CASES = [
         .turn_completed("turn_2"),
     ),
     Case(
+        rule="turn.interrupted-when-asked",
+        good=running().interrupt().refuses().turn_completed(status="interrupted"),
+        witnesses=(SUBJECT,),
+        # The interrupt that came too late for the first turn ended the second.
+        bad=running()
+        .interrupt()
+        .turn_completed()
+        .answers({})
+        .start_turn("turn_2")
+        .turn_completed("turn_2", status="interrupted"),
+        found=(Found("turn turn_2", (9, 13, 18), Level.SHOULD),),
+        # A second turn/start may have ended the first turn; the second met an error; which turn the
+        # interrupt meant that ended the third is not said.
+        idle=running()
+        .ask_turn(text="again")
+        .turn_completed(status="interrupted")
+        .reply_turn("turn_2")
+        .turn_started("turn_2")
+        .failing(will_retry=True, turn="turn_2")
+        .turn_completed("turn_2", status="interrupted")
+        .start_thread("thr_2")
+        .start_turn("turn_3", "thr_2")
+        .interrupt("turn_9", "thr_2")
+        .answers({})
+        .turn_completed("turn_3", "thr_2", status="interrupted"),
+    ),
+    Case(
         rule="turn.started-first",
         good=running().turn_completed(),
         witnesses=(SUBJECT,),

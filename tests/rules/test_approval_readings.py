@@ -140,6 +140,43 @@ def test_12_a_turn_that_we_interrupted_says_nothing_of_decline() -> None:
     assert wrong(talk.end_turn(status="interrupted")) == []
 
 
+def two_asked() -> Approvals:
+    both = running().started(command_item()).started(command_item("call_2"))
+    return both.question().question("call_2").decides("cancel", to=0)
+
+
+def test_12_cancel_settles_the_other_questions_of_its_turn_too() -> None:
+    """In whichever order the server does so, and with or without an item/completed for each."""
+    first, second = command_item(status="declined"), command_item("call_2", "declined")
+    for talk in (
+        two_asked().resolved(0).completed(first).resolved(1).completed(second),
+        two_asked().resolved(1).completed(second).resolved(0).completed(first),
+        two_asked().resolved(0).completed(first).completed(second).resolved(1),
+    ):
+        assert wrong(talk.end_turn(status="interrupted")) == []
+    late = two_asked().resolved(0).completed(first).end_turn(status="interrupted").resolved(1)
+    assert wrong(late) == []
+
+
+def test_12_what_cancel_was_answered_to_is_settled_in_order_all_the_same() -> None:
+    declined = command_item(status="declined")
+    late = pending().decides("cancel").completed(declined).resolved()
+    assert clauses(late.end_turn(status="interrupted")) == ["approval.completed"]
+
+
+@pytest.mark.parametrize("answered", ["decline", "cancel", "perhaps", None])
+def test_12_an_interruption_in_doubt_is_left_open(answered: str | None) -> None:
+    talk = pending() if answered is None else pending().decides(answered, deliberate=True)
+    assert (
+        verdicts("turn.interrupted-when-asked", talk.end_turn(status="interrupted").trace()) == []
+    )
+
+
+def test_12_approving_interrupts_nothing() -> None:
+    talk = running().approved().end_turn(status="interrupted")
+    assert verdicts("turn.interrupted-when-asked", talk.trace()) == [Verdict.FAIL]
+
+
 # 13: the place of serverRequest/resolved.
 
 

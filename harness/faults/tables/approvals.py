@@ -1,7 +1,9 @@
 """Faults of approvals: the sequence, the decisions, the policies."""
 
+import copy
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from harness.faults import operators as op
 from harness.faults.base import fault
@@ -290,6 +292,30 @@ def cancelled_completed(scene: Scene) -> Trace:
 def declined_failed(scene: Scene) -> Trace:
     """Failed after decline."""
     return _ends(scene, exchange(scene, "decline"), "failed")
+
+
+@fault(
+    "asked-after-cancel",
+    rule="approval.cancel-ends-work",
+    on="cancelled-command",
+    reason="cancel interrupts the turn: another of its commands is not asked about any more.",
+)
+def asked_after_cancel(scene: Scene) -> Trace:
+    """The next command of the turn is begun and asked about."""
+    one = exchange(scene, "cancel")
+    trace = op.insert(scene.trace, after=one.done, message=_again(one.question))
+    return op.insert(trace, after=one.done, message=_again(one.item.started[0]))
+
+
+def _again(frame: Frame) -> dict[str, Any]:
+    """The same about another item, with another id."""
+    params: dict[str, Any] = copy.deepcopy(obj(frame.params))
+    if frame.kind is Kind.REQUEST:
+        return {"method": frame.method, "id": 99, "params": {**params, "itemId": "the-next"}}
+    return {
+        "method": frame.method,
+        "params": {**params, "item": {**params["item"], "id": "the-next"}},
+    }
 
 
 @fault(

@@ -66,6 +66,18 @@ def announced_twice(scene: Scene) -> Trace:
 
 
 @fault(
+    "turn-interrupted-by-nobody",
+    rule="turn.interrupted-when-asked",
+    on="plain-turn",
+    reason="turn/interrupt and cancel are the ways to the status interrupted.",
+)
+def interrupted_by_nobody(scene: Scene) -> Trace:
+    """A turn that would have been completed ends as interrupted."""
+    end = scene.turn("completed").completed[0]
+    return op.edit(scene.trace, end, ("params", "turn", "status"), "interrupted")
+
+
+@fault(
     "turn-announced-after-an-item",
     rule="turn.started-first",
     on="plain-turn",
