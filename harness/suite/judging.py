@@ -76,6 +76,9 @@ def outcome_of(
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
         outcome.reason = _lacks(missing)
+        # It was broken off where something was lacking; how far the server had come is chance, so
+        # it is no witness. A breach is one wherever it is seen.
+        outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]
     elif any(not finding.known for finding in findings):
         outcome.verdict = Verdict.FAIL
         outcome.reason = next(f.message for f in findings if not f.known)

@@ -1,7 +1,8 @@
 """Which capabilities a server turned out not to offer, read off what a run showed.
 
 Here: one function per capability that a scenario can need and a `spec` target may lack. A profile
-that declares a capability promises it: nothing is probed, its absence is a failure.
+that declares a capability promises it: nothing is probed, its absence is a failure. Not here: what
+is known before a scenario is played (asking).
 """
 
 import re
@@ -50,7 +51,7 @@ def _deltas(run: Run, conversation: Conversation) -> bool:
 
 def _model_retry(run: Run, conversation: Conversation) -> bool:
     """Offered if a failed call was repeated; who announces it and gives up offers nothing."""
-    return len(run.model.calls) > 1
+    return len(run.model.calls) > max(1, len(conversation.turns))
 
 
 def _storage(run: Run, conversation: Conversation) -> bool:
@@ -95,13 +96,19 @@ def _takes(*methods: str) -> Probe:
     """Offered unless a request of one of these methods is refused as unknown."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
-        return not any(
-            frame.kind is Kind.ERROR and _says_unknown(frame)
-            for frame in run.trace.frames
-            if (asked := conversation.request_of(frame)) is not None and asked.method in methods
-        )
+        return refused(run, conversation).isdisjoint(methods)
 
     return probe
+
+
+def refused(run: Run, conversation: Conversation) -> set[str]:
+    """The methods of the requests that the server refused as unknown to it."""
+    return {
+        asked.method
+        for frame in run.trace.frames
+        if frame.kind is Kind.ERROR and _says_unknown(frame)
+        if (asked := conversation.request_of(frame)) is not None
+    }
 
 
 def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
@@ -130,25 +137,29 @@ _UNKNOWN_WORDS = re.compile(
     r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
     re.I,
 )
+METHODS = {
+    "steering": ("turn/steer",),
+    "archive": ("thread/archive", "thread/unarchive"),
+    "compaction": ("thread/compact/start",),
+    "history": ("thread/resume", "thread/fork", "thread/rollback"),
+    "review": ("review/start",),
+    "skills": ("skills/list", "skills/config/write"),
+    "subscription": ("thread/loaded/list", "thread/unsubscribe"),
+    "thread-list": ("thread/list",),
+    "thread-name": ("thread/name/set",),
+}
+"""Capabilities that consist of requests."""
 _PROBES: dict[str, Probe] = {
+    **{capability: _takes(*methods) for capability, methods in METHODS.items()},
     "command-approval": _says("item/commandExecution/requestApproval"),
     "file-change-approval": _says("item/fileChange/requestApproval"),
     "dynamic-tools": _says("item/tool/call"),
     "model-reroute": _says("model/rerouted"),
     "plan-update": _says("turn/plan/updated"),
-    "steering": _takes("turn/steer"),
-    "archive": _takes("thread/archive", "thread/unarchive"),
-    "compaction": _takes("thread/compact/start"),
     "compaction-automatic": _shows("contextCompaction"),
-    "history": _takes("thread/resume", "thread/fork", "thread/rollback"),
     "image-view": _shows("imageView"),
     "plan": _shows("plan"),
     "reasoning-raw": _raw_reasoning,
-    "review": _takes("review/start"),
-    "skills": _takes("skills/list", "skills/config/write"),
-    "subscription": _takes("thread/loaded/list", "thread/unsubscribe"),
-    "thread-list": _takes("thread/list"),
-    "thread-name": _takes("thread/name/set"),
     "storage": _storage,
     "web-search": _shows("webSearch"),
     "deltas": _deltas,

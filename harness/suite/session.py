@@ -18,6 +18,7 @@ from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.spec.book import Book, load_book
+from harness.suite.asking import Asking
 from harness.suite.baseline import check_ids, known_finding, load_baseline
 from harness.suite.bench import Bench, open_bench
 from harness.suite.judging import (
@@ -130,11 +131,15 @@ def _required(profile: Profile, require: str, known: list[str]) -> Profile:
 
 @dataclass
 class Session:
-    """A worker's session. `close` ends everything that it started."""
+    """A worker's session. `close` ends everything that it started.
+
+    Without `asks` every scenario is played to find out whether it applies.
+    """
 
     config: Config
     worker: str = "main"
     findings: list[Finding] = field(default_factory=list[Finding])
+    asks: bool = True
 
     def __post_init__(self) -> None:
         self._stack = contextlib.ExitStack()
@@ -143,6 +148,7 @@ class Session:
         level = Level(self.config.profile.hygiene)
         self._plainly: dict[str, ScenarioOutcome] = {}
         self._repeats = Repeats(self._attempt, self._retire, level)
+        self._asking = Asking(self.config.profile, self._probe)
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
@@ -163,10 +169,15 @@ class Session:
             return inapplicable_outcome(loaded, missing)
         portal, bench = self._open()
         finding = bench.blocks(loaded)
-        if finding is not None:
-            return blocked_outcome(loaded, finding)
         path = self.trace_path(loaded.id)
         try:
+            if finding is None and self.asks:
+                missing = self._asking.lacking(loaded)
+                finding = bench.blocks(loaded)
+            if finding is not None:
+                return blocked_outcome(loaded, finding)
+            if missing:
+                return inapplicable_outcome(loaded, missing)
             run = portal.call(bench.run, loaded)
         except SetupFailed as failed:
             save(failed.trace, path)
@@ -179,6 +190,14 @@ class Session:
         if not run.overflow:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
+
+    def _probe(self, probe: Loaded) -> Run:
+        """Play a probe; its trace is kept, and what keeps the server from being used is told."""
+        portal, bench = self._open()
+        run = portal.call(bench.run, probe)
+        save(run.trace, self.trace_path(probe.id))
+        self.findings += run.findings
+        return run
 
     def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Place an action at every position of a scenario, or at the one of the name `only`."""

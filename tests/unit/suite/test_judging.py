@@ -183,6 +183,18 @@ def test_need_that_is_not_offered_does_not_apply() -> None:
     assert outcome.findings == []
 
 
+def test_what_does_not_apply_is_no_witness_and_still_shows_a_breach() -> None:
+    for needs, verdicts in (("", {Verdict.PASS, Verdict.FAIL}), ("model-retry", {Verdict.FAIL})):
+        made = run(Ended(End.QUIESCENT))
+        recorder = Recorder()
+        for direction, message in (*SAID, (Direction.FROM_TARGET, {"id": 99, "result": {}})):
+            recorder.record(json.dumps(message).encode(), direction)
+        made.trace.frames[:] = recorder.trace.frames
+        outcome = judge(made, scenario(needs=needs))
+        assert {row.verdict for row in outcome.rows} == verdicts
+        assert "response.known-id" in {r.rule for r in outcome.rows if r.verdict is Verdict.FAIL}
+
+
 def test_rule_that_needs_what_is_not_offered_judges_nothing() -> None:
     progress = {"method": "item/mcpToolCall/progress", "params": {}}
     for needs, verdicts in (("mcp-tools", [Verdict.FAIL]), ("mcp-tools, steering", [])):

@@ -1,0 +1,126 @@
+"""What a server does not offer is asked for once, and that changes no verdict, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.report.model import NOT_OFFERED
+from harness.scenario.loader import Loaded, load_text
+from harness.suite.outcome import ScenarioOutcome
+from harness.suite.session import Session, configure
+
+from .judging import SERVERS, bundled, command, judged, run_pytest
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow]
+
+# What each probe asks for, what none does, a process of its own, a restart, two connections.
+MIXED = (
+    "approvals/on-request-accept",
+    "compaction/automatic-fails",
+    "files/add",
+    "language/restart",
+    "language/two-clients",
+    "plans/final-differs",
+    "steering/during-a-command",
+    "steering/refused",
+    "threads/archive",
+    "threads/resume",
+    "tools/update-plan",
+    "turns/plain-turn",
+    "turns/reasoning-raw",
+    "turns/usage",
+)
+# Has one method of the capability `history`, and none of the others.
+FORKING = f"""
+import sys
+sys.path.insert(0, {str(SERVERS)!r})
+import minimal
+minimal.METHODS += ("thread/fork",)
+class Forking(minimal.Server):
+    def thread_fork(self, params, reply):
+        self.threads[params["threadId"]]
+        self.thread_start({{}}, reply)
+Forking().serve()
+"""
+FORK = """
+title: a fork
+needs: [history]
+client:
+  - start_thread: {as: t}
+  - request: {method: thread/fork, params: {threadId: $t.thread.id}}
+"""
+# The handshake is in the trace of the scenario for which the process was started.
+HANDSHAKE = "notification.not-answered"
+Seen = dict[str, tuple[str, str, list[tuple[str, str, str]]]]
+
+
+def seen(server: str, scenarios: Sequence[Loaded], *, asks: bool = True) -> Seen:
+    """What a session makes of scenarios: verdict, reason, and the rules and verdicts of rows."""
+    session = Session(configure(server_cmd=server), asks=asks)
+    try:
+        return {one.id: _of(session.play(one)) for one in scenarios}
+    finally:
+        assert session.close() == []
+
+
+def _of(outcome: ScenarioOutcome) -> tuple[str, str, list[tuple[str, str, str]]]:
+    rows = sorted(
+        (row.rule, str(row.verdict), str(row.level))
+        for row in outcome.rows
+        if row.rule != HANDSHAKE
+    )
+    return str(outcome.verdict), outcome.reason, rows
+
+
+@pytest.mark.usefixtures("place")
+def test_what_was_asked_gives_the_verdicts_that_playing_everything_gives() -> None:
+    scenarios = bundled(*MIXED)
+    asked, played = (seen(command("minimal"), scenarios, asks=asks) for asks in (True, False))
+    assert _verdicts(asked) == _verdicts(played)
+    assert set(_verdicts(asked).values()) == {"PASS", "NOT_APPLICABLE"}
+    for name, (_, reason, _) in played.items():
+        # It may know of more than a scenario that ended at the first thing it lacked.
+        assert _lacking(asked[name][1]) >= _lacking(reason), name
+
+
+@pytest.mark.usefixtures("place")
+def test_order_and_company_change_nothing() -> None:
+    scenarios = bundled(*MIXED)
+    there, back = (seen(command("minimal"), order) for order in (scenarios, scenarios[::-1]))
+    apart = seen(command("minimal"), scenarios[::2]) | seen(command("minimal"), scenarios[1::2])
+    assert there == back == apart
+
+
+def test_number_of_workers_changes_neither_verdicts_nor_reasons(place: Path, mark: str) -> None:
+    paths = [str(one.path) for one in bundled(*MIXED)]
+    ran = run_pytest("--server-cmd", command("minimal"), *paths, "-n2", folder=place, mark=mark)
+    alone = judged(command("minimal"), bundled(*MIXED), scale=1).report
+    assert ran.status == 0
+    assert ran.report["requirements"] == alone.requirements
+    assert {one["id"]: one["verdict"] for one in ran.report["rules"]} == {
+        one.id: one.verdict for one in alone.rules
+    }
+    assert {one["id"]: (one["verdict"], one["reason"]) for one in ran.report["scenarios"]} == {
+        one.id: (one.verdict, one.reason) for one in alone.scenarios
+    }
+
+
+def test_what_is_offered_in_part_is_still_judged(place: Path) -> None:
+    script = place / "forking.py"
+    script.write_text(FORKING)
+    scenarios = [*bundled("threads/resume"), load_text(FORK, name="fork")]
+    for order in (scenarios, scenarios[::-1]):
+        found = seen(command(script), order)
+        assert found["fork"][:2] == ("PASS", "")
+        assert found["threads/resume"][:2] == ("NOT_APPLICABLE", f"{NOT_OFFERED}history")
+
+
+def _verdicts(found: Seen) -> dict[str, str]:
+    return {name: verdict for name, (verdict, _, _) in found.items()}
+
+
+def _lacking(reason: str) -> set[str]:
+    return set(reason.removeprefix(NOT_OFFERED).split(", ")) - {""}

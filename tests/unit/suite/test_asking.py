@@ -1,0 +1,143 @@
+"""What is asked before a scenario is played: which probe, how often, and what it may conclude."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.backend.model import ScriptedModel
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded, load_text
+from harness.scenario.player import Cast, Unmet
+from harness.suite.asking import Asking, probes, shown_absent
+from harness.suite.probe import METHODS
+from harness.suite.run import Run
+from harness.target.profile import Profile
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End
+
+from .outcomes import BOOK
+
+SPEC = Profile(name="p")
+HISTORY = METHODS["history"]
+
+
+def needing(*needs: str) -> Loaded:
+    text = f"title: one\nneeds: [{', '.join(needs)}]\nclient: [{{start_thread: {{as: t}}}}]\n"
+    return load_text(text, name="one")
+
+
+def probe(capability: str) -> Loaded:
+    (found,) = [one for one in probes() if capability in one.scenario.needs]
+    return found
+
+
+def run(
+    unknown: Sequence[str] = (),
+    known: Sequence[str] = (),
+    *,
+    end: End = End.QUIESCENT,
+    unmet: Unmet | None = None,
+    model_calls: Sequence[dict[str, Any]] = (),
+    turns: int = 0,
+) -> Run:
+    """A run in which requests were sent: the unknown ones were refused as such."""
+    recorder = Recorder()
+    for number, method in enumerate([*unknown, *known]):
+        asked = {"method": method, "id": number, "params": {}}
+        recorder.record(json.dumps(asked).encode(), Direction.TO_TARGET)
+        code = -32601 if method in unknown else -32602
+        answer = {"id": number, "error": {"code": code, "message": "no"}}
+        recorder.record(json.dumps(answer).encode(), Direction.FROM_TARGET)
+    for number in range(turns):
+        began = {"threadId": f"t{number}", "turn": {"id": f"u{number}", "items": []}}
+        told = {"method": "turn/started", "params": began}
+        recorder.record(json.dumps(told).encode(), Direction.FROM_TARGET)
+    recorder.trace.end = end
+    model = ScriptedModel(probe("model-retry").scenario.scripts(), ResponsesEncoder())
+    for body in model_calls:
+        model.answer(json.dumps(body).encode())
+    return Run(recorder.trace, Cast(), unmet, Ended(end), model, Path("/nowhere"), "", 1.0)
+
+
+class Target:
+    """Answers every probe with a run, and notes which were played."""
+
+    def __init__(self, made: Run) -> None:
+        self.made = made
+        self.played: list[str] = []
+
+    def play(self, asked: Loaded) -> Run:
+        self.played.append(asked.id)
+        return self.made
+
+
+def test_probes_ask_for_what_the_book_knows_and_no_two_for_the_same() -> None:
+    asked = [need for one in probes() for need in one.scenario.needs]
+    assert len(asked) == len(set(asked)) > 10
+    assert set(asked) <= {one.id for one in BOOK.capabilities}
+    # A process that others have used must have no say in what a server offers.
+    assert all(one.scenario.fresh for one in probes())
+
+
+def test_every_method_of_a_capability_of_requests_is_asked_for() -> None:
+    sent = {
+        step["request"]["method"]
+        for step in probe("history").scenario.model_dump(by_alias=True)["client"]
+    }
+    assert sent == {method for methods in METHODS.values() for method in methods}
+    assert set(METHODS) == set(probe("history").scenario.needs)
+
+
+def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
+    target = Target(run(unknown=HISTORY))
+    asking = Asking(SPEC, target.play)
+    assert asking.lacking(needing()) == []
+    assert asking.lacking(needing("sandbox")) == []
+    assert target.played == []
+    for _ in range(2):
+        assert asking.lacking(needing("sandbox", "history")) == ["history"]
+    assert target.played == ["probes/methods"]
+
+
+def test_promise_is_not_asked_for() -> None:
+    target = Target(run(unknown=HISTORY))
+    asking = Asking(Profile(name="p", capabilities=["core", "history"]), target.play)
+    assert asking.lacking(needing("history")) == []
+    assert target.played == []
+
+
+@pytest.mark.parametrize("known", HISTORY)
+def test_what_is_offered_in_part_is_left_to_each_scenario(known: str) -> None:
+    unknown = [method for method in HISTORY if method != known]
+    assert shown_absent(probe("history"), run(unknown, [known]), SPEC) == set()
+    assert "history" in shown_absent(probe("history"), run(HISTORY), SPEC)
+
+
+def test_probe_that_breaks_off_shows_nothing() -> None:
+    stuck = Unmet("timeout", "request", 4, "waited 5 s")
+    for broken in (run(HISTORY, unmet=stuck), run(HISTORY, end=End.EXITED)):
+        assert shown_absent(probe("history"), broken, SPEC) == set()
+
+
+def test_tool_that_is_not_offered_shows_both_the_tool_and_its_approval_absent() -> None:
+    lacking = Unmet("not-offered", "wait", 9, "no tool", capability="command-execution")
+    found = shown_absent(probe("command-execution"), run(unmet=lacking), SPEC)
+    assert found == {"command-execution", "command-approval"}
+
+
+def test_model_is_asked_for_in_every_way_before_it_is_not_retried() -> None:
+    calls = [
+        {"input": [{"type": "message", "role": "user", "content": f"call {number}"}]}
+        for number in range(4)
+    ]
+    retry = probe("model-retry")
+    assert shown_absent(retry, run(model_calls=calls, turns=4), SPEC) == {"model-retry"}
+    assert shown_absent(retry, run(model_calls=calls[:3], turns=4), SPEC) == set()
+    assert shown_absent(retry, run(model_calls=[*calls, calls[2]], turns=4), SPEC) == set()
