@@ -37,8 +37,8 @@ race: $(STAMP) ## every action at every position of a turn, on the reference ser
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference --race all -n 2 --json .harness/reports/races.json
 
-bench: $(STAMP) ## the budgets of the design beside the real server's figures
-	@$(BIN)/python -m tools.bench
+bench: $(STAMP) ## the budgets of the design beside the real server's figures; PARTS="rules suite"
+	@$(BIN)/python -m tools.bench $(PARTS)
 
 status: demo ## requirement x rule x scenario x fault x target, from real runs
 	@$(BIN)/harness status --output .harness/status.md

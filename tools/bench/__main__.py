@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,16 +20,14 @@ import psutil
 
 from harness.target.place import base_folder
 from tools.bench import measures, suite, targets
-from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
+from tools.bench.parts import INSIDE, REAL, SERVER, chosen, rows
 from tools.bench.stats import Absent, Cell
 from tools.bench.table import lines_of
 
 CHECKOUT = Path(__file__).parents[2]
 OFFLINE = CHECKOUT / "tools" / "offline.py"
-INSIDE = "--inside"
-"""Given to the process that already is in a namespace with loopback only."""
 PR_SET_PDEATHSIG = 1
 
 NOTES = f"""\
@@ -42,32 +40,38 @@ notifications are opted out of. thread/list is measured among few threads, so it
 
 
 def main() -> int:
-    """Measure everything; gives the exit status."""
-    inside = INSIDE in sys.argv[1:]
-    if not inside and any(real.installed(CHECKOUT) for real in targets.REALS):
-        _enter_namespace()
+    """Measure what was asked for; gives the exit status."""
+    parts, inside = chosen(sys.argv[1:])
+    real = REAL in parts and any(real.installed(CHECKOUT) for real in targets.REALS)
+    if real and not inside:
+        _enter_namespace(parts)
     _end_when_told()
     began, busy = monotonic(), _others()
     _say(_machine())
-    cells = _measure(offline=inside)
+    cells = _measure(parts, offline=inside)
     took = monotonic() - began
     share = (_others() - busy) / took / (os.cpu_count() or 1)
-    columns = [targets.REFERENCE, *(real.column for real in targets.REALS)]
-    for line in lines_of(BUDGETS, columns, cells):
+    columns = [targets.REFERENCE, *(real.column for real in targets.REALS if REAL in parts)]
+    for line in lines_of(rows(parts), columns, cells):
         _say(line)
     _say(f"\n{NOTES}\ntook {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
     broken = [cell for column in cells.values() for cell in column.values() if _failed(cell)]
     return 1 if broken else 0
 
 
-def _measure(*, offline: bool) -> dict[str, dict[str, Cell]]:
-    cells: dict[str, dict[str, Cell]] = {}
+def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell]]:
     with _folder() as folder, _model() as url:
-        ours = measures.all_of(targets.reference(folder), url, measures.FULL)
-        parts = {**suite.rules(), **suite.suite(folder), **suite.fuzzing(folder)}
-        parts |= {**suite.races(folder), **overhead(folder)}
-        cells[targets.REFERENCE] = {**ours, **parts}
-        for real in targets.REALS:
+        ways: dict[str, Callable[[], dict[str, Cell]]] = {
+            SERVER: lambda: measures.all_of(targets.reference(folder), url, measures.FULL),
+            "rules": suite.rules,
+            "suite": lambda: suite.suite(folder),
+            "fuzzing": lambda: suite.fuzzing(folder),
+            "races": lambda: suite.races(folder),
+            "overhead": lambda: overhead(folder),
+        }
+        ours = [way() for name, way in ways.items() if name in parts]
+        cells = {targets.REFERENCE: {key: cell for part in ours for key, cell in part.items()}}
+        for real in targets.REALS if REAL in parts else ():
             cells[real.column] = _real(real, folder, url, offline=offline)
     return cells
 
@@ -88,11 +92,11 @@ def _failed(cell: Cell) -> bool:
     return isinstance(cell, Absent) and cell.reason.startswith("failed")
 
 
-def _enter_namespace() -> None:
+def _enter_namespace(parts: Sequence[str]) -> None:
     """Become this program again, where only loopback exists; go on as it is where that fails."""
     probe = subprocess.run([sys.executable, str(OFFLINE), "--probe"], check=False)
     if probe.returncode == 0:
-        again = [sys.executable, str(OFFLINE), sys.executable, "-m", "tools.bench", INSIDE]
+        again = [sys.executable, str(OFFLINE), sys.executable, "-m", "tools.bench", INSIDE, *parts]
         os.execv(sys.executable, again)
 
 

@@ -1,0 +1,65 @@
+"""What can be measured on its own, and the command line that chooses.
+
+Here live the names of the parts and the rows of the table that each fills. Not here: measuring.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.bench import measures
+from tools.bench.budgets import BUDGETS, Budget
+
+INSIDE = "--inside"
+"""Given to the process that already is in a namespace with loopback only."""
+SERVER, REAL = "server", "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A name, what is measured, and the keys of its rows."""
+
+    name: str
+    what: str
+    keys: tuple[str, ...]
+
+
+_OF_SERVERS = tuple(key for keys in measures.KEYS for key in keys)
+PARTS = (
+    Part(SERVER, "the reference server", _OF_SERVERS),
+    Part(REAL, "the same of the real servers that make real has installed", _OF_SERVERS),
+    Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
+    Part("suite", "all scenarios on the reference server", ("suite", "scenario")),
+    Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),
+    Part("races", "all races on the reference server (minutes)", ("races",)),
+    Part("overhead", "what the harness adds to a scenario", ("overhead",)),
+)
+
+
+def chosen(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The parts to measure, all where none is named, and whether this process is inside.
+
+    Ends the process for `--help`, and with status 2 for what is no part.
+    """
+    names = [part.name for part in PARTS]
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.bench",
+        description="Measure the budgets of the design; all parts take some four minutes.",
+        epilog="parts:\n" + "\n".join(f"  {part.name:10}{part.what}" for part in PARTS),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="what to measure; all by default")
+    parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    for name in options.parts:
+        if name not in names:
+            parser.error(f"there is no part {name!r}; there are: {', '.join(names)}")
+    return [name for name in names if name in options.parts or not options.parts], options.inside
+
+
+def rows(parts: Sequence[str]) -> list[Budget]:
+    """The rows of the table for these parts; for all of them, also those not built yet."""
+    if len(parts) == len(PARTS):
+        return list(BUDGETS)
+    keys = {key for part in PARTS if part.name in parts for key in part.keys}
+    return [budget for budget in BUDGETS if budget.key in keys]
