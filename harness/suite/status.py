@@ -27,11 +27,12 @@ _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target's last run, and what came of each fault on its traces."""
+    """One target's last run, what came of each fault on its traces, and its runs of races."""
 
     report: Report
     rules: dict[str, RuleResult]
     faults: dict[str, Outcome]
+    raced: tuple[Report, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,7 +44,7 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
     """The lines of the table as Markdown. Raises `UsageProblem` where nothing has run yet."""
     folder = base or base_folder()
     book, faults = load_book(), all_faults()
-    targets = [_target(path, folder, book, faults) for path in _reports(folder)]
+    targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
     if not targets:
         raise UsageProblem(f"no run is recorded in {folder}; `make demo` and `make real` make one")
     yield from _rule_table(book, faults, targets)
@@ -54,17 +55,35 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
         yield from _requirement_table(book, faults, targets)
 
 
-def _reports(folder: Path) -> list[Path]:
+def _reports(folder: Path) -> list[Report]:
     found = sorted((folder / "reports").glob("*.json"))
     # The reference first: it is what the others are read against.
-    return sorted(found, key=lambda path: path.stem != "reference")
+    return [_read(path) for path in sorted(found, key=lambda path: path.stem != "reference")]
 
 
-def _target(path: Path, folder: Path, book: Book, faults: dict[str, Fault]) -> Target:
+def _read(path: Path) -> Report:
     try:
-        report = read_report(path)
+        return read_report(path)
     except (OSError, ValueError) as error:
         raise UsageProblem(f"{path}: no report that can be read ({error}); run it again") from error
+
+
+def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
+    """Each target's run of scenarios with its runs of races; a run of races alone is both."""
+    played = {one.target for one in reports if one.scenarios or not one.races}
+    for report in reports:
+        if report.scenarios or not report.races or report.target not in played:
+            same = (one for one in reports if one.target == report.target)
+            yield report, tuple(one for one in same if one.races)
+
+
+def _target(
+    report: Report,
+    raced: tuple[Report, ...],
+    folder: Path,
+    book: Book,
+    faults: dict[str, Fault],
+) -> Target:
     known = {
         rule.id for rule in report.rules if any(str(p.row.verdict) == "KNOWN" for p in rule.proofs)
     }
@@ -75,7 +94,7 @@ def _target(path: Path, folder: Path, book: Book, faults: dict[str, Fault]) -> T
         left = [one for one in faults.values() if outcomes[one.id] is not Outcome.KILLED]
         for mutation in mutate(book, trace, left, known):
             outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
-    return Target(report, {rule.id: rule for rule in report.rules}, outcomes)
+    return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
 
 
 def _better(before: Outcome, mutation: Mutation) -> Outcome:
@@ -146,6 +165,18 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
             f"faults on its traces {_counts(outcomes)}; "
             f"verdict {'RED' if target.report.red else 'GREEN'}"
         )
+        for report in target.raced:
+            yield f"{target.name}, {_races(report)}"
+
+
+def _races(report: Report) -> str:
+    """ "races: 57 PASS; placements 404 PASS; verdict GREEN", with the rules that were broken."""
+    races = Counter(str(one.verdict) for one in report.races)
+    placed = Counter(str(one.verdict) for race in report.races for one in race.placements)
+    broken = [rule.id for rule in report.red_rules()]
+    told = f"; broken {', '.join(broken)}" if broken else ""
+    verdict = "RED" if report.red else "GREEN"
+    return f"races: {_counts(races)}; placements {_counts(placed)}{told}; verdict {verdict}"
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -1,0 +1,87 @@
+"""The table of the last runs: a target's races are its own, beside its scenarios."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.report.jsonform import to_plain
+from harness.report.model import Report
+from harness.report.tracecheck import UsageProblem
+from harness.rules.verdict import Verdict
+from harness.suite.merge import merge
+from harness.suite.outcome import RaceOutcome, ScenarioOutcome
+from harness.suite.status import status_lines
+from harness.target.profile import Profile
+
+from .outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
+
+
+def stored(folder: Path, **reports: Report) -> Path:
+    """A folder in which these runs are recorded."""
+    (folder / "reports").mkdir()
+    for name, report in reports.items():
+        text = json.dumps(to_plain(report))
+        (folder / "reports" / f"{name}.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def raced(*placements: ScenarioOutcome, target: str = "p") -> Report:
+    """A run of one race."""
+    gravest = Verdict.FAIL if any(one.verdict is Verdict.FAIL for one in placements) else "PASS"
+    race = RaceOutcome("a@kill", "a", "/a", "a", "kill", Verdict(gravest))
+    race.placements = list(placements)
+    profile = Profile(name=target, command=["server"])
+    return merge([], [], profile=profile, entries=(), rules=RULES, book=BOOK, races=[race])
+
+
+def placement(name: str, verdict: Verdict = Verdict.PASS) -> ScenarioOutcome:
+    row = failed(ONCE) if verdict is Verdict.FAIL else passed(ONCE)
+    return outcome("a", row, race=f"kill@{name}", verdict=verdict)
+
+
+def test_races_are_a_line_of_their_target_and_no_target_of_their_own(tmp_path: Path) -> None:
+    plain = report_of(outcome("a", passed(ONCE)))
+    races = raced(placement("item:1:started"), placement("turn:completed"))
+    lines = list(status_lines(base=stored(tmp_path, reference=plain, races=races)))
+    assert lines[0] == "| rule | level | requirements | scenarios | faults | p |"
+    told = [line for line in lines if line.startswith("p")]
+    assert len(told) == 2
+    assert told[0].startswith("p: ")
+    assert told[0].endswith("verdict GREEN")
+    assert told[1] == "p, races: 1 PASS; placements 2 PASS; verdict GREEN"
+
+
+def test_race_that_failed_is_told_with_the_rule_it_breaks(tmp_path: Path) -> None:
+    races = raced(placement("turn:started"), placement("delta:1", Verdict.FAIL))
+    folder = stored(tmp_path, plain=report_of(outcome("a", passed(ONCE))), races=races)
+    told = [line for line in status_lines(base=folder) if line.startswith("p")]
+    assert told[0].endswith("verdict GREEN")
+    assert told[1] == (f"p, races: 1 FAIL; placements 1 FAIL, 1 PASS; broken {ONCE}; verdict RED")
+
+
+def test_races_of_another_target_are_that_target(tmp_path: Path) -> None:
+    plain = report_of(outcome("a", passed(ONCE)))
+    races = raced(placement("turn:started"), target="other")
+    lines = list(status_lines(base=stored(tmp_path, plain=plain, races=races)))
+    assert lines[0].endswith("| p | other |")
+    assert [line for line in lines if line.startswith("other, races: ")] == [
+        "other, races: 1 PASS; placements 1 PASS; verdict GREEN"
+    ]
+    assert not [line for line in lines if line.startswith("p, races: ")]
+
+
+def test_without_a_run_it_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="`make demo` and `make real` make one"):
+        list(status_lines(base=tmp_path))
+
+
+def test_report_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "half.json").write_text('{"version": 1')
+    with pytest.raises(
+        UsageProblem, match=r"half\.json: no report that can be read .*run it again"
+    ):
+        list(status_lines(base=tmp_path))
