@@ -158,7 +158,7 @@ class Running:
         return Ran(self._process.returncode, text, plain, memory)
 
 
-def start_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Running:
+def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
     """Start pytest as a user does, in a folder, with settings of nobody."""
     ini, report = folder / "pytest.ini", folder / "report.json"
     ini.write_text("[pytest]\n", encoding="utf-8")
@@ -184,6 +184,6 @@ def _interruptible() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def run_pytest(*args: str, folder: Path, mark: str, bound: float = 60.0) -> Ran:
+def run_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Ran:
     """Run pytest to its end."""
     return start_pytest(*args, folder=folder, mark=mark, bound=bound).end()
