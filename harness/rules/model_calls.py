@@ -14,11 +14,16 @@ from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
 from harness.rules.subjects import item_in, same_folder, shown, turn_in
 from harness.rules.turn_calls import Asked, Calls
 from harness.rules.verdict import Level
+from harness.rules.walks import COMPLETED
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
 
 # Enough of a text to know it by; a mark holds a little more.
 _BEGINNING = 100
+
+
+def _completed(end: Frame) -> bool:
+    return turn_in(end).get("status") == COMPLETED
 
 
 @rule("model.input-arrives", title="The model is asked what the user said", level=Level.SHOULD)
@@ -40,7 +45,7 @@ class InputArrives(Calls):
         heard = [text(words) for call in asked.calls for words in arr(call.get("user_texts"))]
         if any(wanted in words for words in heard):
             yield Witness(asked.subject, (asked.request, end))
-        elif turn_in(end).get("status") == "completed":
+        elif _completed(end):
             expected = f"a model call with the user's text {shown(wanted)}"
             actual = f"{len(asked.calls)} call(s), with {shown(heard[-3:])}"
             yield Violation(asked.subject, (asked.request, end), expected, actual)
@@ -51,8 +56,9 @@ class ModelNamed(Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 
     The override is for this turn and those after it. One call by that name is enough: a server may
-    ask other models too. Left open: turns before any override (also that of thread/start), all
-    after a reroute, a resume, a refused turn/start; several threads or turns at once.
+    ask other models too. Left open: turns before any override (also that of thread/start), turns
+    that were cut off without it (what they asked may have been something before, as a compaction
+    is), all after a reroute, a resume, a refused turn/start; several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -78,7 +84,7 @@ class ModelNamed(Calls):
         called = sorted({text(call.get("model")) for call in asked.calls})
         if wanted in called:
             yield Witness(asked.subject, frames)
-        else:
+        elif _completed(end):
             expected = f"a call of the model {wanted}"
             yield Violation(asked.subject, frames, expected, f"calls of {', '.join(called)}")
 
@@ -89,7 +95,8 @@ class SchemaThisTurn(Calls):
 
     That the schema is in the calls of its own turn is SHOULD: the text says that it binds the last
     message, not how. Only where it was there does its absence later prove anything. Left open:
-    schemas that no turn/start gave, several threads or turns at once.
+    schemas that no turn/start gave, turns that were cut off without theirs, several threads or
+    turns at once.
     """
 
     def forget(self) -> None:
@@ -100,7 +107,7 @@ class SchemaThisTurn(Calls):
         frames = (asked.request, end)
         if isinstance(asked.params.get("outputSchema"), dict):
             self._given = asked.request if has else None
-            if not has:
+            if not has and _completed(end):
                 expected = "a model call that wants the schema of this turn"
                 yield Violation(asked.subject, frames, expected, "none does", Level.SHOULD)
         elif self._given is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
 from harness.rules.subjects import completed_before, first_completed, opened_here, shown
 from harness.rules.verdict import Level
+from harness.rules.walks import COMPLETED
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import ThreadView, TurnView, items_of, turns_of
@@ -124,9 +125,10 @@ class StoredEqualsLive(_Read):
     """Judges turns read with includeTurns against the turns seen live, by turn id.
 
     Compared, for each turn that had certainly ended before: that it is there, its status, and the
-    texts of its user and agent messages in order. Left open: item ids and other types of items
-    (stored forms may differ), turns stored without items (the text contradicts itself there,
-    reading 1), turns whose beginning was not seen, reads after a rollback.
+    texts of its user and agent messages in order. Of a turn that was cut off some of what the agent
+    said may be missing, since whether that is kept is not shown. Left open: item ids and other
+    types of items (stored forms may differ), turns stored without items (the text contradicts
+    itself there, reading 1), turns whose beginning was not seen, reads after a rollback.
     """
 
     @on_answer("thread/read")
@@ -161,9 +163,16 @@ def _differs(turn: TurnView, stored: dict[str, Any] | None) -> tuple[str, str] |
     for kind in ("userMessage", "agentMessage"):
         live = [_said(item) for item in _completed(turn) if item.get("type") == kind]
         kept = [_said(item) for item in items if item.get("type") == kind]
-        if live != kept:
+        cut_off = kind == "agentMessage" and turn.status != COMPLETED
+        if live != kept and not (cut_off and _some_of(kept, live)):
             return f"{kind} texts {shown(live)}", shown(kept)
     return None
+
+
+def _some_of(kept: list[Any], live: list[Any]) -> bool:
+    """Whether these are some of those, in their order."""
+    rest = iter(live)
+    return all(any(one == other for other in rest) for one in kept)
 
 
 def _completed(turn: TurnView) -> list[dict[str, Any]]:

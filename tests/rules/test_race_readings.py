@@ -77,6 +77,16 @@ def joined(*clients: str) -> Talk:
     return talk
 
 
+HELLO = [user_message(f"{TURN}-user", "hello")]
+WHOLE, PIECE = [agent_message("m-1", "One.")], agent_message("m-2", "Tw")
+
+
+def cut_off() -> Talk:
+    """A message, and a second one that an interrupt cuts off."""
+    talk = running().message("m-1", "One.").started(agent_message("m-2", "")).delta("m-2", "Tw")
+    return talk.interrupt().answers({}).completed(PIECE).end_turn(status="interrupted")
+
+
 def interrupted_by_another() -> Talk:
     talk = joined("c2").interrupt().answers({}).end_turn(status="interrupted")
     return talk.on("c1").end_turn(status="interrupted")
@@ -122,6 +132,28 @@ LEGAL: dict[str, Callable[[], Talk]] = {
     "a turn is asked for before the interrupted one has ended": lambda: second_turn(
         running().interrupt().answers({}).ask_turn(text="second").end_turn(status="interrupted")
     ).reply_turn("turn_2"),
+    "a turn is interrupted while another model compacts": lambda: (
+        (opened().ask_turn(model="big").reply_turn().status("active").turn_started())
+        .calls("summarise", model="small")
+        .interrupt()
+        .answers({})
+        .ends(outcome="aborted")
+        .end_turn(status="interrupted")
+    ),
+    "a turn with a schema fails while it is compacted": lambda: (
+        (opened().ask_turn(outputSchema={"type": "object"}).reply_turn().status("active"))
+        .turn_started()
+        .calls("summarise")
+        .ends(outcome="status 500")
+        .failing(will_retry=False)
+        .end_turn(status="failed", error=TROUBLE)
+    ),
+    "a message that an interrupt cut off is not kept": lambda: cut_off().read(
+        turn_object(status="interrupted", items=[*HELLO, *WHOLE])
+    ),
+    "a message that an interrupt cut off is kept": lambda: cut_off().read(
+        turn_object(status="interrupted", items=[*HELLO, *WHOLE, PIECE])
+    ),
     "a retry is broken off by an interrupt": lambda: (
         running().failing(will_retry=True).interrupt().answers({}).end_turn(status="interrupted")
     ),
@@ -238,6 +270,24 @@ ILLEGAL = {
     "another command is asked about after cancel": (
         asked_after_cancel,
         {"approval.cancel-ends-work"},
+    ),
+    "a turn that was cut off is read with what it never said": (
+        lambda: cut_off().read(turn_object(status="interrupted", items=[*HELLO, PIECE, *WHOLE])),
+        {"read.stored-equals-live"},
+    ),
+    "an interrupted turn is read without its input": (
+        lambda: cut_off().read(turn_object(status="interrupted", items=WHOLE)),
+        {"read.stored-equals-live"},
+    ),
+    "a completed turn asks another model alone": (
+        lambda: (
+            (opened().ask_turn(model="big").reply_turn().status("active").turn_started())
+            .calls("hello", model="small")
+            .ends()
+            .message("m-1", "a")
+            .end_turn()
+        ),
+        {"model.named"},
     ),
     "who came back is not told of the end": (back_and_never_told, {"turn.completes"}),
     "the second of two compactions is not made": (
