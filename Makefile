@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check real race bench status docs clean
+.PHONY: demo test lint check real race bench status docs clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -24,10 +24,12 @@ demo: $(STAMP) ## play the scenarios on the reference server and print the verdi
 test: $(STAMP) ## all tests
 	@$(BIN)/python -m pytest -n 3 -q
 
-check: $(STAMP) ## the fast inner loop: format, lint, types, layers, fast tests
+lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
+
+check: lint ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
 
 real: $(STAMP) ## install the real servers and judge both, with loopback only

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "fixtures" / "servers"
 # Everything that a test starts carries this variable, so that what stays behind can be found.
 MARK = "HARNESS_TEST_MARK"
+NOT_NEEDED = ("cacheprovider", "hypothesispytest", "faker", "syrupy", "respx")
 
 
 def command(script: str | Path) -> str:
@@ -159,11 +160,15 @@ class Running:
 
 
 def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
-    """Start pytest as a user does, in a folder, with settings of nobody."""
+    """Start pytest as a user does, in a folder, with settings of nobody.
+
+    As `harness run` does it, without the plugins and the rewriting that take longer than the rest.
+    """
     ini, report = folder / "pytest.ini", folder / "report.json"
     ini.write_text("[pytest]\n", encoding="utf-8")
     report.unlink(missing_ok=True)
-    line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(ini), "-q"]
+    line = [sys.executable, "-m", "pytest", "--assert=plain", "-c", str(ini), "-q"]
+    line += [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
     line += ["-p", "tests.conformance.peak"]
     line += [*args, *([] if "--harness-json" in args else ["--harness-json", str(report)])]
     home = folder / "home"

@@ -5,6 +5,7 @@ environment sees the installed dependencies of this one.
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -132,15 +133,28 @@ def test_pytest_judges_the_reference_server_from_an_empty_folder(
     installed: Path, empty: Path, tmp_path: Path
 ) -> None:
     command = [str(installed / "python"), "-m", "pytest", "--server-cmd=agent app-server"]
-    out = _run(command, empty, _environment(installed, tmp_path))
-    count = len(_relative("scenarios", "*.scenario.yaml"))
-    assert f"scenarios: {count} (" in out
+    # Enough to see that the package is whole; all of them are played from the checkout.
+    out = _run([*command, "-k", "turns or language"], empty, _environment(installed, tmp_path))
     assert "FAIL" not in out
     assert "verdict: GREEN" in out
+    left = re.search(r"(\d+) deselected", out)
+    assert left is not None, out
+    assert _played(out) > 20
+    assert _played(out) + int(left[1]) == len(_relative("scenarios", "*.scenario.yaml"))
 
 
 def test_the_command_judges_the_reference_server_from_an_empty_folder(
     installed: Path, empty: Path, tmp_path: Path
 ) -> None:
-    command = [str(installed / "harness"), "run", "--target", "reference"]
-    assert "verdict: GREEN" in _run(command, empty, _environment(installed, tmp_path))
+    rule = "interrupt.reply-empty"
+    command = [str(installed / "harness"), "run", "--target", "reference", "--rule", rule]
+    out = _run(command, empty, _environment(installed, tmp_path))
+    assert "verdict: GREEN" in out
+    files = _relative("scenarios", "*.scenario.yaml")
+    assert _played(out) == sum(rule in (ROOT / file).read_text("utf-8") for file in files) > 5
+
+
+def _played(out: str) -> int:
+    found = re.search(r"scenarios: (\d+) \(", out)
+    assert found is not None, out
+    return int(found[1])
