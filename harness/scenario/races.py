@@ -13,7 +13,9 @@ from typing import Any, Literal
 from harness.backend.script import ModelStep, Script
 from harness.backend.strict import Strict
 from harness.scenario.client_steps import (
+    MAIN,
     AnswerStep,
+    ConnectStep,
     OpenStep,
     ReadThread,
     ReadThreadStep,
@@ -149,12 +151,15 @@ def placements(scenario: Scenario, action: Action) -> list[Placement]:
     return [Placement(action, position) for position in found]
 
 
-def derived(loaded: Loaded, placement: Placement) -> Raced:
-    """The play of one placement. Raises `ValueError` where the scenario cannot be raced."""
+def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> Raced:
+    """The play of one placement. Raises `ValueError` where the scenario cannot be raced.
+
+    A server that `listens` outlives its client, which comes back.
+    """
     scenario, position = loaded.scenario, placement.position
     turn = raced_turn(scenario)
     at = scenario.client.index(turn)
-    steps = [*scenario.client[:at], *_race(scenario, turn, placement)]
+    steps = [*scenario.client[:at], *_race(scenario, turn, placement, listens=listens)]
     line = loaded.line("client", at)
     lines = [loaded.line("client", index) for index in range(at)]
     script = [*with_gate(spelled_out(scenario), position.hold), *_spare()]
@@ -183,7 +188,9 @@ def _spare() -> Script:
     return [ModelStep.model_validate(reply) for _ in range(SPARE)]
 
 
-def _race(scenario: Scenario, turn: StartTurnStep, placement: Placement) -> list[Any]:
+def _race(
+    scenario: Scenario, turn: StartTurnStep, placement: Placement, *, listens: bool
+) -> list[Any]:
     """The steps from the turn's start on."""
     position, answers = placement.position, answers_of(scenario)
     body = turn.start_turn
@@ -202,14 +209,16 @@ def _race(scenario: Scenario, turn: StartTurnStep, placement: Placement) -> list
     # What commands write is heard only where a step waits for it; here it has come already.
     steps += [WaitStep(wait=Wait(gate=one.method)) for one in position.sights if one.what == "pipe"]
     steps += [ActStep(act=act)]
-    if placement.action == "disconnect":
+    if placement.action == "disconnect" and not listens:
         return steps
+    if placement.action == "disconnect":
+        steps += [ConnectStep(connect=MAIN)]
     if placement.action == "kill":
         steps += [AgainStep(again=True)]
     steps += _standing(answers)
     held = [*([position.pipe] if position.pipe else []), *([GATE] if position.hold else [])]
     steps += [OpenStep(open=gate) for gate in held]
-    if placement.action == "kill":
+    if placement.action in ("disconnect", "kill"):
         return [*steps, *_anew(scenario)]
     return [*steps, SettleStep(settle=act), *_afterwards(body.thread)]
 
@@ -226,7 +235,7 @@ def _standing(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
 
 
 def _anew(scenario: Scenario) -> list[Any]:
-    """After a restart the server works: a new thread takes a turn."""
+    """After a restart, or for a client that comes back, a new thread takes a turn."""
     starts = [one.start_thread for one in scenario.steps if isinstance(one, StartThreadStep)]
     params = starts[0].params if starts else {}
     thread = StartThreadStep(

@@ -120,6 +120,7 @@ class Conversations:
             await self._models.listen(listening=True)
             if live is not wires.live:
                 live, before = wires.live, wires.at_restart
+            before |= wires.of_connection
             await wires.close_further(self._bounds.step)
             model.gates.open_all()
             ending = Ending(

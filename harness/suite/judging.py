@@ -154,9 +154,12 @@ def _findings(
         message = f"still outstanding at the scenario's bound of {run.bound:g} s: {what}"
         found.append(Finding("scenario.timeout", message, 1))
     if unmet is not None:
+        message = f"step {unmet.step}: {unmet.message}"
         if unmet.kind != "crash":
-            message = f"step {unmet.step}: {unmet.message}"
             found.append(Finding(_KINDS[unmet.kind], message, unmet.line))
+        elif not found:
+            # We had ended the last connection ourselves, and the server was not there again.
+            found.append(Finding("scenario.crash", message, unmet.line))
     elif not found:
         line = loaded.line("expect")
         found += [

@@ -92,7 +92,8 @@ class Race:
 
     def _placed(self, placement: Placement) -> ScenarioOutcome | None:
         """The gravest of the placement's runs; None where the server does not offer the action."""
-        raced = derived(self._loaded, placement)
+        listens = self._playing.profile.listening() is not None
+        raced = derived(self._loaded, placement, listens=listens)
         times = 1 if placement.position.settled else RUNS
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0

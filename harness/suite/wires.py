@@ -54,6 +54,7 @@ class Wires:
         self.closed: set[str] = set()
         self.restarted = False
         self.at_restart: set[int] = set()
+        self.of_connection: set[int] = set()
         self._recorder = recorder
         self._again = again
         self._pump = pump
@@ -73,10 +74,11 @@ class Wires:
         return self._peers[name]
 
     async def connect(self, name: str) -> None:
-        """Open a further connection."""
+        """Open a further connection, or the first one again after its end."""
         if self._open_transport is None:
             message = f"connection {name!r}: the target is reached over one connection only"
             raise StepFailed("not-offered", message, capability="several-clients")
+        before = self.live.process.children()
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
         self._pump(peer)
         if self._greet is not None:
@@ -84,6 +86,10 @@ class Wires:
             await self._greet(peer)
             self._recorder.mark("setup", {"active": False})
         self._peers[name] = peer
+        if name == MAIN:
+            self.live.peer = peer
+            # What serves the connection lives as long as it does.
+            self.of_connection |= self.live.process.children() - before
 
     async def disconnect(self, name: str) -> None:
         """End a connection, and wait until the server ended it too."""

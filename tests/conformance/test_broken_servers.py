@@ -129,6 +129,14 @@ class TestTurns:
         assert "scenario.crash: the server ended by itself with exit status 1 in step" in story
         assert "RuntimeError: index out of range" in story
 
+    def test_server_that_does_not_start_again_is_a_crash_of_that_step(self) -> None:
+        again = "language/kill-mid-turn"
+        found = of("starts_once", PLAIN, again, scale=1)
+        assert found.verdicts() == {PLAIN: "PASS", again: "FAIL"}
+        story = found.story(again)
+        assert "scenario.crash: step restart: after its restart: the server" in story
+        assert "another server is running" in story
+
     def test_turn_that_never_completes_is_owed_and_no_time_out_of_the_harness(self) -> None:
         found = of("never_completes", PLAIN)
         assert found.failed_rules() == ["turn.completes"]

@@ -8,6 +8,7 @@ import pytest
 
 from harness.scenario.loader import load_text
 from harness.trace.store import load
+from harness.trace.trace import End
 
 from .judging import bundled, command, judged
 
@@ -27,6 +28,23 @@ client:
   - wait: {turn: x}
   - start_turn: {thread: second, text: "b", as: y, "on": other}
   - wait: {turn: y, "on": other}
+"""
+BACK = """
+title: The only client leaves in the middle of a turn and comes back
+needs: [several-clients]
+model:
+  first: [{reply: [{hold: away}, {message: one}]}]
+  second: [{reply: [{message: two}]}]
+client:
+  - start_thread: {as: first}
+  - start_turn: {thread: first, text: "a", as: x}
+  - wait: {gate: away}
+  - disconnect: true
+  - connect: main
+  - start_thread: {as: second}
+  - start_turn: {thread: second, text: "b", as: y}
+  - wait: {turn: y, status: completed}
+expect: {turns: {y: completed}}
 """
 NAMES = ("turns/plain-turn", "turns/interrupt-mid-text", "language/disconnect")
 
@@ -55,6 +73,27 @@ def test_a_command_that_asks_for_an_address_needs_no_profile_and_takes_two_clien
     assert found.failed_rules() == []
     trace = load(Path(found.outcomes["two"].trace))
     assert {frame.connection for frame in trace.frames} == {"c1", "c2"}
+
+
+def test_the_first_client_can_come_back_and_its_trace_is_brought_to_an_end() -> None:
+    found = judged(f"{command('listening')} {{listen}}", [load_text(BACK, name="back")], scale=1)
+    assert found.verdicts() == {"back": "PASS"}
+    assert found.failed_rules() == []
+    trace = load(Path(found.outcomes["back"].trace))
+    assert {frame.connection for frame in trace.frames} == {"c1", "c2"}
+    assert trace.end is End.QUIESCENT
+
+
+def test_a_server_that_ends_with_its_client_is_found_when_it_comes_back() -> None:
+    server = f"{command('listening')} {{listen}} once"
+    found = judged(server, [load_text(BACK, name="back")], scale=1)
+    assert found.verdicts() == {"back": "FAIL"}
+    assert "scenario.crash" in {one.id for one in found.outcomes["back"].findings}
+
+
+def test_over_pipes_the_first_client_cannot_come_back() -> None:
+    found = judged(command("minimal"), [load_text(BACK, name="back")], scale=1)
+    assert found.verdicts() == {"back": "NOT_APPLICABLE"}
 
 
 def test_over_pipes_a_second_client_is_not_offered() -> None:

@@ -34,11 +34,13 @@ FILE = ROOT / "scenarios" / f"{PLAIN}.scenario.yaml"
 class Raced:
     """One race in this process, and its report."""
 
-    def __init__(self, server_cmd: str, action: Action, *, target: str = "spec") -> None:
+    def __init__(
+        self, server_cmd: str, action: Action, *, target: str = "spec", only: str = ""
+    ) -> None:
         self.config: Config = configure(target=target, server_cmd=server_cmd, scale=0.2)
         session = Session(self.config)
         try:
-            self.race: RaceOutcome = session.race(bundled(PLAIN)[0], action)
+            self.race: RaceOutcome = session.race(bundled(PLAIN)[0], action, only)
         finally:
             loose = session.close()
         self.report: Report = merge(
@@ -124,6 +126,23 @@ class TestOnePosition:
         told = next(one for one in found.report.issues if one.id == "hygiene.exit-status")
         assert told.message.startswith(f"{PLAIN}@disconnect@delta:1: ")
         assert "status 3" in told.message
+
+
+@pytest.mark.usefixtures("place")
+class TestListening:
+    """Where the server listens, the end of a connection is not the end of the server."""
+
+    SERVER = f"{command('listening')} {{listen}}"
+
+    def test_client_that_comes_back_is_served(self) -> None:
+        found = Raced(self.SERVER, "disconnect", only="delta:1")
+        assert found.wrong == {}
+        assert found.race.verdict is Verdict.PASS
+
+    def test_server_that_ends_with_its_client_is_found(self) -> None:
+        found = Raced(f"{self.SERVER} once", "disconnect", only="delta:1")
+        assert "scenario.crash" in found.wrong["delta:1"]
+        assert found.race.verdict is Verdict.FAIL
 
 
 @pytest.mark.usefixtures("place")

@@ -125,6 +125,14 @@ def test_nothing_follows_the_end_of_the_connection(asks: Loaded) -> None:
     assert raced.scenario.fresh
 
 
+def test_client_of_a_server_that_listens_comes_back(asks: Loaded) -> None:
+    raced = derived(asks, placed(asks, "disconnect", "model:1:called"), listens=True)
+    began = ["start_thread", "start_turn", "reach", "act", "connect"]
+    new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread"]
+    assert steps_of(raced) == [*began, *new]
+    assert raced.scenario.fresh
+
+
 def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Loaded) -> None:
     raced = derived(asks, placed(asks, "kill", "turn-start:sent"))
     began = ["start_thread", "begin", "reach", "act", "again"]
