@@ -216,27 +216,33 @@ def _denial(question: Frame) -> dict[str, Any]:
 
 @plays(SettleStep)
 async def settle(scene: Scene, step: SettleStep) -> None:
-    """Wait for the ends of the turns; an accepted input has then reached the model, once."""
+    """Wait for the ends of the turns; an accepted input has then reached the model, once.
+
+    In a turn that failed or was interrupted it need not have come so far.
+    """
     body = step.settle
     if body.turn in scene.sent:
         peer, request, expect = scene.sent[body.turn]
         await scene.answer_to(peer, request, expect, body.turn)
     inbox = scene.peer().inbox
+    statuses: dict[str, str] = {}
     for alias in (body.turn, SECOND):
         turn_id = scene.cast.turns.get(alias, "")
         if turn_id:
             scene.awaited = f"the end of {alias}"
-            await inbox.wait(partial(ends_turn, turn_id))
+            end = await inbox.wait(partial(ends_turn, turn_id))
+            statuses[alias] = text(dig(end.params, "turn", "status"))
     if "steered" in scene.values:
-        _check_added(scene, accepted=bool(scene.values["steered"]))
+        whole = statuses.get(body.turn) == "completed"
+        _check_added(scene, accepted=bool(scene.values["steered"]), whole=whole)
 
 
-def _check_added(scene: Scene, *, accepted: bool) -> None:
+def _check_added(scene: Scene, *, accepted: bool, whole: bool) -> None:
     inputs = [json.dumps(call.body.get("input")) for call in scene.model.calls]
     counts = [one.count(ADDED) for one in inputs]
     if not accepted and any(counts):
         raise StepFailed("refused", "the input of a refused turn/steer reached the model")
-    if accepted and not any(counts):
+    if accepted and whole and not any(counts):
         raise StepFailed("refused", "the input of an accepted turn/steer never reached the model")
-    if accepted and max(counts) > 1:
+    if accepted and max(counts, default=0) > 1:
         raise StepFailed("refused", "the input of an accepted turn/steer reached the model twice")
