@@ -19,6 +19,7 @@ from reference_server import VERSION
 from reference_server.config.model import Provider
 from reference_server.model.errors import (
     ModelError,
+    bad_key,
     connection_failed,
     describe,
     http_failed,
@@ -80,7 +81,9 @@ class ModelClient:
         address = provider.base_url
         if not address:
             raise no_address(provider.id)
-        connection = self._connections.take(address)
+        if (key := provider.api_key) and not (key.isascii() and key.isprintable()):
+            raise bad_key(provider.id)
+        connection = self._connection(address)
         draining = False
         try:
             with anyio.CancelScope(deadline=self._clock() + idle) as limit:
@@ -100,6 +103,13 @@ class ModelClient:
                 await self._connections.give_back(address, connection)
         if limit.cancelled_caught:
             raise stream_broken(f"nothing was received for {idle:g} s")
+
+    def _connection(self, address: str) -> "httpx.AsyncBaseTransport":
+        try:
+            return self._connections.take(address)
+        except (ImportError, OSError, ValueError) as error:
+            # A proxy of an unknown kind, or that needs a package; certificates that are not there.
+            raise connection_failed(error, retryable=False) from error
 
     async def _drain(
         self,
@@ -157,6 +167,9 @@ async def _send(
         raise connection_failed(error, retryable=False) from error
     except _network_errors() as error:
         raise connection_failed(error) from error
+    except ExceptionGroup as group:
+        # A port that is none is found out within the attempts to connect.
+        raise connection_failed(group.exceptions[0], retryable=False) from group
     if response.is_success:
         return response
     text = bytearray()

@@ -92,6 +92,16 @@ def no_address(provider: str) -> ModelError:
     )
 
 
+def bad_key(provider: str) -> ModelError:
+    """The key can be no header's value. It is not shown: errors are stored and passed on."""
+    return ModelError(
+        "The key of the model's provider cannot be sent",
+        "Unauthorized",
+        f"the key of {provider}, from PROVIDER_API_KEY or the variable that env_key names, holds a "
+        "line end or another character that no header may have",
+    )
+
+
 def stream_broken(details: str) -> ModelError:
     """The stream ended, broke or fell silent before the answer was complete."""
     return ModelError(

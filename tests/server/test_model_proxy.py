@@ -1,11 +1,15 @@
 """Which proxy a model is asked through: what the environment says."""
 
+from pathlib import Path
+from typing import Any
+
 import anyio
 import pytest
 from model_side import ModelSide, over_a_socket, says
 
 from reference_server.config.model import Provider
 from reference_server.model.client import ModelClient
+from reference_server.model.errors import ModelError
 from reference_server.model.events import ModelEvent
 from reference_server.model.pool import proxy_for
 
@@ -63,3 +67,53 @@ async def test_a_call_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
     assert side.paths == ["http://model.invalid/v1/responses"]
     assert side.headers[0]["host"] == "model.invalid"
     assert events
+
+
+async def failure(**fields: Any) -> ModelError:
+    """What a call says that cannot be made; nothing listens anywhere."""
+    given: dict[str, Any] = {"base_url": "http://127.0.0.1:1/v1", **fields}
+    found: list[ModelError] = []
+    async with anyio.create_task_group() as tasks:
+        client = ModelClient(tasks)
+        try:
+            await client.call(Provider("p", **given), {}, _ignore)
+        except ModelError as error:
+            found.append(error)
+        await client.close()
+    assert [error.retryable for error in found] == [False]
+    return found[0]
+
+
+async def _ignore(_events: list[ModelEvent]) -> None:
+    """No event comes."""
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "odd://p", "http://127.0.0.1:99999"])
+async def test_a_proxy_that_cannot_be_used_is_a_connection_that_failed(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    error = await failure(base_url="http://model.invalid/v1")
+    assert (error.info, bool(error.details)) == ("HttpConnectionFailed", True)
+
+
+async def test_a_port_that_is_none_is_a_connection_that_failed() -> None:
+    error = await failure(base_url="http://127.0.0.1:99999/v1")
+    assert error.info == "HttpConnectionFailed"
+    assert "port" in error.details
+
+
+async def test_certificates_that_are_not_there_are_a_connection_that_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    error = await failure(base_url="https://127.0.0.1:1/v1")
+    assert error.info == "HttpConnectionFailed"
+
+
+@pytest.mark.parametrize("key", ["secret\nX-Other: 1", "secr\u00e9t", "\u4e2dsecret"])
+async def test_a_key_that_no_header_can_hold_is_said_so_and_not_shown(key: str) -> None:
+    error = await failure(api_key=key)
+    assert error.info == "Unauthorized"
+    assert "PROVIDER_API_KEY" in error.details
+    assert "secr" not in str(error)
