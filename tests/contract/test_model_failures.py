@@ -91,3 +91,14 @@ async def test_a_model_that_does_not_listen_refuses_and_comes_back_to_its_addres
                 other.bind(("127.0.0.1", httpx.URL(server.url).port))
         await server.listen(listening=True)
         assert said(await ask(Side(caller, model), "hi")) == "back"
+
+
+@both
+async def test_a_failure_that_is_cut_off_has_been_told(make: MakeSide) -> None:
+    text = "[{fail: {code: insufficient_quota, message: gone, disconnect: true}}]"
+    async with make(script(text)) as one:
+        events: list[Json] = []
+        with pytest.raises(httpx.RemoteProtocolError):
+            await ask_into(events, one, "hi")
+    assert events[-1]["type"] == "response.failed"
+    assert one.model.calls[0].outcome == "failed insufficient_quota"
