@@ -147,11 +147,15 @@ def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
 def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
     rules = set(targets[0].rules)
     killed_by = {fault.rule for fault in faults.values()}
+    yield (
+        "PASS 3; 1/2 killed: passed with three witnesses; of two faults of this rule, tried on the "
+        "target's traces, one was found"
+    )
     yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
     judged = [one for one in book.requirements if one.rules]
     owed = Counter(one.owed for one in book.requirements if one.owed)
     excluded = sum(1 for one in book.requirements if one.excluded)
-    parts = ", ".join(f"{count} to {part}" for part, count in sorted(owed.items()))
+    parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
         f"requirements in the book: {len(book.requirements)}; judged by a rule {len(judged)}, "
         f"owed {sum(owed.values())} ({parts}), no rule can judge {excluded}"

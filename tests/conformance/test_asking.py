@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.report.model import NOT_OFFERED
+from harness.rules.verdict import Verdict
 from harness.scenario.loader import Loaded, load_text
+from harness.suite.asking import probes
 from harness.suite.outcome import ScenarioOutcome
 from harness.suite.session import Session, configure
 
@@ -54,6 +57,11 @@ client:
 """
 # The handshake is in the trace of the scenario for which the process was started.
 HANDSHAKE = "notification.not-answered"
+NEEDY = """
+title: it needs everything
+needs: [{needs}]
+client: [{{start_thread: {{as: t}}}}]
+"""
 Seen = dict[str, tuple[str, str, list[tuple[str, str, str]]]]
 
 
@@ -106,6 +114,24 @@ def test_number_of_workers_changes_neither_verdicts_nor_reasons(place: Path, mar
     assert {one["id"]: (one["verdict"], one["reason"]) for one in ran.report["scenarios"]} == {
         one.id: (one.verdict, one.reason) for one in alone.scenarios
     }
+
+
+@pytest.mark.usefixtures("place")
+def test_what_the_reference_server_is_asked_for_agrees_with_what_it_promises() -> None:
+    config = configure(target="reference")
+    promised = set(config.profile.capabilities)
+    probed = config.profile.model_copy(update={"capabilities": "probe"})
+    session = Session(replace(config, profile=probed))
+    needs = {need for probe in probes() for need in probe.scenario.needs}
+    wanted = load_text(NEEDY.format(needs=", ".join(sorted(needs))), name="needy")
+    try:
+        outcome = session.play(wanted)
+        assert all(session.trace_path(probe.id).is_file() for probe in probes())
+    finally:
+        assert session.close() == []
+    assert outcome.verdict is Verdict.NOT_APPLICABLE
+    assert _lacking(outcome.reason) == needs - promised
+    assert needs & promised, "some of it is offered"
 
 
 def test_what_is_offered_in_part_is_still_judged(place: Path) -> None:
