@@ -4,6 +4,7 @@ Here lives the way from the command line and the environment to a running server
 """
 
 import argparse
+import asyncio
 import logging
 import os
 import signal
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio.abc import TaskStatus
 
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
@@ -27,6 +27,7 @@ from reference_server.transport.stdio import StdioTransport
 if TYPE_CHECKING:
     import httpx
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 """Where a scenario's model is asked for; nothing is looked up, the transport is in process."""
 
@@ -87,18 +88,21 @@ async def _serve(
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
     require_initialize: bool,
 ) -> None:
-    async with running_server(
-        home,
-        config,
-        model_transport=model_transport,
-        requires_initialize=require_initialize,
-    ) as server:
-        start_helper()
-        connection = Connection(server, StdioTransport.take_over())
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(_stop_on_signal, connection)
+    try:
+        async with running_server(
+            home,
+            config,
+            model_transport=model_transport,
+            requires_initialize=require_initialize,
+        ) as server:
+            start_helper()
+            connection = Connection(server, StdioTransport.take_over())
+            _stop_on_signals(connection)
             await server.serve(connection)
-            tasks.cancel_scope.cancel()
+    finally:
+        # Nothing is left to stop: who asks again must not turn a clean end into a violent one.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def start_helper() -> None:
@@ -110,13 +114,15 @@ def start_helper() -> None:
         logging.getLogger(__name__).warning("%s", error)
 
 
-async def _stop_on_signal(
-    connection: Connection, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        task_status.started()
-        async for _ in signals:
-            connection.stop_reading()
+def _stop_on_signals(connection: Connection) -> None:
+    """Let a signal end the connection, however often it comes, until the server is closed."""
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(connection.stop_reading)
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
 
 
 def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":

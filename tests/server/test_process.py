@@ -155,6 +155,18 @@ def test_a_signal_is_a_clean_end_also_during_a_turn(spawn: Spawn, tmp_path, numb
     assert json.loads(out.splitlines()[-1])["method"] == "turn/completed"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_no_further_signal_cuts_the_end_short(spawn: Spawn, tmp_path, number) -> None:
+    process = spawn("--scenario", scenario_file(tmp_path, HOLDING))
+    say(process, START, TURN)
+    hear_until(process, "item/agentMessage/delta")
+    while process.poll() is None:
+        process.send_signal(number)
+    out, err = process.communicate(timeout=BOUND)
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out.splitlines()[-1])["method"] == "turn/completed"
+
+
 def test_a_reader_that_goes_away_is_a_quiet_end(spawn: Spawn) -> None:
     process = spawn()
     assert process.stdout is not None
