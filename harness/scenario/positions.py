@@ -111,8 +111,8 @@ def positions(scenario: Scenario) -> list[Position]:
     """Every position of a scenario's turn. Raises `ValueError` as `raced_turn` does."""
     raced_turn(scenario)
     script = spelled_out(scenario)
-    asked = [one.answer.to for one in answers_of(scenario)]
-    return list(_Walk(script, asked, opened_pipes(scenario), told_pipes(scenario)).positions())
+    pipes = opened_pipes(scenario), told_pipes(scenario)
+    return list(_Walk(script, answers_of(scenario), *pipes).positions())
 
 
 def opened_pipes(scenario: Scenario) -> list[str]:
@@ -197,25 +197,34 @@ class _Walk:
     """Walks over the script, call by call, and counts what has been seen."""
 
     def __init__(
-        self, script: Script, asked: list[str], opened: list[str], told: list[str]
+        self, script: Script, given: list[AnswerStep], opened: list[str], told: list[str]
     ) -> None:
         self._script = script
         self._opened = opened
         self._told = told
-        self._asked = asked
+        self._asked = [one.answer.to for one in given]
+        self._decisions = [one.answer.decision for one in given]
         self._answers = 0
+        self._cancelled = False
         self._seen: Counter[str] = Counter()
 
     def positions(self) -> Iterator[Position]:
-        """All positions, in order."""
+        """All positions, in order.
+
+        With cancel as an answer the turn is over: whether its model is still told of that is the
+        server's affair, and nothing of it is waited for.
+        """
         first = self._next_hold(0)
         yield Position(SENT, hold=first)
         yield Position(ANSWERED, hold=first)
         yield Position(STARTED, (Sight("message", "turn/started"),), hold=first)
         for number, step in enumerate(self._script):
             yield from self._failed(number) if step.reply is None else self._reply(number, step)
-        last = Sight("model-end", nth=len(self._script))
-        yield Position(DONE, (last,), answers=self._answers)
+            if self._cancelled:
+                break
+        else:
+            last = Sight("model-end", nth=len(self._script))
+            yield Position(DONE, (last,), answers=self._answers)
         yield Position(COMPLETED, (Sight("turn-end"),), settled=True, answers=self._answers)
 
     def _next_hold(self, number: int) -> Path | None:
@@ -252,7 +261,7 @@ class _Walk:
             return
         for part in step.reply or []:
             kind = next(iter(type(part).model_fields))
-            if kind in _TOOLS:
+            if kind in _TOOLS and not self._cancelled:
                 command = part.run.command if isinstance(part, Run) else ""
                 yield from self._tool(number, *_TOOLS[kind], command)
 
@@ -312,6 +321,7 @@ class _Walk:
             yield Position(
                 f"{name}:asked", (sight,), settled=True, hold=hold, answers=self._answers
             )
+            self._cancelled = self._decisions[self._answers] == "cancel"
             self._answers += 1
             yield on_its_way(f"{name}:answered")
         words = command.replace(";", " ").split()

@@ -91,6 +91,14 @@ def test_what_the_file_answers_is_what_is_asked() -> None:
     assert at(loaded, "approval:answered").answers == 1
 
 
+def test_cancel_is_the_end_of_what_the_turn_comes_to() -> None:
+    answer = "  - answer: {to: item/commandExecution/requestApproval, decision: cancel}\n"
+    model = '  - reply: [{run: "ls"}, {run: "rm x"}]\n  - reply: [{message: "b"}]\n'
+    called = ["model:1:called!", "item:1:started", "approval:asked!", "approval:answered"]
+    expected = [*BEGIN, *called, "item:1:completed", "turn:completed!"]
+    assert told(scenario(model, answers=answer)) == expected
+
+
 def test_second_question_has_a_number() -> None:
     answers = (
         "  - answer: {to: item/commandExecution/requestApproval, decision: accept}\n"
