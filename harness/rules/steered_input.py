@@ -141,7 +141,9 @@ class Inputs(Undisturbed, ABC):
 
     @on_mark("model-call")
     def _called(self, mark: Mark) -> Outcomes:
-        if "user_texts" in mark.data and mark.data.get("step", -1) >= 0:
+        # A call for which the script has no answer left is its thread's all the same.
+        owned = mark.data.get("step", -1) >= 0 or mark.data.get("thread")
+        if "user_texts" in mark.data and owned:
             self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
             self._places.append(mark.after)
         return None

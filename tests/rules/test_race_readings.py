@@ -183,6 +183,12 @@ LEGAL: dict[str, Callable[[], Talk]] = {
         .end_turn()
         .reply_turn("turn_2")
     ),
+    "a steer is heard by a call for which the script has no answer": lambda: (
+        granted(running().calls("hello", thread="t"))
+        .calls("hello", call=2, thread="t", step=1)
+        .calls("hello", "more please", call=3, thread="t", step=-1)
+        .end_turn()
+    ),
     "a refused steer is said again as a turn": lambda: (
         steer(running().end_turn())
         .refuses()
