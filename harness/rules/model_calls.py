@@ -11,19 +11,14 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import item_in, same_folder, shown, turn_in
-from harness.rules.turn_calls import Asked, Calls
+from harness.rules.subjects import item_in, same_folder, shown
+from harness.rules.turn_calls import Asked, Calls, came_to_its_end
 from harness.rules.verdict import Level
-from harness.rules.walks import COMPLETED
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
 
 # Enough of a text to know it by; a mark holds a little more.
 _BEGINNING = 100
-
-
-def _completed(end: Frame) -> bool:
-    return turn_in(end).get("status") == COMPLETED
 
 
 @rule("model.input-arrives", title="The model is asked what the user said", level=Level.SHOULD)
@@ -45,7 +40,7 @@ class InputArrives(Calls):
         heard = [text(words) for call in asked.calls for words in arr(call.get("user_texts"))]
         if any(wanted in words for words in heard):
             yield Witness(asked.subject, (asked.request, end))
-        elif _completed(end):
+        elif came_to_its_end(end):
             expected = f"a model call with the user's text {shown(wanted)}"
             actual = f"{len(asked.calls)} call(s), with {shown(heard[-3:])}"
             yield Violation(asked.subject, (asked.request, end), expected, actual)
@@ -84,7 +79,7 @@ class ModelNamed(Calls):
         called = sorted({text(call.get("model")) for call in asked.calls})
         if wanted in called:
             yield Witness(asked.subject, frames)
-        elif _completed(end):
+        elif came_to_its_end(end):
             expected = f"a call of the model {wanted}"
             yield Violation(asked.subject, frames, expected, f"calls of {', '.join(called)}")
 
@@ -107,7 +102,7 @@ class SchemaThisTurn(Calls):
         frames = (asked.request, end)
         if isinstance(asked.params.get("outputSchema"), dict):
             self._given = asked.request if has else None
-            if not has and _completed(end):
+            if not has and came_to_its_end(end):
                 expected = "a model call that wants the schema of this turn"
                 yield Violation(asked.subject, frames, expected, "none does", Level.SHOULD)
         elif self._given is not None:

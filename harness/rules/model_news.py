@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
 from harness.rules.subjects import shown, turn_in
-from harness.rules.turn_calls import Asked, Calls
+from harness.rules.turn_calls import Asked, Calls, came_to_its_end
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED
 from harness.trace.frame import Frame
@@ -47,10 +47,6 @@ def _same_model(name: str, asked: set[str]) -> bool:
     return any(name == one or (one and name.startswith(f"{one}-")) for one in asked)
 
 
-def _completed(end: Frame) -> bool:
-    return dig(turn_in(end), "status") == "completed"
-
-
 @rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
 class UsageTold(_News):
     """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
@@ -71,7 +67,7 @@ class UsageTold(_News):
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        if not _completed(end) or not any(call.get("usage") for call in asked.ends):
+        if not came_to_its_end(end) or not any(call.get("usage") for call in asked.ends):
             return
         after = [frame for frame in self._told if frame.seq > asked.request.seq]
         frames = (asked.request, end)
@@ -110,7 +106,7 @@ class PlanTold(_News):
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         given = [plan for call in asked.ends for plan in arr(call.get("plans"))]
-        if not given or not _completed(end):
+        if not given or not came_to_its_end(end):
             return
         told, found = iter(self._told.get(asked.turn_id, ())), list[Frame]()
         before: Plan | None = None
@@ -159,7 +155,7 @@ class RerouteTold(_News):
         models = {text(call.get("model")) for call in asked.calls}
         others = [text(call.get("answers")) for call in asked.ends if call.get("answers")]
         told = self._told.get(asked.turn_id, [])
-        if not _completed(end):
+        if not came_to_its_end(end):
             return
         for other in dict.fromkeys(name for name in others if not _same_model(name, models)):
             named = [one for one in told if obj(one.params).get("toModel") == other]
@@ -182,7 +178,8 @@ class ToldMidTurn(_News):
     """Judges that a turn which completed though an answer of its model broke off told of an error.
 
     An error within a turn is told by the error notification, and a stream that is disconnected is
-    one of those that the text classifies. Left open: turns that failed (turn/completed has their
+    one of those that the text classifies; that one which is made good again is an error of the turn
+    is derived: SHOULD. Left open: turns that failed (turn/completed has their
     error), calls that were refused by a status before anything was answered (a client library may
     have tried again unseen), turns that were steered (the server may have left that answer itself,
     to ask anew with the input), several threads or turns at once.
@@ -200,7 +197,7 @@ class ToldMidTurn(_News):
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         broken = [text(call.get("outcome")) for call in asked.ends if _broke_off(call)]
         turn = self.conversation.turns.get(asked.turn_id)
-        if not broken or turn is None or not _completed(end):
+        if not broken or turn is None or not came_to_its_end(end):
             return
         frames = (asked.request, *turn.errors[:1], end)
         if turn.errors:

@@ -116,8 +116,9 @@ class CommandOutput(_Output):
 class BothStreams(_Output):
     """Judges that the deltas of a command that wrote to both of its streams have lines of both.
 
-    Left open: commands without deltas, which are legal, those other than `echo` of plain words, and
-    whether the deltas are all of the output (delta.command-output).
+    SHOULD: both are streamed, but that the deltas leave nothing out is not said. Left open:
+    commands without deltas, which are legal, those other than `echo` of plain words, and whether
+    the deltas are all of the output (delta.command-output).
     """
 
     @on("item/completed")

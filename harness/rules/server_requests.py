@@ -141,8 +141,8 @@ class NotAnswered(Monitor):
 
     An answer to a notification can have no id, or null. Such an answer, where the harness has sent
     a notification and nothing malformed, answers just that. A witness is a request that was sent
-    after the notification and answered, with nothing of the kind before. Left open: whether the
-    server knows the notification.
+    after the notification and answered, with nothing of the kind before. SHOULD, since the forms
+    have notifications of the server only. Left open: whether the server knows the notification.
     """
 
     def begin(self) -> None:

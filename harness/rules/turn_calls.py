@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.rules.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.rules.subjects import failed, turn_id_of, turn_in
+from harness.rules.walks import COMPLETED
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
@@ -45,6 +46,11 @@ class Asked:
     def subject(self) -> str:
         """How findings name it."""
         return f"turn {self.turn_id}"
+
+
+def came_to_its_end(end: Frame) -> bool:
+    """Whether a turn/completed says that the agent finished the turn."""
+    return turn_in(end).get("status") == COMPLETED
 
 
 class Undisturbed(Monitor):
@@ -127,7 +133,7 @@ class Calls(Undisturbed, ABC):
         self._open.remove(asked)
         asked.turn_id = turn_id
         # A call of a turn that was cut off may come late, while the next turn runs.
-        self._unclear = turn_in(frame).get("status") != "completed"
+        self._unclear = not came_to_its_end(frame)
         if asked.unclear or self.muddled or len(self._threads) > 1:
             self.forget()
         elif asked.calls:

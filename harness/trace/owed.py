@@ -157,8 +157,8 @@ class Owed:
             if subscribers:
                 continue
             self._ours.discard(left)
-            self._retrying.clear()
             mine = [key for key, item in self._open.items() if item.thread == left]
+            self._retrying -= {key[1] for key in mine}
             self._away.setdefault(left, {}).update({key: self._open.pop(key) for key in mine})
 
     def _notification(self, frame: Frame) -> None:

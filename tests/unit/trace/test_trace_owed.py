@@ -154,6 +154,9 @@ def test_leaving_that_is_refused_or_of_another_thread_changes_nothing() -> None:
     assert kinds(asked.refuses()) == ["turn/completed"]
     other = running().asks("thread/unsubscribe", threadId="thr_2").answers({"status": "notLoaded"})
     assert kinds(other) == ["turn/completed"]
+    retrying = running().failing(will_retry=True).start_thread("thr_2")
+    retrying.asks("thread/unsubscribe", threadId="thr_2").answers({"status": "unsubscribed"})
+    assert after(retrying).retrying
 
 
 def test_leaving_without_saying_which_is_leaving_all() -> None:
