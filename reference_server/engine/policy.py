@@ -25,21 +25,27 @@ class Ruling(Enum):
     """It ends as failed: the sandbox does not allow it, and nobody may be asked."""
 
 
-def ruling_on_command(policy: ApprovalPolicy, *, trusted: bool, escalated: bool) -> Ruling:
-    """Rule on a command that nobody has approved before.
+def ruling_on_command(
+    policy: ApprovalPolicy, *, allowed: bool, trusted: bool, escalated: bool
+) -> Ruling:
+    """Rule on a command that nobody has approved in this session.
 
-    `trusted`: it can only read. `escalated`: the model asks to run it outside the sandbox, which
-    only a client can grant: where nobody is asked, it runs inside.
+    `allowed`: a lasting rule covers it. `trusted`: rules and the list of trusted commands together
+    do; that spares a question only where the policy speaks of trust. `escalated`: the model asks
+    to run it outside the sandbox, which only a client can grant, each time: where nobody is asked,
+    it runs inside.
     """
+    known = allowed and not escalated
+    harmless = trusted and not escalated
     match policy:
         case "never" | "on-failure":
             return Ruling.RUN
         case "on-request":
-            return Ruling.ASK
+            return Ruling.RUN if known else Ruling.ASK
         case "untrusted":
-            return Ruling.RUN if trusted and not escalated else Ruling.ASK
+            return Ruling.RUN if known or harmless else Ruling.ASK
         case "reject":
-            return Ruling.RUN if trusted and not escalated else Ruling.DECLINE
+            return Ruling.RUN if known or harmless else Ruling.DECLINE
 
 
 def ruling_on_denial(policy: ApprovalPolicy) -> Ruling:

@@ -7,10 +7,13 @@ words that a command begins with. `#` begins a comment.
     allow ["npm", "run", "build"]
 
 A command is allowed where it is one or more simple commands, joined by `|`, `&&`, `||` or `;`, each
-of which begins with the words of a rule or is trusted anyway (`trust.py`); so `npm run build; rm x`
-is not, nor is anything with a redirection or substitution. Whatever it is, a command whose whole
-argv is a rule is allowed. A line that is no rule is reported and has no
-effect. Source: session-protocol "Approvals", acceptWithExecpolicyAmendment.
+of which begins with the words of a rule; so `npm run build; rm x` is not, nor is anything with a
+redirection or substitution. Whatever it is, a command whose whole argv is a rule is allowed. A line
+that is no rule is reported and has no effect.
+
+A rule spares a question, nothing else: what it allows runs within the sandbox, and where a command
+is to run outside of it, no rule counts. Source: session-protocol "Approval sequence",
+acceptWithExecpolicyAmendment.
 """
 
 import fcntl
@@ -47,8 +50,12 @@ class Rules:
     prefixes: tuple[tuple[str, ...], ...] = ()
     damaged: tuple[str, ...] = ()
 
-    def allow(self, argv: Sequence[str]) -> bool:
-        """Whether a command was allowed for good."""
+    def allow(self, argv: Sequence[str], *, trusting: bool = False) -> bool:
+        """Whether a command was allowed for good.
+
+        `trusting`: the rest of a list or pipe in which a rule allows some may be trusted ones
+        (`trust.py`); so a trusted command alone is allowed then.
+        """
         if tuple(argv) in self.prefixes:
             return True
         try:
@@ -57,16 +64,18 @@ class Rules:
             return False
         if not commands or (script_of(argv) is not None and program_name(argv[0]) is None):
             return False
-        return all(self._covers(command, commands) for command in commands)
+        return all(
+            self._covers(command) or (trusting and only_reads(command, commands))
+            for command in commands
+        )
 
-    def _covers(self, command: Simple, among: Sequence[Simple]) -> bool:
+    def _covers(self, command: Simple) -> bool:
         if command.redirects or command.assigns or not command.words or command.then not in JOINS:
             return False
         words = tuple(word.text for word in command.words)
         # What a variable or a pattern stands for was not seen by who allowed it.
         plain = not any(word.varies for word in command.words)
-        allowed = plain and any(words[: len(prefix)] == prefix for prefix in self.prefixes)
-        return allowed or only_reads(command, among)
+        return plain and any(words[: len(prefix)] == prefix for prefix in self.prefixes)
 
 
 def checked(words: object) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def call(name: str, arguments: str) -> Reply:
 async def told(home: Path, reply: Reply) -> str:
     """What the model is told of its call, in a turn that goes on after it."""
     async with session(home, [reply, says("go on")]) as peer:
-        end = await peer.run_turn(await peer.start_thread())
+        end = await peer.run_turn(await peer.start_thread(approvalPolicy="never"))
     assert (end["status"], end["error"]) == ("completed", None)
     return peer.told_model()
 
@@ -61,7 +61,7 @@ async def test_a_time_limit_that_is_none_is_said_to_be_none(tmp_path, limit: str
 async def test_a_count_that_is_none_counts_nothing(tmp_path, count: Any) -> None:
     usage = {"input_tokens": 7, "output_tokens": count, "total_tokens": count}
     async with session(tmp_path, [says("a", usage=usage)]) as peer:
-        end = await peer.run_turn(await peer.start_thread())
+        end = await peer.run_turn(await peer.start_thread(approvalPolicy="never"))
     assert end["status"] == "completed"
     [told_usage] = peer.params_of("thread/tokenUsage/updated")
     last = told_usage["tokenUsage"]["last"]

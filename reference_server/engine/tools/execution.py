@@ -22,10 +22,16 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """A rule's consent; `network`: also to reach the network."""
+class Standing:
+    """What is known of a command before anybody is asked.
 
+    `allowed`: lasting rules cover all of it; `network`: those of the network do, so that it may
+    reach it; `trusted`: rules cover some of it, and the rest can only read.
+    """
+
+    allowed: bool
     network: bool
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +92,15 @@ class Execution:
         )
         return Prepared(Running(command), confinement)
 
-    def allowed(self, argv: tuple[str, ...]) -> Allowed | None:
-        """Look up whether the client has allowed such a command for good."""
-        if self._network_rules.read().allow(argv):
-            return Allowed(network=True)
-        return Allowed(network=False) if self._rules.read().allow(argv) else None
+    def standing(self, argv: tuple[str, ...]) -> Standing:
+        """Look up what the client has allowed for good, and what can do no harm."""
+        rules = self._rules.read()
+        network = self._network_rules.read().allow(argv)
+        return Standing(
+            allowed=network or rules.allow(argv),
+            network=network,
+            trusted=rules.allow(argv, trusting=True),
+        )
 
     async def keep_rule(self, argv: tuple[str, ...], answer: CommandAnswer) -> None:
         """Keep what the client wants to be allowed from now on, if it can be a rule.

@@ -24,7 +24,6 @@ from reference_server.engine.work_items import CommandWork
 from reference_server.exec.actions import actions_of
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Finished
-from reference_server.exec.trust import is_trusted
 from reference_server.patch.heredoc import heredoc_patch
 
 Fields = dict[str, Any]
@@ -144,23 +143,24 @@ class _CommandRun:
         """Give what the model is told. When cancelled, the item is completed first."""
         wanted = self._wanted
         consents = self._scene.thread.consents
+        standing = self._execution.standing(wanted.argv)
+        network = standing.network and not wanted.escalated
         if consents.has_command(wanted.argv, wanted.cwd, outside=wanted.escalated):
-            return await self._run(outside=wanted.escalated)
-        if allowed := self._execution.allowed(wanted.argv):
-            return await self._run(outside=wanted.escalated, network=allowed.network)
+            return await self._run(outside=wanted.escalated, network=network)
         ruling = ruling_on_command(
             self._scene.settings.approval_policy,
-            trusted=is_trusted(wanted.argv),
+            allowed=standing.allowed,
+            trusted=standing.trusted,
             escalated=wanted.escalated,
         )
         match ruling:
             case Ruling.RUN:
-                return await self._run(outside=False)
+                return await self._run(outside=False, network=network)
             case Ruling.ASK:
                 answer = await self._ask(wanted.reason, outside=wanted.escalated)
                 if answer.decision is not Decision.ACCEPT:
                     return self._denied(answer.decision)
-                return await self._run(outside=wanted.escalated, network=answer.network)
+                return await self._run(outside=wanted.escalated, network=answer.network or network)
             case Ruling.DECLINE | Ruling.FAIL:
                 self._work.complete("declined")
                 return REFUSED

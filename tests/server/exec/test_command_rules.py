@@ -41,7 +41,8 @@ ONE = Rules((("npm", "run", "build"),))
         (sh("npm run build"), True),
         (sh("npm 'run' build --fast x"), True),
         (sh("npm run build && npm run build -v"), True),
-        (sh("cd web && npm run build | tail -3"), True),
+        (sh("cd web && npm run build | tail -3"), False),
+        (sh("cat x"), False),
         (["npm", "run", "build"], True),
         (["npm", "run"], False),
         (["npm", "run", "builder"], False),
@@ -62,6 +63,20 @@ ONE = Rules((("npm", "run", "build"),))
 )
 def test_what_a_rule_allows(argv: list[str], allowed: bool) -> None:
     assert ONE.allow(argv) is allowed
+
+
+@pytest.mark.parametrize(
+    ("script", "allowed"),
+    [
+        ("cd web && npm run build | tail -3", True),
+        ("cat x", True),
+        ("cat x; npm run build; rm x", False),
+        ("cat x > y", False),
+        ("cd x && git status && npm run build", False),
+    ],
+)
+def test_where_trust_counts_the_rest_of_a_list_may_be_trusted(script: str, allowed: bool) -> None:
+    assert ONE.allow(sh(script), trusting=True) is allowed
 
 
 def test_a_whole_command_may_be_a_rule(rules: RulesFile) -> None:
