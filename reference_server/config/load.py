@@ -5,12 +5,13 @@ keys are let through, since one file may serve several versions.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
-from reference_server.config.model import Config, Provider, WebSearch
+from reference_server.config.model import PROVIDER_KEY, Config, Provider, WebSearch
+from reference_server.exec.environment import CommandVariables
 
 Table = dict[str, Any]
 D = TypeVar("D")
@@ -66,9 +67,24 @@ class _Reader:
             model_context_window=self._size(table, "model_context_window"),
             model_auto_compact_token_limit=self._size(table, "model_auto_compact_token_limit"),
             web_search=self._word(table, "web_search", get_args(WebSearch), default.web_search),
-            providers=self._providers(table),
+            providers=(providers := self._providers(table)),
             environment=environment,
+            command_variables=self._command_variables(table, providers.values()),
         )
+
+    def _command_variables(self, table: Table, providers: Iterable[Provider]) -> CommandVariables:
+        section = self._table(table, "command_environment")
+        keys = {PROVIDER_KEY, *(one.env_key for one in providers if one.env_key)}
+        passed: list[Any] = section.get("pass", [])
+        if not isinstance(passed, list) or not all(isinstance(one, str) for one in passed):  # type: ignore[redundant-expr]
+            raise self._wrong("pass", "an array of names of variables", passed)
+        if named := sorted(keys & set(passed)):
+            raise self._wrong("pass", f"without {named[0]}, a key that commands never get", passed)
+        added = self._table(section, "set")
+        for name, value in added.items():
+            if not isinstance(value, str) or "\0" in name + value or "=" in name or not name:
+                raise self._wrong(name, "a variable whose value is a string", value)
+        return CommandVariables(tuple(passed), cast("dict[str, str]", added), frozenset(keys))
 
     def _providers(self, table: Table) -> dict[str, Provider]:
         tables = self._table(table, "model_providers")

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
+from reference_server.exec.environment import CommandVariables
 
 WebSearch = Literal["disabled", "live"]
 """Whether the provider's own search is offered to the model."""
 DEFAULT_PROVIDER = "default"
+PROVIDER_KEY = "PROVIDER_API_KEY"
+"""The variable with the key of a provider that names none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Config:
     web_search: WebSearch = "disabled"
     providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    command_variables: CommandVariables = field(
+        default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))
+    )
 
     def provider(self, provider_id: str) -> Provider | None:
         """Give the provider of that id with its address and key, or None if there is none.
@@ -59,5 +65,5 @@ class Config:
         if known is None and not (forced or fallback) and provider_id != self.model_provider:
             return None
         base = known or Provider(provider_id)
-        key = (env.get(base.env_key) if base.env_key else None) or env.get("PROVIDER_API_KEY")
+        key = (env.get(base.env_key) if base.env_key else None) or env.get(PROVIDER_KEY)
         return replace(base, base_url=forced or base.base_url or fallback, api_key=key)

@@ -1,30 +1,176 @@
 """Images of the local disk, as the model is sent them.
 
-Here lives the reading of one file into a content part of the Responses API; it blocks.
+Here lives which file may be read for a model, and its bounded reading into a content part of the
+Responses API. Whoever names the file, the model or the client: read is only what the sandbox policy
+lets a command read, and sent only what begins as an image does. What the kernel makes up (/proc,
+/sys, /dev) is no image under any policy.
 """
 
 import base64
-import mimetypes
-from pathlib import Path
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
 from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from harness.wire.input import LocalImageInput, UserInput
+from reference_server.engine.prompt import unread_image
+from reference_server.exec.mounts import Plan, Refused, of_kernel
+from reference_server.exec.sandbox import Sandbox
+from reference_server.settings import ThreadSettings
+
+Fields = dict[str, Any]
 
 IMAGE_LIMIT = 20 * 1024 * 1024
 """Bytes of the largest local image that is sent."""
+IMAGES_LIMIT = 50 * 1024 * 1024
+"""Bytes of all local images of one turn together, and of one input; providers take no more."""
+READING_TIME = 5.0
+"""Seconds that the reading of a file may take: a disk behind a network may never answer."""
+READERS = 4
+"""Files that are read at a time; one whose disk never answers keeps its place."""
+SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_PIECE = 1024 * 1024
+_KINDS = "PNG, JPEG, GIF or WebP"
 
 
-def image_part(path: Path) -> dict[str, Any]:
-    """Give an image as an input_image part. Raises OSError, ValueError."""
-    kind = mimetypes.guess_type(path.name)[0] or "image/png"
-    if not kind.startswith("image/"):
-        raise OSError(f"it is no image but {kind}")
-    data = base64.b64encode(_content(path)).decode()
-    return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
+class NoImage(Exception):
+    """A file that is not shown to a model; str() says why."""
 
 
-def _content(path: Path) -> bytes:
-    # A device or a pipe might never end, or never begin.
-    if not path.is_file():
-        raise OSError("it is not a file")
-    if path.stat().st_size > IMAGE_LIMIT:
-        raise OSError(f"it is larger than {IMAGE_LIMIT} bytes")
-    return path.read_bytes()
+@dataclass(slots=True)
+class Room:
+    """The bytes that are left to the images of one turn or input."""
+
+    left: int = IMAGES_LIMIT
+
+    def take(self, size: int) -> None:
+        """Take what an image needs. Raises NoImage."""
+        if size > self.left:
+            raise NoImage(f"with it the images would be larger than {IMAGES_LIMIT} bytes together")
+        self.left -= size
+
+
+class LocalImages:
+    """Reads the images of one server."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._readers = anyio.CapacityLimiter(READERS)
+
+    async def part(self, path: str, settings: ThreadSettings, room: Room) -> Fields:
+        """Give an image as an input_image part. Raises NoImage.
+
+        A relative path is taken from the thread's folder. When cancelled it does not wait for the
+        disk.
+        """
+        try:
+            plan = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
+        except (Refused, ValueError) as error:
+            raise NoImage(str(error)) from None
+        reading = _Reading(absolute(settings.cwd, path), plan)
+        try:
+            with anyio.fail_after(READING_TIME):
+                content = await to_thread.run_sync(
+                    reading.content, abandon_on_cancel=True, limiter=self._readers
+                )
+        except TimeoutError:
+            raise NoImage(f"it was not read within {READING_TIME:g} s") from None
+        except OSError as error:
+            raise NoImage(error.strerror or str(error)) from None
+        except ValueError as error:
+            raise NoImage(str(error)) from None
+        finally:
+            reading.end.set()
+        kind = kind_of(content)
+        if kind is None:
+            raise NoImage(f"it is no {_KINDS}")
+        room.take(len(content))
+        data = base64.b64encode(content).decode()
+        return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
+
+    async def parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
+        """Give the local images of a user's input, in order; a text in place of one unreadable."""
+        room = Room()
+        found: list[Fields] = []
+        for one in content:
+            if isinstance(one, LocalImageInput):
+                try:
+                    found.append(await self.part(one.path, settings, room))
+                except NoImage as error:
+                    found.append(unread_image(one.path, str(error)))
+        return found
+
+
+def absolute(cwd: str, path: str) -> str:
+    """Give a path as an item shows it."""
+    return os.path.normpath(os.path.join(cwd, path))
+
+
+def kind_of(content: bytes) -> str | None:
+    """Tell the media type of an image by its first bytes; None where it is none that is sent."""
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for mark, kind in SIGNATURES.items() if content.startswith(mark)), None)
+
+
+class _Reading:
+    """The reading of one file, in a worker thread; `end` lets an abandoned one end early."""
+
+    def __init__(self, path: str, plan: Plan | None) -> None:
+        self._path = path
+        self._plan = plan
+        self.end = Event()
+
+    def content(self) -> bytes:
+        """Read it. Raises OSError, ValueError, NoImage."""
+        descriptor = _opened(self._path, self._check)
+        with open(descriptor, "rb", buffering=0) as file:
+            pieces: list[bytes] = []
+            size = 0
+            while not self.end.is_set() and (piece := file.read(_PIECE)):
+                pieces.append(piece)
+                size += len(piece)
+                _check_size(size)
+        return b"".join(pieces)
+
+    def _check(self, real: str, status: os.stat_result) -> None:
+        if of_kernel(real) or not stat.S_ISREG(status.st_mode):
+            raise NoImage("it is not a file of a disk")
+        if self._plan is not None and not self._plan.readable(real):
+            raise NoImage("the sandbox hides it")
+        _check_size(status.st_size)
+
+
+def _check_size(size: int) -> None:
+    if size > IMAGE_LIMIT:
+        raise NoImage(f"it is larger than {IMAGE_LIMIT} bytes")
+
+
+def _opened(path: str, check: Callable[[str, os.stat_result], None]) -> int:
+    """Open a file for reading once `check` has seen where it really is and what it is.
+
+    What was checked is what is opened, whatever happens to the names meanwhile. A device or a pipe
+    is not opened at all: that alone can have effects, or last for ever.
+    """
+    if sys.platform != "linux":
+        real = os.path.realpath(path)
+        check(real, os.stat(real))
+        return os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        name = f"/proc/self/fd/{handle}"
+        check(os.readlink(name), os.fstat(handle))
+        return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(handle)

@@ -4,7 +4,7 @@ Here lives the body of a model call, and the user's input in the model's terms. 
 `reference_server.model`.
 """
 
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.wire.input import (
@@ -34,17 +34,20 @@ _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
 """The protocol's word -> the Responses API's word."""
 
 
-def user_message(content: list[UserInput], cwd: str) -> Fields:
-    """Give the user's input as a Responses API item; reads local images, so it may block.
-
-    Relative paths of images are taken from `cwd`.
-    """
-    return {"type": "message", "role": "user", "content": [_part(one, cwd) for one in content]}
+def user_message(content: list[UserInput], images: Iterable[Fields] = ()) -> Fields:
+    """Give the user's input as a Responses API item; `images` are its local ones, in order."""
+    local = iter(images)
+    return {"type": "message", "role": "user", "content": [_part(one, local) for one in content]}
 
 
-def reads_files(content: list[UserInput]) -> bool:
-    """Tell whether `user_message` would read files."""
-    return any(isinstance(one, LocalImageInput) for one in content)
+def local_images(content: list[UserInput]) -> list[str]:
+    """Give the paths of the local images of an input, as they were given."""
+    return [one.path for one in content if isinstance(one, LocalImageInput)]
+
+
+def unread_image(path: str, why: str) -> Fields:
+    """Give what the model is told in place of an image; a missing one need not end the turn."""
+    return _text(f"The image {path} could not be read: {why}")
 
 
 def request_body(
@@ -90,14 +93,14 @@ def _reasoning(settings: ThreadSettings) -> Fields:
     return reasoning
 
 
-def _part(one: UserInput, cwd: str) -> Fields:
+def _part(one: UserInput, local: Iterator[Fields]) -> Fields:
     match one:
         case TextInput(text=text):
             return _text(text)
         case ImageInput(url=url):
             return {"type": "input_image", "image_url": url}
-        case LocalImageInput(path=path):
-            return _local_image(Path(cwd, path))
+        case LocalImageInput():
+            return next(local)
         case SkillInput(name=name, path=path):
             return _text(f"Use the skill ${name}, described in {path}.")
         case MentionInput(name=name, path=path):
@@ -106,13 +109,3 @@ def _part(one: UserInput, cwd: str) -> Fields:
 
 def _text(text: str) -> Fields:
     return {"type": "input_text", "text": text}
-
-
-def _local_image(path: Path) -> Fields:
-    from reference_server.engine.images import image_part
-
-    try:
-        return image_part(path)
-    except (OSError, ValueError) as error:
-        # The model should know of it; a missing picture need not end the turn.
-        return _text(f"The image {path} could not be read: {error}")

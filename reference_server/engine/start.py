@@ -4,17 +4,23 @@ Here lives the way from `turn/start` to a running turn: the one active turn of a
 settings that the params change, the task. Source: session-protocol "turn/start".
 """
 
+from typing import Any
+
 from anyio.abc import TaskGroup
 
+from harness.wire.input import UserInput
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
 from reference_server.engine.output_schema import BadSchema, OutputSchema
+from reference_server.engine.steering import read_input
 from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport, Work
 from reference_server.ids import IdAllocator
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.sync import Syncer
 from reference_server.session.thread import LoadedThread
 from reference_server.settings import ThreadSettings, settings_of_turn
+
+Fields = dict[str, Any]
 
 
 class Engine:
@@ -60,6 +66,10 @@ class Engine:
         turn = ActiveTurn(turn_id, thread, given, self._support, provider)
         thread.turn = turn
         return turn
+
+    async def read_input(self, thread: LoadedThread, content: list[UserInput]) -> Fields:
+        """Give input for a thread in the model's terms; may read files."""
+        return await read_input(content, thread.settings, self._support.workshop)
 
     def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
         """Let a prepared turn begin."""

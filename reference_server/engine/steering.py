@@ -9,25 +9,30 @@ way was asked without it. Source: session-protocol "turn/steer".
 from collections.abc import Callable
 from typing import Any
 
-from anyio import CancelScope, to_thread
-
 from harness.wire.input import UserInput
 from harness.wire.item import UserMessageItem
 from reference_server.engine.items import ItemLog
-from reference_server.engine.prompt import reads_files, user_message
+from reference_server.engine.prompt import local_images, unread_image, user_message
+from reference_server.engine.workshop import Workshop
 from reference_server.rollout.records import HistoryRecord, SteeredRecord
+from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
 
 
-async def read_input(content: list[UserInput], cwd: str) -> Fields:
-    """Give input in the model's terms; files are read to the end, also when cancelled."""
-    if not reads_files(content):
-        return user_message(content, cwd)
-    words: Fields = {}
-    with CancelScope(shield=True):
-        words = await to_thread.run_sync(user_message, content, cwd)
-    return words
+async def read_input(
+    content: list[UserInput], settings: ThreadSettings, workshop: Workshop
+) -> Fields:
+    """Give input in the model's terms; its local images are read, which may take a while."""
+    if not local_images(content):
+        return user_message(content)
+    return user_message(content, await workshop.images.parts(content, settings))
+
+
+def unread_input(content: list[UserInput]) -> Fields:
+    """Give input whose reading was cut short: what it says, without its local images."""
+    why = "the turn was interrupted"
+    return user_message(content, [unread_image(path, why) for path in local_images(content)])
 
 
 class Steering:

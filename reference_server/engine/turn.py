@@ -37,7 +37,7 @@ from reference_server.engine.items import ItemLog
 from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Sampled, Sampling, Shows, assistant_message
-from reference_server.engine.steering import Steering, read_input
+from reference_server.engine.steering import Steering, read_input, unread_input
 from reference_server.engine.usage import ContextWindow, Meter, token_counts
 from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
@@ -201,12 +201,18 @@ class ActiveTurn:
         raise endless("model", "turn")
 
     async def _take_input(self) -> None:
-        content, cwd = self._given.content, self._thread.settings.cwd
+        content = self._given.content
         message = UserMessageItem(id=self._thread.new_item_id(), content=content)
         self._thread.note_user_message(message)
         self._log.started(message)
         self._log.completed(message)
-        self.remember([await read_input(content, cwd)])
+        try:
+            words = await read_input(content, self._thread.settings, self._support.workshop)
+        except anyio.get_cancelled_exc_class():
+            # The conversation goes on after an interrupt, and this was said.
+            self.remember([unread_input(content)])
+            raise
+        self.remember([words])
 
     async def _sample(self) -> Sampled:
         return await self.ask(self._request_body)

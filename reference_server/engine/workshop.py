@@ -18,8 +18,10 @@ from reference_server.engine.items import ItemLog
 from reference_server.session.asks import Asks
 
 if TYPE_CHECKING:
+    from reference_server.engine.images import LocalImages
     from reference_server.engine.tools.base import Scene
     from reference_server.engine.tools.toolbox import Toolbox
+    from reference_server.exec.sandbox import Sandbox
 
 Fields = dict[str, Any]
 
@@ -33,11 +35,25 @@ class Workshop:
         self._asks = asks
 
     @cached_property
+    def sandbox(self) -> "Sandbox":
+        """What confines commands, patches and the reading of images."""
+        from reference_server.exec.sandbox import Sandbox
+
+        return Sandbox(self._home.root, environment=self._config.environment)
+
+    @cached_property
+    def images(self) -> "LocalImages":
+        """What reads images of the disk."""
+        from reference_server.engine.images import LocalImages
+
+        return LocalImages(self.sandbox)
+
+    @cached_property
     def toolbox(self) -> "Toolbox":
         """The tools."""
         from reference_server.engine.tools.standard import standard_tools
 
-        return standard_tools(self._home, self._config)
+        return standard_tools(self._home, self._config, self.sandbox, self.images)
 
     def warm(self) -> None:
         """Import and make them; may run in a worker thread."""

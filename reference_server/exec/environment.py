@@ -1,27 +1,46 @@
 """The variables that a command gets.
 
-Here lives what is taken away and added; who confines the command is `sandbox.py`.
+Here lives what they are made of: a short list of the server's own, and what config.toml adds. The
+rest of the server's environment stays with it, whatever it is called. Who confines the command is
+`sandbox.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
-SECRET_WORDS = ("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL")
-"""A variable whose name holds one of them, in any case, is not for commands."""
-NOT_SECRET = frozenset({"SSH_AUTH_SOCK", "KEYBOARD", "XKB_DEFAULT_LAYOUT"})
+PASSED = ("HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+"""Of the server's variables, those that every command gets; `*` stands for any characters."""
 
 
-def command_environment(environment: Mapping[str, str], *, tty: bool) -> dict[str, str]:
-    """The server's environment without its secrets, for one command.
+@dataclass(frozen=True, slots=True)
+class CommandVariables:
+    """What `[command_environment]` of config.toml adds.
+
+    `passed`: further names or patterns of the server's variables. `added`: variables with their
+    values. `withheld`: names that hold a key of a model's provider; no pattern passes them.
+    """
+
+    passed: tuple[str, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict[str, str])
+    withheld: Set[str] = frozenset()
+
+
+def command_environment(
+    environment: Mapping[str, str], wanted: CommandVariables, *, tty: bool
+) -> dict[str, str]:
+    """Make the environment of one command out of the server's own.
 
     Without a terminal, TERM is `dumb` and pagers are `cat`, so that nothing waits for a key.
     """
-    kept = {
+    patterns = (*PASSED, *wanted.passed)
+    made = {
         name: value
         for name, value in environment.items()
-        if name in NOT_SECRET or not any(word in name.upper() for word in SECRET_WORDS)
+        if name not in wanted.withheld and any(fnmatchcase(name, one) for one in patterns)
     }
     if tty:
-        kept.setdefault("TERM", "xterm-256color")
+        made["TERM"] = environment.get("TERM", "xterm-256color")
     else:
-        kept |= {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
-    return kept
+        made |= {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
+    return {**made, **wanted.added}

@@ -1,7 +1,9 @@
-"""What a confined command sees of the file system, as bubblewrap mounts.
+"""What a policy that confines lets be read and written, as bubblewrap mounts.
 
 Here lives the plan: which paths are writable, protected or hidden, and in which order that is
-mounted. Which policy asks for what is `sandbox.py`. The plan only looks at the file system.
+mounted. Commands get it as mounts; patches and images, which the server itself writes and reads,
+ask it (`readable`, `writable`). Which policy asks for what is `sandbox.py`. The plan only looks at
+the file system.
 
 How it holds:
 
@@ -58,6 +60,8 @@ RUN_KEPT = (
 )
 """In /run, otherwise hidden as a place of sockets: programs of some systems, and name servers."""
 KERNELS = ("/proc", "/sys", "/dev")
+"""What is no disk: never a root, and never read or written by the server for a model."""
+REPOSITORY = ".git"
 
 
 class Refused(Exception):
@@ -74,6 +78,11 @@ class Kind(enum.IntEnum):
     SEARCHABLE = 4
 
 
+def of_kernel(path: str) -> bool:
+    """Whether a resolved path is in a file system that the kernel makes up."""
+    return any(inside(path, kernel) for kernel in KERNELS)
+
+
 def inside(path: str, folder: str) -> bool:
     """Whether a normalised path is that folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
@@ -85,6 +94,7 @@ class Plan:
     def __init__(self) -> None:
         self._mounts: dict[str, Kind] = {}
         self._roots: list[str] = []
+        self._absent: set[str] = set()
         self.notes: list[str] = []
 
     @property
@@ -124,10 +134,34 @@ class Plan:
             for path in _repository(root):
                 self.protect(path, Kind.READABLE)
 
+    def readable(self, path: str) -> bool:
+        """Whether a resolved path can be read, as a command would find it."""
+        return not of_kernel(path) and self._kind(path) <= Kind.READABLE
+
+    def writable(self, path: str) -> bool:
+        """Whether a resolved path can be written.
+
+        More is protected here than mounts can: also what does not exist yet, and the repositories
+        within a root.
+        """
+        if of_kernel(path) or any(inside(path, absent) for absent in self._absent):
+            return False
+        below = [path.removeprefix(root) for root in self._roots if inside(path, root)]
+        in_repository = any(REPOSITORY in Path(rest).parts for rest in below)
+        return self._kind(path) is Kind.WRITABLE and not in_repository
+
+    def _kind(self, path: str) -> Kind:
+        """What is mounted on a path, or on the nearest folder above it."""
+        for above in (path, *map(str, Path(path).parents)):
+            if above in self._mounts:
+                return self._mounts[above]
+        return Kind.READABLE
+
     def protect(self, path: str, kind: Kind) -> None:
         """Mount on a path, and hold the folders between it and the root that it is in."""
         real = os.path.realpath(path)
         if not os.path.exists(real):
+            self._absent.add(real)
             return
         within = [root for root in self.roots if inside(real, root)]
         if kind is Kind.READABLE and not within:
@@ -182,7 +216,7 @@ def _normal(folder: str) -> str:
 
 def _repository(root: str) -> Iterator[str]:
     """The `.git` of a root, and the folders that it refers to."""
-    path = Path(root, ".git")
+    path = Path(root, REPOSITORY)
     yield str(path)
     try:
         if stat.S_ISREG(path.stat().st_mode):
@@ -195,9 +229,8 @@ def _repository(root: str) -> Iterator[str]:
 
 
 def secrets_of(home: str) -> set[str]:
-    """The secrets of a user's home that exist, resolved."""
-    paths = [os.path.join(home, name) for name in SECRETS]
-    return {os.path.realpath(path) for path in paths if os.path.exists(path)}
+    """The secrets of a user's home, resolved, whether they exist or not."""
+    return {os.path.realpath(os.path.join(home, name)) for name in SECRETS}
 
 
 def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:

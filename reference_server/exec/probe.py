@@ -6,6 +6,7 @@ namespaces may be off, or /proc may not be mountable inside another container.
 
 import os
 import shutil
+from collections.abc import Mapping
 
 from reference_server.exec.process import Command, run
 
@@ -32,22 +33,26 @@ class Probe:
             raise SandboxUnavailable(f"no sandbox: bubblewrap (bwrap) was not found; {ADVICE}")
         return os.path.realpath(found)
 
-    async def require(self, *options: str) -> str:
-        """The path of a bubblewrap that works with these options. Raises SandboxUnavailable."""
+    async def require(self, *options: str, inputs: Mapping[int, bytes]) -> str:
+        """The path of a bubblewrap that works with these options. Raises SandboxUnavailable.
+
+        `inputs` as a `Command` has them.
+        """
         program = self.program()
         key = (program, *options)
         if key not in self._tried:
-            self._tried[key] = await _fault(program, options)
+            self._tried[key] = await _fault(program, options, inputs)
         if fault := self._tried[key]:
             raise SandboxUnavailable(f"no sandbox: {program} does not work here: {fault}; {ADVICE}")
         return program
 
 
-async def _fault(program: str, options: tuple[str, ...]) -> str | None:
+async def _fault(program: str, options: tuple[str, ...], inputs: Mapping[int, bytes]) -> str | None:
     async def ignore(_: str) -> None:
         pass
 
-    harmless = Command(("true",), "/", timeout=_BOUND, wrapper=(program, *options, "--"))
+    wrapper = (program, *options, "--")
+    harmless = Command(("true",), "/", timeout=_BOUND, wrapper=wrapper, inputs=inputs)
     result = await run(harmless, ignore)
     if result.exit_code == 0:
         return None

@@ -19,7 +19,7 @@ import struct
 import termios
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -48,6 +48,7 @@ class Command:
     `wrapper`: what goes in front of `argv` (a sandbox); `argv` is still what is looked up and
     named in failures. Without `tty` standard input is empty; with it, standard input, output and
     error are one terminal, and `Running.write` types into it. `timeout` and `grace` are seconds.
+    `inputs`: what the first process finds to read at further descriptors, by their numbers.
     """
 
     argv: tuple[str, ...]
@@ -57,6 +58,7 @@ class Command:
     timeout: float | None = None
     wrapper: tuple[str, ...] = ()
     grace: float = GRACE
+    inputs: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +363,7 @@ class _Account:
             "tty": command.tty,
             "wrapped": bool(command.wrapper),
             "grace": command.grace,
+            "inputs": dict(command.inputs),
         }
         data = marshal.dumps(wanted)
         data = len(data).to_bytes(4, "big") + data

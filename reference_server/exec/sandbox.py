@@ -17,13 +17,18 @@ Under readOnly and workspaceWrite, also:
 - sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
   and the variables that name them are taken away;
 - processes outside are neither seen nor reached; no capability is held, also by root;
+- the kernel's keyrings, and sockets that no network namespace confines, are refused (`seccomp.py`);
 - TMPDIR is a private folder in memory that lasts as long as the command, while /tmp is read-only,
   so that a write to it is seen to be denied.
 
 A policy that cannot be enforced is `SandboxUnavailable`: nothing runs open instead.
 
-Not covered: a `.git` that a command makes where there was none; a root's `.git` that is a link can
-be replaced; sockets elsewhere than in the places named.
+Patches and images, which the server makes and reads itself, ask the same plan (`view`).
+
+Not covered for commands (patches are held to it): a `.git` or a secret's place that a command makes
+where there was none; a `.git` further down in a root; a root's `.git` that is a link can be
+replaced. Nor are sockets elsewhere than in the places named, and, where the network is open, those
+in the abstract namespace.
 """
 
 import os
@@ -52,6 +57,7 @@ from reference_server.exec.mounts import (
 )
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished
+from reference_server.exec.seccomp import program as seccomp_program
 
 PRIVATE_TMP = "/dev/shm"
 """Bubblewrap's own /dev is in memory and ends with the command."""
@@ -61,6 +67,8 @@ _LEADING_OUTSIDE = frozenset(
 _ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
 _APART = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _NO_NETWORK = "--unshare-net"
+_FILTER_AT = 200
+"""The descriptor at which bubblewrap reads the program of `seccomp.py`."""
 _DENIED = re.compile(
     r"Read-only file system|Operation not permitted|Permission denied"
     r"|\b(?:EROFS|EPERM|EACCES)\b"
@@ -74,7 +82,7 @@ _NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How to run a command under a policy: `Command.wrapper`, its environment.
+    """How to run a command under a policy: `wrapper`, `env` and `inputs` of its `Command`.
 
     `files` and `network`: whether these are restricted by us. `notes`: what of the policy had no
     effect, for the log.
@@ -82,19 +90,25 @@ class Confinement:
 
     wrapper: tuple[str, ...]
     env: Mapping[str, str]
+    inputs: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
     files: bool = False
     network: bool = False
     notes: tuple[str, ...] = field(default=())
 
 
 class Sandbox:
-    """The sandbox of one server: `home` is the agent's own, `user_home` the user's."""
+    """The sandbox of one server: `home` is the agent's own, `user_home` the user's.
+
+    `environment` is the server's: it leads to sockets of other programs, which are hidden though
+    no command is given the variables.
+    """
 
     def __init__(
         self,
         home: Path,
         user_home: Path | None = None,
         *,
+        environment: Mapping[str, str] | None = None,
         probe: Probe | None = None,
         root: bool | None = None,
     ) -> None:
@@ -103,6 +117,8 @@ class Sandbox:
         homes = [user_home] if user_home else [Path.home(), _home_of_account()]
         self._user_homes = [str(one) for one in homes if one is not None]
         self._probe = probe or Probe()
+        self._environment = os.environ if environment is None else environment
+        self._filter = _filter()
         # Once seen it stays one, though a command should remove the link that led to it.
         self._secrets: set[str] = set()
 
@@ -128,11 +144,24 @@ class Sandbox:
             case ExternalSandbox():
                 return Confinement((), env) if network else await self._external(policy, env, tty)
             case ReadOnly():
-                return await self._confined(Plan(), (), network, cwd, env, tty)
+                return await self._confined((), network, cwd, env, tty)
             case WorkspaceWrite():
                 roots = (workspace, *policy.writable_roots)
                 reach = network or policy.network_access
-                return await self._confined(Plan(), roots, reach, cwd, env, tty)
+                return await self._confined(roots, reach, cwd, env, tty)
+
+    def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
+        """Say what a policy lets be read and written; None: it confines no files. Raises Refused.
+
+        For what the server itself does for a model: patches, images.
+        """
+        match policy:
+            case DangerFullAccess() | ExternalSandbox():
+                return None
+            case ReadOnly():
+                return self._plan(())
+            case WorkspaceWrite():
+                return self._plan((workspace, *policy.writable_roots))
 
     async def _external(
         self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
@@ -140,46 +169,57 @@ class Sandbox:
         # The other values are not shown; only the one that is shown opens the network.
         if policy.network_access == "enabled":
             return Confinement((), env)
-        options = (*_ALWAYS, _NO_NETWORK, *_session(tty), "--dev-bind", "/", "/")
-        program = await self._probe.require(*options)
-        return Confinement((program, *options, "--"), env, network=True)
+        options = (*_ALWAYS, _NO_NETWORK, *_session(tty), *self._filtered, "--dev-bind", "/", "/")
+        program = await self._probe.require(*options, inputs=self._filter)
+        return Confinement((program, *options, "--"), env, self._filter, network=True)
+
+    @property
+    def _filtered(self) -> tuple[str, ...]:
+        return ("--seccomp", str(_FILTER_AT)) if self._filter else ()
 
     async def _confined(
         self,
-        plan: Plan,
         roots: tuple[str, ...],
         network: bool,
         cwd: str,
         env: Mapping[str, str],
         tty: bool,
     ) -> Confinement:
-        for home in self._user_homes:
-            self._secrets |= secrets_of(home)
-        hidden = {*self._secrets, self._home}
         try:
-            plan.allow(roots, hidden)
-            self._hide(plan, env)
-            self._check(plan, cwd, hidden)
+            plan = self._plan(roots, env)
+            self._check(plan, cwd)
         except (Refused, ValueError) as error:
             raise SandboxUnavailable(f"no sandbox: {error}") from error
-        options = (*_ALWAYS, *_APART, *(() if network else (_NO_NETWORK,)), *_session(tty))
-        program = await self._probe.require(*options, *Plan().arguments(root=self._root))
+        reach = () if network else (_NO_NETWORK,)
+        options = (*_ALWAYS, *_APART, *reach, *_session(tty), *self._filtered)
+        untried = (*options, *Plan().arguments(root=self._root))
+        program = await self._probe.require(*untried, inputs=self._filter)
         if any(inside(program, root) for root in plan.roots):
             raise SandboxUnavailable(f"no sandbox: {program} lies in a root that is writable")
         inner = {name: value for name, value in env.items() if name not in _LEADING_OUTSIDE}
         return Confinement(
             (program, *options, *plan.arguments(root=self._root), "--"),
             {**inner, "TMPDIR": PRIVATE_TMP},
+            self._filter,
             files=True,
             network=not network,
             notes=tuple(plan.notes),
         )
 
+    def _plan(self, roots: tuple[str, ...], env: Mapping[str, str] | None = None) -> Plan:
+        """Make the plan of a policy with these roots. Raises Refused, ValueError."""
+        for home in self._user_homes:
+            self._secrets |= secrets_of(home)
+        plan = Plan()
+        plan.allow(roots, (*self._secrets, self._home))
+        self._hide(plan, env or {})
+        return plan
+
     def _hide(self, plan: Plan, env: Mapping[str, str]) -> None:
         places = list(places_of_sockets())
         for path in places:
             plan.add(path, Kind.EMPTY)
-        for path in sockets_named_by(env):
+        for path in (*sockets_named_by(self._environment), *sockets_named_by(env)):
             if not any(inside(path, place) for place in places):
                 plan.add(path, Kind.HIDDEN)
         for path in kept_of_run():
@@ -191,16 +231,22 @@ class Sandbox:
         if os.path.isdir(skills) and os.path.realpath(skills) == skills:
             plan.add(skills, Kind.READABLE)
 
-    def _check(self, plan: Plan, cwd: str, hidden: set[str]) -> None:
+    def _check(self, plan: Plan, cwd: str) -> None:
         """See that the command can be where it is to run. Raises Refused."""
         real = os.path.realpath(cwd)
         skills = os.path.join(self._home, "skills")
-        for folder in hidden:
+        for folder in (*self._secrets, self._home):
             if inside(real, folder) and not inside(real, skills):
                 raise Refused(f"the folder {cwd} lies in {folder}, which commands cannot see")
         outside = [path for path in places_of_sockets() if inside(real, path)]
         if outside and not any(inside(real, root) for root in plan.roots) and os.path.isdir(real):
             plan.add(real, Kind.READABLE)
+
+
+def _filter() -> dict[int, bytes]:
+    """The program of `seccomp.py` at its descriptor; nothing on a machine that it does not know."""
+    made = seccomp_program()
+    return {_FILTER_AT: made} if made else {}
 
 
 def _session(tty: bool) -> tuple[str, ...]:

@@ -35,8 +35,9 @@ import sys
 import termios
 import time
 
-REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace")
-"""Keys of a request: texts are bytes; `program` is a path, found by the server; grace in seconds.
+REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace", "inputs")
+"""Keys of a request: texts are bytes; `program` is a path, found by the server; grace in seconds;
+`inputs` are bytes by the number of the descriptor at which the first process reads them.
 
 `wrapped`: the first process is a sandbox around the command, which a TERM would end at once and
 everything in it; so TERM goes to those within, and the sandbox ends after them.
@@ -48,6 +49,8 @@ _TICK = 0.02
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
@@ -57,6 +60,30 @@ _LIBC = ctypes.CDLL(None)
 def _prctl(option: int, value: int) -> None:
     if _LINUX:
         _LIBC.prctl(option, value, 0, 0, 0)
+
+
+def _leave_keyring() -> None:
+    """Give this process a keyring of its own: the server's holds keys that are not for commands.
+
+    Where the kernel has none there is nothing to leave.
+    """
+    number = _KEYCTL.get(os.uname().machine) if _LINUX else None
+    if number is not None:
+        _LIBC.syscall(number, _JOIN_SESSION_KEYRING, None)
+
+
+def _provide(inputs: dict[int, bytes]) -> None:
+    """Let each of these descriptors be a file in memory, read from its beginning.
+
+    Their numbers are high, so that none is in use.
+    """
+    for number, data in inputs.items():
+        file = os.memfd_create(f"input {number}")
+        with open(file, "wb", closefd=False) as writing:
+            writing.write(data)
+        os.lseek(file, 0, os.SEEK_SET)
+        os.dup2(file, number)
+        os.close(file)
 
 
 def _on_child(*_: object) -> None:
@@ -252,6 +279,8 @@ def _become(request: dict[str, object], output: int, failing: int) -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        _leave_keyring()
+        _provide(request["inputs"])  # type: ignore[arg-type]
         step = "cwd"
         os.chdir(request["cwd"])  # type: ignore[arg-type]
         step = "exec"

@@ -12,7 +12,6 @@ from harness.wire.turn import (
     TurnSteerParams,
     TurnSteerResult,
 )
-from reference_server.engine.steering import read_input
 from reference_server.handlers.registry import Call, handles
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.session.thread import LoadedThread, RunningTurn
@@ -43,7 +42,7 @@ async def turn_steer(call: Call, params: TurnSteerParams) -> None:
     if not params.input:
         raise invalid_params("input: must hold at least one element")
     await _steerable(thread, params.expected_turn_id).begun.wait()
-    words = await read_input(params.input, thread.settings.cwd)
+    words = await call.server.engine.read_input(thread, params.input)
     # Both take time, and the turn may have ended meanwhile.
     turn = _steerable(thread, params.expected_turn_id)
     tell = turn.steer(params.input, words)

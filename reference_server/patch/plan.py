@@ -4,18 +4,22 @@ Here lives what a patch may do to a tree. Choices: a file added over another rep
 real servers (models rewrite files so), and is told as added; moving onto another file is refused,
 since that file's end is shown to nobody; a file named twice is refused; a deleted file may be
 binary. Folders on the way may be links, and `Plan.outside` judges where they lead; a file that is a
-link itself is refused.
+link itself is refused. What may not be read at all is the caller's to say (`Forbids`), and is asked
+before anything is.
 """
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from reference_server.patch.files import Found, read_file
 from reference_server.patch.match import edited, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
+
+Forbids = Callable[[str], str | None]
+"""Says of a resolved path why it may not even be read; None: it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +105,8 @@ class Plan:
         every = [write for change in self.changes for write in change.writes()]
         return sorted(every, key=lambda write: write.after is None)
 
-    def outside(self, roots: Sequence[str]) -> list[str]:
-        """Give the `paths` that are below none of the folders (absolute)."""
-        real_roots = [os.path.realpath(root) for root in roots]
-        return [path for path in self.paths if not any(_below(path, one) for one in real_roots)]
 
-
-def make_plan(patch: Patch, cwd: str | os.PathLike[str]) -> Plan:
+def make_plan(patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lambda _: None) -> Plan:
     """Read the files and work out what they become; relative paths start at `cwd`.
 
     Raises PatchError. Nothing is written.
@@ -115,7 +114,7 @@ def make_plan(patch: Patch, cwd: str | os.PathLike[str]) -> Plan:
     taken: dict[str, Place] = {}
     changes: list[Change] = []
     for file in patch.files:
-        change = _Planning(file, os.path.abspath(cwd)).change()
+        change = _Planning(file, os.path.abspath(cwd), forbids).change()
         for place in (change.place, change.moved_place):
             if place is None:
                 continue
@@ -135,9 +134,10 @@ def make_plan(patch: Patch, cwd: str | os.PathLike[str]) -> Plan:
 class _Planning:
     """One section of a patch beside what is on disk."""
 
-    def __init__(self, file: FilePatch, cwd: str) -> None:
+    def __init__(self, file: FilePatch, cwd: str, forbids: Forbids) -> None:
         self._file = file
         self._cwd = cwd
+        self._forbids = forbids
 
     def change(self) -> Change:
         """Work the section out."""
@@ -183,6 +183,8 @@ class _Planning:
             raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
         # Resolved as the system does: `link/..` is beside where the link leads.
         real = os.path.join(os.path.realpath(head), tail)
+        if why := self._forbids(real):
+            raise PatchError(f"{named}: {why}", self._file.line)
         path = os.path.normpath(joined)
         same = os.path.join(os.path.realpath(os.path.dirname(path)), tail) == real
         return Place(named, path if same else real, real)
@@ -218,7 +220,3 @@ def _parents(path: str) -> Iterator[str]:
     while (above := os.path.dirname(path)) != path:
         yield above
         path = above
-
-
-def _below(path: str, root: str) -> bool:
-    return path.startswith(root if root.endswith(os.sep) else root + os.sep)

@@ -4,6 +4,7 @@ A reply is a list of parts: bytes are sent at once, an event holds the stream un
 breaks the connection.
 """
 
+import base64
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,11 @@ from typing import Any
 import anyio
 import httpx
 from anyio.abc import SocketStream
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
+"""The smallest image: a PNG of one pixel."""
 
 
 class Cut:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_side import CREATED, Reply, calls, completed, done, event, message, says
+from model_side import CREATED, PIXEL, Reply, calls, completed, done, event, message, says
 from session_peer import Peer, config, session
 
 from harness.wire.item import WebSearchItem
@@ -113,11 +113,6 @@ async def test_the_providers_search_is_offered_where_the_configuration_says_so(
     async with session(tmp_path, [says("a")], settings=settings) as peer:
         await peer.run_turn(await peer.start_thread())
     assert ({"type": "web_search"} in peer.side.bodies[0]["tools"]) is offered
-
-
-PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
-)
 
 
 async def test_an_image_is_an_item_and_goes_to_the_model(tmp_path) -> None:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from model_side import (
     CREATED,
+    PIXEL,
     Reply,
     completed,
     delta,
@@ -235,7 +236,7 @@ async def test_a_turn_that_is_being_interrupted_takes_nothing_more(tmp_path) -> 
 async def test_every_kind_of_input(tmp_path: Path) -> None:
     gate = anyio.Event()
     picture = tmp_path / "dot.png"
-    picture.write_bytes(b"not really")
+    picture.write_bytes(PIXEL)
     given = [
         {"type": "text", "text": "look"},
         {"type": "image", "url": "http://example.invalid/a.png"},
@@ -254,7 +255,7 @@ async def test_every_kind_of_input(tmp_path: Path) -> None:
     parts = peer.side.bodies[1]["input"][-1]["content"]
     kinds = [part["type"] for part in parts]
     assert kinds == ["input_text", "input_image", "input_image", "input_text", "input_text"]
-    assert parts[2]["image_url"].endswith(base64.b64encode(b"not really").decode())
+    assert parts[2]["image_url"].endswith(base64.b64encode(PIXEL).decode())
 
 
 async def test_an_accepted_input_is_on_disk_before_the_model_hears_it(tmp_path) -> None:

@@ -1,11 +1,13 @@
 """turn/start: order, items, deltas, what the model is sent, which overrides last."""
 
+import base64
 from typing import Any
 
 import anyio
 import pytest
 from model_side import (
     CREATED,
+    PIXEL,
     USAGE,
     Reply,
     calls,
@@ -294,9 +296,8 @@ async def test_all_five_inputs_are_taken_echoed_and_sent(tmp_path) -> None:
 
 
 async def test_a_local_image_is_sent_as_data(tmp_path) -> None:
-    picture = tmp_path / "p.png"
-    picture.write_bytes(b"\x89PNG")
-    async with session(tmp_path, [says("a")]) as peer:
+    (tmp_path / "p.png").write_bytes(PIXEL)
+    async with session(tmp_path / "home", [says("a")]) as peer:
         thread = await peer.start_thread()
         given = {
             "threadId": thread,
@@ -305,7 +306,8 @@ async def test_a_local_image_is_sent_as_data(tmp_path) -> None:
         }
         await peer.turn_end((await peer.request("turn/start", given))["result"]["turn"]["id"])
     [part] = peer.side.bodies[0]["input"][0]["content"]
-    assert part == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="}
+    data = base64.b64encode(PIXEL).decode()
+    assert part == {"type": "input_image", "image_url": f"data:image/png;base64,{data}"}
 
 
 async def test_the_model_is_sent_the_whole_history(tmp_path) -> None:

@@ -5,11 +5,12 @@ follows the Responses API.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reference_server.engine.approvals import Approvals
 from reference_server.engine.calls import Output, ToolCall
+from reference_server.engine.images import Room
 from reference_server.engine.items import ItemLog
 from reference_server.patch.diff import TurnDiff
 from reference_server.session.thread import LoadedThread
@@ -20,13 +21,17 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The turn as its tools see it. `interrupt` ends the turn as interrupted."""
+    """The turn as its tools see it.
+
+    `interrupt` ends the turn as interrupted; `image_room` is what its images may still take.
+    """
 
     thread: LoadedThread
     log: ItemLog
     approvals: Approvals
     diff: TurnDiff
     interrupt: Callable[[], None]
+    image_room: Room = field(default_factory=Room)
 
     @property
     def settings(self) -> ThreadSettings:

@@ -4,13 +4,13 @@ Here lives what is the same for all commands of a server. The way of one command
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from anyio import to_thread
 
 from harness.wire.settings import DangerFullAccess
 from reference_server.config.home import Home
+from reference_server.config.model import Config
 from reference_server.engine.approvals import CommandAnswer
 from reference_server.exec.environment import command_environment
 from reference_server.exec.process import Command, Finished, Running
@@ -53,11 +53,12 @@ class Prepared:
 class Execution:
     """Runs the commands of one server."""
 
-    def __init__(self, home: Home, environment: Mapping[str, str]) -> None:
+    def __init__(self, home: Home, config: Config, sandbox: Sandbox) -> None:
         self._rules = RulesFile(home.root)
         self._network_rules = RulesFile(home.root, NETWORK_FILE)
-        self._sandbox = Sandbox(home.root)
-        self._environment = environment
+        self._sandbox = sandbox
+        self._environment = config.environment
+        self._variables = config.command_variables
 
     async def prepare(
         self,
@@ -78,7 +79,7 @@ class Execution:
             DangerFullAccess() if outside else settings.sandbox,
             workspace=settings.cwd,
             cwd=cwd,
-            env=command_environment(self._environment, tty=tty),
+            env=command_environment(self._environment, self._variables, tty=tty),
             tty=tty,
             network=network,
         )
@@ -89,6 +90,7 @@ class Execution:
             tty=tty,
             timeout=timeout,
             wrapper=confinement.wrapper,
+            inputs=confinement.inputs,
         )
         return Prepared(Running(command), confinement)
 

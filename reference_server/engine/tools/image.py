@@ -4,15 +4,11 @@ Here lives the one item of it and what the model is sent. Source: session-protoc
 (imageView).
 """
 
-import os
-from pathlib import Path
 from typing import Any
-
-from anyio import to_thread
 
 from harness.wire.item import ImageViewItem
 from reference_server.engine.calls import CallError, Output, ToolCall
-from reference_server.engine.images import image_part
+from reference_server.engine.images import LocalImages, NoImage, absolute
 from reference_server.engine.tools.base import Scene
 
 Fields = dict[str, Any]
@@ -23,12 +19,15 @@ class ViewImageTool:
 
     name = "view_image"
 
+    def __init__(self, images: LocalImages) -> None:
+        self._images = images
+
     def offer(self) -> Fields:
         """Give the function tool."""
         return {
             "type": "function",
             "name": self.name,
-            "description": "Shows you an image file of the local disk.",
+            "description": "Shows you an image file (PNG, JPEG, GIF, WebP) of the local disk.",
             "parameters": {
                 "type": "object",
                 "properties": {"path": {"type": "string"}},
@@ -46,16 +45,12 @@ class ViewImageTool:
         path = call.arguments().get("path")
         if not isinstance(path, str) or not path:
             raise CallError("view_image: `path` must be the path of a file")
-        whole = _absolute(scene.settings.cwd, path)
+        whole = absolute(scene.settings.cwd, path)
         try:
-            part = await to_thread.run_sync(image_part, Path(whole))
-        except (OSError, ValueError) as error:
+            part = await self._images.part(whole, scene.settings, scene.image_room)
+        except NoImage as error:
             raise CallError(f"view_image: failed to read {whole}: {error}") from None
         item = ImageViewItem(id=scene.thread.new_item_id(), path=whole)
         scene.log.started(item)
         scene.log.completed(item)
         return [part]
-
-
-def _absolute(cwd: str, path: str) -> str:
-    return os.path.normpath(os.path.join(cwd, path))

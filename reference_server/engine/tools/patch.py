@@ -6,24 +6,26 @@ the diff of the turn that follows each fileChange item. How a patch is read and 
 "Events" (turn/diff/updated: "after every fileChange item").
 """
 
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from harness.wire.item import DeclinableStatus
-from harness.wire.settings import DangerFullAccess, ExternalSandbox, ReadOnly, WorkspaceWrite
 from harness.wire.turn import TurnDiffUpdatedNotification
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
+from reference_server.exec.mounts import Plan as View
+from reference_server.exec.mounts import Refused, inside, of_kernel
+from reference_server.exec.sandbox import Sandbox
 from reference_server.patch.apply import HalfMade, apply_plan
 from reference_server.patch.diff import file_changes
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
-from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
 
@@ -35,6 +37,9 @@ class PatchTool:
     """Makes patches; also those that come through a shell's heredoc."""
 
     name = "apply_patch"
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
 
     def offer(self) -> Fields:
         """Give the custom tool."""
@@ -60,37 +65,41 @@ class PatchTool:
 
     async def apply(self, text: str, cwd: str, scene: Scene) -> str:
         """Make a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
+        settings = scene.settings
         try:
-            plan = await to_thread.run_sync(make_plan, parse_patch(text), cwd)
-        except PatchError as error:
+            view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
+            plan = await to_thread.run_sync(
+                make_plan, parse_patch(text), cwd, partial(_why_not, view)
+            )
+        except (PatchError, Refused, ValueError) as error:
             raise CallError(f"apply_patch verification failed: {error}") from None
-        return await _PatchRun(scene, plan).carry_out()
+        return await _PatchRun(scene, plan, view).carry_out()
 
 
 class _PatchRun:
     """One patch, from its started item to its completed one."""
 
-    def __init__(self, scene: Scene, plan: Plan) -> None:
+    def __init__(self, scene: Scene, plan: Plan, view: View | None) -> None:
         self._scene = scene
         self._plan = plan
+        self._denied = _denied(plan, view)
         self._work = FileWork(scene.log, file_changes(plan))
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
-        settings = self._scene.settings
-        outside = _outside(self._plan, settings)
         if self._scene.thread.consents.has_files(self._plan.paths):
             return await self._apply()
-        match ruling_on_file_change(settings.approval_policy, inside=not outside):
+        policy = self._scene.settings.approval_policy
+        match ruling_on_file_change(policy, inside=self._denied is None):
             case Ruling.RUN:
                 return await self._apply()
             case Ruling.ASK:
-                return await self._ask(_reason(outside))
+                return await self._ask(self._denied)
             case Ruling.DECLINE:
                 await self._complete("declined")
                 return REFUSED
             case Ruling.FAIL:
-                words = f"{_reason(outside)}: the sandbox does not allow it"
+                words = f"{self._denied}: the sandbox does not allow it"
                 self._work.output(words + "\n")
                 await self._complete("failed")
                 return f"failed: {words}"
@@ -144,16 +153,22 @@ class _PatchRun:
             )
 
 
-def _outside(plan: Plan, settings: ThreadSettings) -> list[str]:
-    """The files that the sandbox policy does not let be written."""
-    match settings.sandbox:
-        case DangerFullAccess() | ExternalSandbox():
-            return []
-        case ReadOnly():
-            return plan.outside([])
-        case WorkspaceWrite(writable_roots=roots):
-            return plan.outside([settings.cwd, *roots])
+def _why_not(view: View | None, path: str) -> str | None:
+    """Say why a file may not be looked at, however the client would decide.
+
+    A patch that is checked against a file tells the model of its content.
+    """
+    if of_kernel(path):
+        return "is not a file of a disk"
+    return None if view is None or view.readable(path) else "the sandbox hides it"
 
 
-def _reason(outside: list[str]) -> str | None:
-    return f"it writes outside the writable folders: {', '.join(outside)}" if outside else None
+def _denied(plan: Plan, view: View | None) -> str | None:
+    """Say what of a patch the sandbox does not let be written; None: nothing."""
+    paths = [] if view is None else [path for path in plan.paths if not view.writable(path)]
+    if not paths or view is None:
+        return None
+    outside = [path for path in paths if not any(inside(path, root) for root in view.roots)]
+    if outside:
+        return f"it writes outside the writable folders: {', '.join(outside)}"
+    return f"it writes what is protected: {', '.join(paths)}"

@@ -101,6 +101,7 @@ class Place:
             str(cwd or where),
             env=self.confinement.env,
             wrapper=(*self.become, *self.confinement.wrapper),
+            inputs=self.confinement.inputs,
             **options,
         )
 

@@ -11,7 +11,6 @@ from commands import PATH, Heard, linux
 from confined import READ_ONLY, Place, a_place, works_here, workspace_write
 
 from harness.wire.settings import DangerFullAccess, ExternalSandbox
-from reference_server.exec.environment import command_environment
 from reference_server.exec.mounts import places_of_sockets, sockets_named_by
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished, Running
@@ -213,7 +212,7 @@ async def test_a_missing_bubblewrap_is_said_with_what_to_do(monkeypatch, tmp_pat
     monkeypatch.setattr("reference_server.exec.probe.PLACES", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxUnavailable, match=r"\(bwrap\) was not found; install the package"):
-        await Probe().require()
+        await Probe().require(inputs={})
 
 
 async def test_a_bubblewrap_that_fails_is_asked_once_and_quoted(monkeypatch, tmp_path) -> None:
@@ -226,7 +225,7 @@ async def test_a_bubblewrap_that_fails_is_asked_once_and_quoted(monkeypatch, tmp
     probe = Probe()
     for _ in range(2):
         with pytest.raises(SandboxUnavailable, match="bwrap: No permissions; install"):
-            await probe.require("--unshare-pid")
+            await probe.require("--unshare-pid", inputs={})
     assert (tmp_path / "log").read_text() == "asked\n"
 
 
@@ -312,26 +311,3 @@ def test_the_users_own_home_is_hidden_whatever_the_environment_says(monkeypatch)
     monkeypatch.setenv("HOME", "/nowhere")
     sandbox = Sandbox(Path("/nowhere/agent"))
     assert sandbox._user_homes == ["/nowhere", pwd.getpwuid(os.getuid()).pw_dir]
-
-
-def test_a_command_gets_the_environment_without_its_secrets() -> None:
-    server = {
-        "PATH": "/bin",
-        "PROVIDER_API_KEY": "1",
-        "github_token": "2",
-        "DB_PASSWORD": "3",
-        "AWS_SECRET_ACCESS_KEY": "4",
-        "SSH_AUTH_SOCK": "/s",
-        "TERM": "vt100",
-        "PAGER": "less",
-    }
-    plain = command_environment(server, tty=False)
-    assert plain == {
-        "PATH": "/bin",
-        "SSH_AUTH_SOCK": "/s",
-        "TERM": "dumb",
-        "PAGER": "cat",
-        "GIT_PAGER": "cat",
-    }
-    assert command_environment(server, tty=True)["TERM"] == "vt100"
-    assert command_environment({}, tty=True) == {"TERM": "xterm-256color"}
