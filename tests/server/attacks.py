@@ -1,0 +1,212 @@
+"""A real server with something to steal, and a model and a client that try.
+
+The server is a process of this user or, where this is root, also of an ordinary one; its keys are
+in its environment, other secrets lie in the user's home and in the agent's.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+from anyio.abc import Process
+from confined import SECRET, Place, a_place, works_here
+from model_side import ModelSide, Refused, Reply, over_a_socket
+from session_peer import Peer
+
+import reference_server
+
+ROOT = Path(reference_server.__file__).parents[1]
+KEY = "key-of-the-provider-0123456789"
+KEYS = {
+    "PROVIDER_API_KEY": KEY,
+    "MY_MODEL": "key-that-is-called-my-model",
+    "GITHUB_PAT": "pat-0123456789",
+    "DATABASE_URL": "postgres://me:word-of-the-database@db/x",
+}
+"""What the server's environment holds for the server alone."""
+CONFIG = """\
+model = "test-model"
+model_provider = "mock"
+[model_providers.mock]
+request_max_retries = 0
+stream_max_retries = 0
+[model_providers.other]
+env_key = "MY_MODEL"
+"""
+IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
+BOUND = 20.0
+CONFINING = {
+    "readOnly": {"type": "readOnly", "access": {"type": "fullAccess"}},
+    "workspaceWrite": {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False},
+}
+OPEN = {"type": "dangerFullAccess"}
+sandboxed = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.socket,
+    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+]
+"""Marks of a module whose attacks need a sandbox to meet."""
+
+
+SITE = Path(anyio.__file__).parents[1]
+PATHS = f"{ROOT}{os.pathsep}{SITE}"
+"""Where this project and its packages are, for a Python that was not installed with them."""
+_TRIES_ITSELF = """
+import subprocess, sys, reference_server.server, pydantic
+subprocess.run([sys.executable, "-c", "pass"], check=True)
+"""
+
+
+@cache
+def python_of(*become: str) -> str | None:
+    """A Python that a user can run: this one may lie in a folder that is closed to others."""
+    version = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    for program in (sys.executable, version):
+        env = {"PYTHONPATH": PATHS, "PATH": os.defpath}
+        tried = subprocess.run(
+            [*become, program, "-c", _TRIES_ITSELF], env=env, stderr=subprocess.DEVNULL
+        )
+        if tried.returncode == 0:
+            return program
+    return None
+
+
+class ProcessTransport:
+    """The peer's side of a server's standard streams; what `Peer` needs of a transport."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._lines: list[bytes] = []
+        self._rest = b""
+
+    async def put(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send(line + b"\n")
+
+    async def take(self) -> bytes:
+        assert self._process.stdout is not None
+        while not self._lines:
+            *self._lines, self._rest = (self._rest + await self._process.stdout.receive()).split(
+                b"\n"
+            )
+        return self._lines.pop(0)
+
+
+@dataclass
+class Attack:
+    """A server that is being attacked; `told` is what it wrote to standard error so far."""
+
+    place: Place
+    peer: Peer
+    side: ModelSide
+    process: Process
+    told: bytearray
+
+    async def thread(self, sandbox: dict[str, Any], policy: str, cwd: Path | None = None) -> str:
+        """Start a thread and say what its next turn is to run under."""
+        thread = await self.peer.start_thread(
+            cwd=str(cwd or self.place.work), approvalPolicy=policy
+        )
+        self._under = {"sandboxPolicy": sandbox}
+        return thread
+
+    async def turn(
+        self, thread: str, *replies: Reply | Refused, decision: Any = "decline", **params: Any
+    ) -> list[dict[str, Any]]:
+        """Run a turn in which every question gets this answer; gives the questions."""
+        self.side.replies[:] = list(replies)
+        turn = await self.peer.start_turn(thread, "hi", **{**self._under, **params})
+        asked: list[dict[str, Any]] = []
+
+        def ends(message: dict[str, Any]) -> bool:
+            params = message.get("params", {})
+            if message.get("method") == "turn/completed":
+                return params["turn"]["id"] == turn
+            return "id" in message and params.get("turnId") == turn and message not in asked
+
+        while (message := await self.peer.until(ends)).get("method") != "turn/completed":
+            asked.append(message)
+            await self.peer.decide(message, decision)
+        return asked
+
+    def everything_said(self) -> bytes:
+        """All that left the server: to the client, the model, its log and its disk."""
+        log = self.told.decode(errors="replace")
+        said = [json.dumps(self.peer.seen), json.dumps(self.side.bodies), log]
+        stored = [path for path in self.place.agent.rglob("*") if path.suffix == ".jsonl"]
+        return "\n".join(said).encode() + b"".join(path.read_bytes() for path in stored)
+
+
+@asynccontextmanager
+async def attack(
+    place: Place, *, config: str = CONFIG, before: Sequence[str] = (), **variables: str
+) -> AsyncGenerator[Attack]:
+    """Start a server at a place; `before` is what goes in front of its command line."""
+    side = ModelSide([])
+    (place.agent / "config.toml").write_text(config)
+    async with over_a_socket(side) as address, anyio.create_task_group() as tasks:
+        process = await anyio.open_process(
+            [
+                *place.become,
+                *before,
+                python_of(*place.become) or "",
+                "-m",
+                "reference_server",
+                "app-server",
+            ],
+            cwd=place.base,
+            env={
+                **place.variables,
+                "PYTHONPATH": PATHS,
+                "AGENT_HOME": str(place.agent),
+                "PROVIDER_BASE_URL": address,
+                "NO_PROXY": "*",
+                **KEYS,
+                **variables,
+            },
+        )
+        told = bytearray()
+
+        async def listen() -> None:
+            assert process.stderr is not None
+            with contextlib.suppress(anyio.ClosedResourceError):
+                async for piece in process.stderr:
+                    told.extend(piece)
+
+        tasks.start_soon(listen)
+        try:
+            peer = Peer(cast("Any", ProcessTransport(process)), cast("Any", None), side)
+            yield Attack(place, peer, side, process, told)
+            assert process.stdin is not None
+            await process.stdin.aclose()
+            with anyio.fail_after(BOUND):
+                await process.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.returncode is None:
+                    process.kill()
+                await process.aclose()
+            tasks.cancel_scope.cancel()
+
+
+@contextmanager
+def places(request: pytest.FixtureRequest) -> Generator[Place]:
+    """The body of a fixture `place`, parametrised by IDENTITIES."""
+    with a_place(ordinary=request.param != "this user") as place:
+        if python_of(*place.become) is None:
+            pytest.skip("another user can run no Python here: its folder is closed to others")
+        yield place
+
+
+__all__ = ["IDENTITIES", "KEYS", "SECRET", "Attack", "attack", "places"]

@@ -1,0 +1,138 @@
+"""A model whose patches want what no command may write, or read.
+
+Every attempt is a patch that would be made where nothing confines it; what counts is the disk.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attacks import CONFINING, IDENTITIES, OPEN, SECRET, Attack, attack, places, sandboxed
+from confined import KEPT, ORDINARY, Place
+from model_side import patches, says
+
+pytestmark = sandboxed
+ASKED = ("on-request", "untrusted", "on-failure")
+POLICIES = ("never", "reject", *ASKED)
+DONE = says("done")
+
+
+@pytest.fixture(params=IDENTITIES)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with places(request) as found:
+        found.home.joinpath("sub").mkdir()
+        found.work.joinpath("to-git").symlink_to(".git")
+        if found.ordinary:
+            os.chown(found.home / "sub", ORDINARY, ORDINARY)
+        yield found
+
+
+ADDED = {
+    "hooks of the repository": (".git/hooks/pre-commit", "work"),
+    "the repository by a link": ("to-git/hooks/pre-commit", "work"),
+    "the repository by dots": ("sub/../.git/info/attributes", "work"),
+    "a repository further down": ("sub/.git/config", "work"),
+    "a repository that is not there yet": (".git/hooks/pre-commit", "home"),
+    "the keys that may log in": (".ssh/authorized_keys", "home"),
+    "a secret that is not there yet": (".kube/config", "home"),
+    "the agent's rules": (".agent/rules/network.rules", "home"),
+    "the agent's settings": (".agent/new.toml", "home"),
+    "the agent's skills": (".agent/skills/x/SKILL.md", "home"),
+    "beside the workspace": ("../outside/new", "work"),
+    "outside by a link": ("link/new", "work"),
+}
+"""What is added, and the folder that is the workspace."""
+
+
+def disk(place: Place, *, without: str = "sessions") -> dict[str, str]:
+    """What lies at the place, but for the rollouts and what a server keeps of itself."""
+    own = (place.agent / without, place.agent / "counters", place.agent / "servers")
+    return {
+        str(path): path.read_text("utf-8", "replace")
+        for path in place.base.rglob("*")
+        if path.is_file() and not any(path.is_relative_to(one) for one in own)
+    }
+
+
+def folder(place: Place, name: str) -> Path:
+    return place.work if name == "work" else place.home
+
+
+@pytest.mark.parametrize("name", ADDED)
+async def test_no_patch_writes_what_no_command_may(place: Place, name: str) -> None:
+    path, where = ADDED[name]
+    change = patches(f"*** Add File: {path}", "+x")
+    async with attack(place) as one:
+        before = disk(place)
+        for policy in POLICIES:
+            for sandbox in CONFINING.values():
+                thread = await one.thread(sandbox, policy, folder(place, where))
+                asked = await one.turn(thread, change, DONE, decision="decline")
+                assert disk(place) == before, policy
+                assert not asked or policy in ASKED
+        # The same where nothing confines it: the attempt is one.
+        thread = await one.thread(OPEN, "never", folder(place, where))
+        await one.turn(thread, change, DONE)
+        assert disk(place) != before
+
+
+async def test_no_patch_changes_the_settings_of_the_repository(place: Place) -> None:
+    lines = ("*** Update File: .git/config", "@@", f"-{KEPT.strip()}", "+[core]")
+    async with attack(place) as one:
+        for policy in ("never", "reject"):
+            thread = await one.thread(CONFINING["workspaceWrite"], policy)
+            assert not await one.turn(thread, patches(*lines), DONE)
+        thread = await one.thread(CONFINING["workspaceWrite"], "on-failure")
+        [question] = await one.turn(thread, patches(*lines), DONE, decision="decline")
+        assert "protected" in question["params"]["reason"]
+        assert (place.git / "config").read_text() == KEPT
+        # What the user accepts is made: the question named it.
+        await one.turn(thread, patches(*lines), DONE, decision="accept")
+        assert (place.git / "config").read_text() == "[core]\n"
+
+
+HIDDEN = {
+    "a key": (".ssh/secret", "home"),
+    "the agent's login": (".agent/auth.json", "home"),
+    "by dots": ("../home/.ssh/secret", "work"),
+}
+
+
+async def told(one: Attack, policy: str, where: Path, *lines: str) -> str:
+    thread = await one.thread(CONFINING["workspaceWrite"], policy, where)
+    asked = await one.turn(thread, patches(*lines), DONE, decision="decline")
+    assert not asked
+    return one.peer.told_model()
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+async def test_a_patch_tells_nothing_of_a_file_that_is_hidden(place: Place, name: str) -> None:
+    """A guess that is right must not be told from one that is wrong; nothing is shown either."""
+    path, where = HIDDEN[name]
+    async with attack(place) as one:
+        for policy in POLICIES:
+            right, wrong = [
+                await told(
+                    one, policy, folder(place, where), f"*** Update File: {path}", f"-{guess}", "+x"
+                )
+                for guess in (SECRET, "something else")
+            ]
+            assert right == wrong
+            assert "hides it" in right
+            await told(one, policy, folder(place, where), f"*** Delete File: {path}")
+        assert one.peer.completed_items("fileChange") == []
+        # What the model guessed stands in its own calls; nothing else may hold it.
+        seen = str([message for message in one.peer.seen if "method" in message])
+        assert SECRET not in seen
+
+
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/sys/kernel/uevent_helper", "/dev/mem"])
+async def test_what_the_kernel_makes_up_is_no_file_under_any_policy(
+    place: Place, path: str
+) -> None:
+    async with attack(place) as one:
+        thread = await one.thread(OPEN, "never")
+        await one.turn(thread, patches(f"*** Delete File: {path}"), DONE)
+        assert "not a file of a disk" in one.peer.told_model()
+        assert one.peer.completed_items("fileChange") == []
