@@ -159,9 +159,11 @@ class Sandbox:
             case DangerFullAccess() | ExternalSandbox():
                 return None
             case ReadOnly():
-                return self._plan(())
+                plan = self._plan(())
             case WorkspaceWrite():
-                return self._plan((workspace, *policy.writable_roots))
+                plan = self._plan((workspace, *policy.writable_roots))
+        _show(plan, os.path.realpath(workspace))
+        return plan
 
     async def _external(
         self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
@@ -238,9 +240,14 @@ class Sandbox:
         for folder in (*self._secrets, self._home):
             if inside(real, folder) and not inside(real, skills):
                 raise Refused(f"the folder {cwd} lies in {folder}, which commands cannot see")
-        outside = [path for path in places_of_sockets() if inside(real, path)]
-        if outside and not any(inside(real, root) for root in plan.roots) and os.path.isdir(real):
-            plan.add(real, Kind.READABLE)
+        _show(plan, real)
+
+
+def _show(plan: Plan, folder: str) -> None:
+    """Let the folder that work is done in be seen where it lies in a place of sockets."""
+    hidden = any(inside(folder, path) for path in places_of_sockets())
+    if hidden and not any(inside(folder, root) for root in plan.roots) and os.path.isdir(folder):
+        plan.add(folder, Kind.READABLE)
 
 
 def _filter() -> dict[int, bytes]:

@@ -34,6 +34,7 @@ SHOWN = 20_000
 LONGEST = 1e15
 """Milliseconds of a time limit; more is a slip, and may be no float."""
 DECLINED = "rejected by user"
+OUTSIDE = "To run outside the sandbox"
 ASK_AGAIN = "The sandbox stopped it. Run it again, outside the sandbox?"
 REFUSED = "not run: the approval policy allows no one to be asked about it"
 
@@ -64,6 +65,13 @@ class ShellCall:
             escalated=_value(given, "sandbox_permissions", str) == "require_escalated",
             reason=_value(given, "justification", str),
         )
+
+    @property
+    def question(self) -> str | None:
+        """The reason to show to the client: the model's, and that it wants out of the sandbox."""
+        if not self.escalated:
+            return self.reason
+        return OUTSIDE + (f": {self.reason}" if self.reason else "")
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -157,7 +165,7 @@ class _CommandRun:
             case Ruling.RUN:
                 return await self._run(outside=False, network=network)
             case Ruling.ASK:
-                answer = await self._ask(wanted.reason, outside=wanted.escalated)
+                answer = await self._ask(wanted.question, outside=wanted.escalated)
                 if answer.decision is not Decision.ACCEPT:
                     return self._denied(answer.decision)
                 return await self._run(outside=wanted.escalated, network=answer.network or network)
