@@ -12,7 +12,8 @@ commandExecution (commandActions).
 
 Of a pipeline, what only shapes text (`| head`, `| wc -l`, `| sort`) is not an action of its own;
 `cd`, `echo` and their like are none beside others, and `cd` moves the paths after it. What cannot
-be taken apart is one unknown.
+be taken apart is one unknown, and so is what is too long to be of use: each action repeats the text
+of its command and the folder that it is in.
 """
 
 import shlex
@@ -56,14 +57,25 @@ _WITH_VALUES = {
 _VALUE_OPTIONS = {name: frozenset(options.split()) for name, options in _WITH_VALUES.items()}
 """Options whose value is the next word."""
 _FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+LONGEST = 8192
+"""Characters of a command that is taken apart."""
+MOST = 64
+"""Actions that a command may come to."""
 
 
 def actions_of(argv: Sequence[str]) -> list[Action]:
     """The actions of a command, in order; never raises, for any words."""
+    whole: list[Action] = [UnknownAction(command=script_of(argv) or shlex.join(argv))]
+    if sum(map(len, argv)) > LONGEST:
+        return whole
     try:
-        commands = commands_of(argv)
+        found = _found(commands_of(argv))
     except NotSimple:
-        return [UnknownAction(command=script_of(argv) or shlex.join(argv))]
+        return whole
+    return found if len(found) <= MOST else whole
+
+
+def _found(commands: Sequence[Simple]) -> list[Action]:
     found: list[Action] = []
     minor: list[Action] = []
     folder = ""

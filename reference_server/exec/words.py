@@ -2,7 +2,8 @@
 
 Here lives the reading of shell text, as far as it is plain; nothing is expanded or run. What is
 more than simple commands (substitutions, here-documents, subshells, loops, functions) is
-`NotSimple`. It errs to that side: what is read here means to every common shell what it says here.
+`NotSimple`, and so is a list too long to be looked through. It errs to that side: what is read here
+means to every common shell what it says here.
 """
 
 import re
@@ -24,6 +25,10 @@ _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{[A-Za-z_]\w*\})", re.A
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
 _ESCAPABLE = ("$", "`", '"', "\\", "\n")
 _EXPANDING = "*?[]{}"
+LONGEST_WORD = 128 * 1024 - 1
+"""Bytes of one word of a process on Linux (MAX_ARG_STRLEN, without the NUL at its end)."""
+MOST_COMMANDS = 200
+"""Simple commands that are looked through: whoever judges them compares each with others."""
 
 
 class NotSimple(ValueError):
@@ -85,6 +90,8 @@ class _Reader:
                 raise NotSimple(f"the reserved word {command[0].text}")
             joined = ";" if then == "\n" else then
             found.append(Simple(command, source, tuple(redirects), assigns > 0, joined))
+            if len(found) > MOST_COMMANDS:
+                raise NotSimple(f"more than {MOST_COMMANDS} commands")
         if found and found[-1].then in ("|", "&&", "||"):
             raise NotSimple("a command is missing at the end")
         return found
@@ -102,6 +109,7 @@ class _Reader:
         """Words up to an operator, each with whether it is a leading assignment."""
         words: list[tuple[Word, bool]] = []
         redirects: list[tuple[str, Word]] = []
+        leading = True
         while True:
             self._skip_blanks()
             redirect = _REDIRECT.match(self.text, self.at)
@@ -118,8 +126,8 @@ class _Reader:
             if word is None:
                 return words, redirects
             raw = self.text[start : self.at]
-            leading = all(assigns for _, assigns in words)
-            words.append((word, leading and _ASSIGNMENT.match(raw) is not None))
+            leading = leading and _ASSIGNMENT.match(raw) is not None
+            words.append((word, leading))
 
     def _needed_word(self) -> Word:
         word = self._word()
@@ -227,6 +235,11 @@ def simple_commands(text: str) -> list[Simple]:
     if "\0" in text:
         raise NotSimple("a NUL character")
     return _Reader(text).commands()
+
+
+def too_long(word: str) -> bool:
+    """Whether no process can be given this word."""
+    return len(word) > LONGEST_WORD or len(word.encode("utf-8", "replace")) > LONGEST_WORD
 
 
 def script_of(argv: Sequence[str]) -> str | None:

@@ -13,6 +13,7 @@ from model_side import (
     function_call,
     message_item,
     opened,
+    runs,
     says,
 )
 from session_peer import session
@@ -25,8 +26,9 @@ def call(name: str, arguments: str) -> Reply:
 
 async def told(home: Path, reply: Reply) -> str:
     """What the model is told of its call, in a turn that goes on after it."""
+    unasked = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
     async with session(home, [reply, says("go on")]) as peer:
-        end = await peer.run_turn(await peer.start_thread(approvalPolicy="never"))
+        end = await peer.run_turn(await peer.start_thread(**unasked))
     assert (end["status"], end["error"]) == ("completed", None)
     return peer.told_model()
 
@@ -101,3 +103,16 @@ async def test_a_final_message_that_no_schema_can_judge_is_asked_for_again(
     [error] = peer.params_of("error")
     assert error["willRetry"] is True
     assert "cannot be judged by the schema" in error["error"]["additionalDetails"]
+
+
+async def test_a_command_line_that_no_system_runs_is_refused(tmp_path) -> None:
+    words = await told(tmp_path, runs("echo " + "é" * 65_536))
+    assert "`cmd` is longer than 131071 bytes" in words
+    assert "write it to a script" in words
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+async def test_the_longest_command_line_runs(tmp_path) -> None:
+    words = await told(tmp_path, runs(": " + "x" * (128 * 1024 - 3)))
+    assert "Exit code: 0" in words

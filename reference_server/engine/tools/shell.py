@@ -24,6 +24,7 @@ from reference_server.engine.work_items import CommandWork
 from reference_server.exec.actions import actions_of
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Finished
+from reference_server.exec.words import LONGEST_WORD, too_long
 from reference_server.patch.heredoc import heredoc_patch
 
 Fields = dict[str, Any]
@@ -35,6 +36,7 @@ LONGEST = 1e15
 """Milliseconds of a time limit; more is a slip, and may be no float."""
 DECLINED = "rejected by user"
 OUTSIDE = "To run outside the sandbox"
+SHORTER = "no system runs that: write it to a script with apply_patch, and run the script"
 ASK_AGAIN = "The sandbox stopped it. Run it again, outside the sandbox?"
 REFUSED = "not run: the approval policy allows no one to be asked about it"
 
@@ -132,6 +134,8 @@ class ShellTool:
         if found := heredoc_patch(wanted.command):
             text, folder = found
             return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), scene)
+        if too_long(wanted.command):
+            raise CallError(f"exec_command: `cmd` is longer than {LONGEST_WORD} bytes; {SHORTER}")
         work = CommandWork(scene.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv))
         return await _CommandRun(self._execution, scene, wanted, work).carry_out()
 

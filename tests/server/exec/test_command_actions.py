@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.wire.item import UnknownAction
 from reference_server.exec.actions import actions_of
 
 
@@ -94,3 +95,18 @@ ARGUMENTS = ["-n", "-e", "--", "-", "", "--files", "ls-files", "grep", "1p", "x"
 def test_known_programs_may_be_given_anything(program: str, arguments: list[str]) -> None:
     assert actions_of([program, *arguments]) is not None
     actions_of(["sh", "-c", " ".join([program, *arguments])])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat " + "x " * 100,
+        "cd a; cat b; " * 100,
+        "ls " + "x" * 8192,
+        "git log; " * 201,
+    ],
+)
+def test_what_is_too_long_to_be_of_use_is_one_unknown(script: str) -> None:
+    # Each action repeats the text of its command, or the folder that it is in.
+    [one] = actions_of(["bash", "-c", script])
+    assert one == UnknownAction(command=script)
