@@ -9,6 +9,8 @@ the end.
 from enum import Enum
 
 OPEN, CLOSE = "<proposed_plan>", "</proposed_plan>"
+LONGEST_LINE = 200
+"""Characters of such a line, with the white space at its end; a longer one is text."""
 
 
 class Side(Enum):
@@ -37,19 +39,24 @@ class PlanSplitter:
                 self._at_line_start = text.endswith("\n")
             return [(self.side, text)]
         data, self._held = self._held + text, ""
-        found: list[Piece] = []
-        while data:
-            line, newline, rest = data.partition("\n")
-            if self._at_line_start and self._is_tag(line, whole=bool(newline)):
-                if not newline:
-                    self._held = data
+        found = _Pieces()
+        at = since = 0
+        while at < len(data):
+            newline = data.find("\n", at)
+            end = len(data) if newline < 0 else newline + 1
+            whole = newline >= 0
+            if self._at_line_start and self._is_tag(data[at : end - whole], whole=whole):
+                found.add(self.side, data[since:at])
+                since = end
+                if not whole:
+                    self._held = data[at:]
                     break
                 self._turn()
             else:
-                self._at_line_start = bool(newline)
-                _add(found, self.side, line + newline)
-            data = rest
-        return found
+                self._at_line_start = whole
+            at = end
+        found.add(self.side, data[since:])
+        return found.joined()
 
     def finish(self) -> list[Piece]:
         """Give what was held back, now that the text is at its end."""
@@ -63,6 +70,8 @@ class PlanSplitter:
 
     def _is_tag(self, line: str, *, whole: bool) -> bool:
         """Tell whether a line is the one that is looked for, or may become it."""
+        if len(line) > LONGEST_LINE:
+            return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE
         line = line.removesuffix("\r")
         return line.rstrip() == tag or (not whole and tag.startswith(line))
@@ -71,10 +80,21 @@ class PlanSplitter:
         self.side = Side.PLAN if self.side is Side.ANSWER else Side.ANSWER
 
 
-def _add(found: list[Piece], side: Side, text: str) -> None:
-    if found and found[-1][0] is side:
-        text = found.pop()[1] + text
-    found.append((side, text))
+class _Pieces:
+    """Pieces in order, those of one side that follow each other as one."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Side, list[str]]] = []
+
+    def add(self, side: Side, text: str) -> None:
+        if not text:
+            return
+        if not self._found or self._found[-1][0] is not side:
+            self._found.append((side, []))
+        self._found[-1][1].append(text)
+
+    def joined(self) -> list[Piece]:
+        return [(side, "".join(parts)) for side, parts in self._found]
 
 
 def split(text: str) -> list[Piece]:
