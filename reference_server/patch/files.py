@@ -9,7 +9,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)

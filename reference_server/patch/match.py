@@ -1,24 +1,25 @@
 """New content out of old content and hunks, without I/O.
 
-Here lives where a hunk's lines are found in a text and how they are replaced. A hunk is looked for
-after the one before it and after the lines of its `@@`, first as it stands, then without white
-space at the ends of lines, then with all white space alike; the first place is taken. Lines that
+Here lives where in a text a hunk belongs and how its lines are replaced; the search itself is
+`find`'s. A hunk is looked for after the one before it and after the lines of its `@@`, first as it
+stands, then without white space at the ends of lines, then with all white space alike; the first
+place is taken. Lines that
 are only added go below the line of `@@`, without one to the end of the file. Kept as the file has
 them: its context lines, its line endings (added lines get the one that most lines have), a byte
 order mark, and whether the last line ends.
 """
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
+from reference_server.patch.find import Lines, TooMuchWork
 from reference_server.patch.parse import Hunk, PatchError
 
-_FORMS: tuple[Callable[[str], str], ...] = (
-    str,
-    str.rstrip,
-    lambda line: " ".join(line.split()),
-)
+MOST_BYTES = 8 * 2**20
+MOST_LINES = 2_500_000
+"""Bytes and lines of a text that hunks can change."""
 _SHOWN_LINES = 12
+_SHOWN_WIDTH = 200
 
 
 def is_text(content: bytes) -> bool:
@@ -32,54 +33,53 @@ def is_text(content: bytes) -> bool:
 
 def edited(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
     """Make the hunks in a text. Raises PatchError, which names `name`; `is_text` holds."""
+    if len(content) > MOST_BYTES or content.count(b"\n") > MOST_LINES:
+        most = f"{MOST_BYTES // 2**20} MiB or {MOST_LINES:,} lines"
+        words = f"{name}: is too long for hunks (more than {most})"
+        raise PatchError(f"{words}; change it with a command")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-    text = _Text(content[len(mark) :].decode(), name)
-    return mark + "".join(text.edited(hunks)).encode()
+    try:
+        return mark + _Text(content[len(mark) :], name).edited(hunks)
+    except TooMuchWork:
+        words = f"{name}: so many hunks in so long a file take too long to find"
+        raise PatchError(f"{words}; make them in several smaller patches") from None
 
 
 class _Text:
-    """A file's lines, each with how it ends, and where the hunks so far have come to."""
+    """A file's lines, and where the hunks so far have come to."""
 
-    def __init__(self, text: str, name: str) -> None:
-        pieces = text.split("\n")
-        last = pieces.pop()
-        windows = sum(piece.endswith("\r") for piece in pieces)
-        self._ending = "\r\n" if windows * 2 > len(pieces) else "\n"
-        self._lines = [
-            (piece[:-1], "\r\n") if piece.endswith("\r") else (piece, "\n") for piece in pieces
-        ]
-        self._ends = not last
-        if last:
-            self._lines.append((last, ""))
+    def __init__(self, content: bytes, name: str) -> None:
+        self._lines = Lines(content)
+        self._find = self._lines.find
+        windows, ended = content.count(b"\r\n"), content.count(b"\n")
+        self._ending = b"\r\n" if windows * 2 > ended else b"\n"
+        self._ends = not content or content.endswith(b"\n")
         self._name = name
-        self._forms: list[list[str]] = [[line for line, _ in self._lines]]
         self._at = 0
 
-    def edited(self, hunks: Sequence[Hunk]) -> Iterator[str]:
-        """Give the new text in pieces."""
-        result: list[tuple[str, str]] = []
-        appended: list[tuple[str, str]] = []
+    def edited(self, hunks: Sequence[Hunk]) -> bytes:
+        """Give the new text."""
+        result = _Result(self._ending)
+        appended: list[str] = []
         for hunk in hunks:
             lines, place = self._place(hunk)
             if place == len(self._lines):
                 # Nothing of the file is passed by: the next hunk may still be about any of it.
-                appended += [(text.removesuffix("\r"), self._ending) for _, text in lines]
+                appended += [text for _, text in lines]
                 continue
-            result += self._lines[self._at : place]
+            result.keep(self._lines.raw(self._at, place))
             for mark, text in lines:
                 if mark == "+":
-                    # A patch does not choose line endings.
-                    result.append((text.removesuffix("\r"), self._ending))
+                    result.add(text)
                 else:
-                    result += self._lines[place : place + 1] if mark == " " else ()
+                    if mark == " ":
+                        result.keep(self._lines.raw(place, place + 1))
                     place += 1
             self._at = place
-        result += self._lines[self._at :] + appended
-        for text, ending in result[:-1]:
-            yield text + (ending or self._ending)
-        if result:
-            text, ending = result[-1]
-            yield text + ((ending or self._ending) if self._ends else "")
+        result.keep(self._lines.raw(self._at, len(self._lines)))
+        for text in appended:
+            result.add(text)
+        return result.joined(ends=self._ends)
 
     def _place(self, hunk: Hunk) -> tuple[Sequence[tuple[str, str]], int]:
         """The hunk's lines, perhaps without its loose ones, and where the file has them."""
@@ -103,7 +103,8 @@ class _Text:
         if hunk.at_end or not hunk.headers:
             return len(self._lines)
         if header is None:
-            words = f"{self._name}: the line {hunk.headers[-1]!r} of `@@` is above the hunk before"
+            line = _named(hunk.headers[-1])
+            words = f"{self._name}: the line {line} of `@@` is above the hunk before"
             raise PatchError(f"{words}; write the hunks in the order of the file", hunk.line)
         return header + 1
 
@@ -116,31 +117,13 @@ class _Text:
                 start = found + 1
             # Several hunks below one header's line may each name it.
             elif self._find([header.removesuffix("\r")], 0) is None:
-                words = f"{self._name} has no line {header!r} for `@@`"
+                words = f"{self._name} has no line {_named(header)} for `@@`"
                 raise PatchError(f"{words}; copy it from the file, or write `@@` alone", hunk.line)
         return start, found
 
     def _find_at_end(self, block: list[str]) -> int | None:
         last = len(self._lines) - len(block)
         return self._find(block, last, last) if last >= self._at else None
-
-    def _find(self, block: list[str], start: int, last: int | None = None) -> int | None:
-        """The first place of the lines from `start` on, up to `last`."""
-        fitting = len(self._lines) - len(block)
-        last = fitting if last is None else min(last, fitting)
-        for level, form in enumerate(_FORMS):
-            if level == len(self._forms):
-                self._forms.append([form(line) for line in self._forms[0]])
-            have, want = self._forms[level], [form(line) for line in block]
-            at = start
-            while at <= last:
-                if have[at : at + len(want)] == want:
-                    return at
-                try:
-                    at = have.index(want[0], at + 1, last + 1)
-                except ValueError:
-                    break
-        return None
 
     def _not_found(self, hunk: Hunk, start: int) -> PatchError:
         block = [text for mark, text in hunk.lines[: len(hunk.lines) - hunk.loose] if mark != "+"]
@@ -153,6 +136,44 @@ class _Text:
         else:
             why = f"are at line {anywhere + 1}, but not after line {start}"
             todo = "write the hunks in the order of the file, below the `@@` lines they name"
-        shown = block[:_SHOWN_LINES] + ["…"] * (len(block) > _SHOWN_LINES)
+        shown = [line[:_SHOWN_WIDTH] for line in block[:_SHOWN_LINES]]
+        shown += ["…"] * (len(block) > _SHOWN_LINES)
         lines = "\n".join(f"  {line}" for line in shown)
         return PatchError(f"{self._name}: lines to change {why}; {todo}:\n{lines}", hunk.line)
+
+
+def _named(header: str) -> str:
+    return repr(header[:_SHOWN_WIDTH])
+
+
+class _Result:
+    """The new text in pieces; every line but the last has an end."""
+
+    def __init__(self, ending: bytes) -> None:
+        self._ending = ending
+        self._pieces: list[bytes] = []
+        self._last_end = b""
+
+    def keep(self, lines: bytes) -> None:
+        """Take lines of the file with their ends, which the last of a file may lack."""
+        if lines:
+            end = b"\r\n" if lines.endswith(b"\r\n") else b"\n" if lines.endswith(b"\n") else b""
+            self._take(lines, end)
+
+    def add(self, line: str) -> None:
+        """Take a line of the patch, which does not choose line endings."""
+        self._take(line.removesuffix("\r").encode() + self._ending, self._ending)
+
+    def joined(self, *, ends: bool) -> bytes:
+        """Give the whole; `ends`: its last line has an end."""
+        if self._pieces and not ends:
+            self._pieces[-1] = self._pieces[-1].removesuffix(self._last_end)
+        elif self._pieces and not self._last_end:
+            self._pieces.append(self._ending)
+        return b"".join(self._pieces)
+
+    def _take(self, lines: bytes, end: bytes) -> None:
+        if self._pieces and not self._last_end:
+            self._pieces.append(self._ending)
+        self._pieces.append(lines)
+        self._last_end = end

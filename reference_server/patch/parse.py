@@ -34,6 +34,8 @@ _WRAPPING = re.compile(r"<<[ \t]*['\"]?(\w+)['\"]?")
 _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@")
 _SECTIONS = "`*** Add File: path`, `*** Delete File: path` or `*** Update File: path`"
 _SHOWN = 80
+MOST_TEXT = 2 * 2**20
+"""Characters of a patch: more than any model writes, and each line is held several times over."""
 
 
 class PatchError(Exception):
@@ -98,6 +100,9 @@ class Patch:
 
 def parse_patch(text: str) -> Patch:
     """Read a patch. Raises PatchError and nothing else."""
+    if len(text) > MOST_TEXT:
+        words = f"the patch is longer than {MOST_TEXT // 2**20} MiB"
+        raise PatchError(f"{words}; make it in several smaller ones")
     try:
         text.encode()
     except UnicodeEncodeError as error:

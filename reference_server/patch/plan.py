@@ -20,6 +20,8 @@ from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, 
 
 Forbids = Callable[[str], str | None]
 """Says of a resolved path why it may not even be read; None: it may."""
+MOST_BYTES = 32 * 2**20
+"""Bytes of a patch's files, as they are and as they will be: they are held until it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def make_plan(patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lamb
     """
     taken: dict[str, Place] = {}
     changes: list[Change] = []
+    size = 0
     for file in patch.files:
         change = _Planning(file, os.path.abspath(cwd), forbids).change()
         for place in (change.place, change.moved_place):
@@ -123,6 +126,10 @@ def make_plan(patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lamb
                 raise PatchError(words, file.line)
             taken[place.real] = place
         changes.append(change)
+        size += len(change.before or b"") + len(change.after or b"")
+        if size > MOST_BYTES:
+            words = f"the files come to more than {MOST_BYTES // 2**20} MiB, before and after"
+            raise PatchError(f"{words}; change fewer of them in one patch", file.line)
     for real, place in taken.items():
         for above in _parents(real):
             if above in taken:

@@ -4,15 +4,25 @@ Here lives what `diff -u` writes below the two file names. What the files are ca
 of them is not known here (diff).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
+from reference_server.patch.effort import Effort, go_on
+
+MOST_CHARACTERS = 2**20
+"""Of what differs, on both sides together; more is not shown line by line."""
 _CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 # difflib's time grows with the product of both sides; beyond this, what differs is one hunk.
 _MOST_PAIRS = 4_000_000
+PAIRS_OF_ALL = 4 * _MOST_PAIRS
+"""Of lines that are compared for all the files that are shown together."""
 
 _Opcode = tuple[str, int, int, int, int]
+
+
+class TooMuchToShow(Exception):
+    """So much of two texts differs that nobody would read it."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -22,34 +32,91 @@ def split_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
-def unified_hunks(before: str, after: str) -> str:
-    """The hunks, each with three lines of context; "" for equal texts."""
+def unified_hunks(before: str, after: str, effort: Effort | None = None) -> str:
+    """The hunks, each with three lines of context; "" for equal texts. Raises TooMuchToShow.
+
+    `effort`: the pairs of lines that may still be compared, for several texts together.
+    """
     if before == after:
         return ""
-    old, new = split_lines(before), split_lines(after)
-    groups = _Opcodes(_opcodes(old, new)).get_grouped_opcodes(_CONTEXT)
-    return "".join(line for group in groups for line in _hunk(group, old, new))
+    go_on()
+    head, tail = _equal_ends(before, after)
+    old_end, new_end = len(before) - tail, len(after) - tail
+    if old_end + new_end - 2 * head > MOST_CHARACTERS:
+        raise TooMuchToShow
+    # Only what lies between the first difference and the last one is taken apart and compared.
+    above = split_lines(before[_lines_back(before, head) : head])
+    old, new = split_lines(before[head:old_end]), split_lines(after[head:new_end])
+    below = split_lines(before[old_end : _lines_on(before, old_end)])
+    opcodes = _opcodes(old, new, len(above), len(below), effort or Effort(_MOST_PAIRS))
+    first = before.count("\n", 0, head) - len(above)
+    groups = _Opcodes(opcodes).get_grouped_opcodes(_CONTEXT)
+    old, new = above + old + below, above + new + below
+    return "".join(line for group in groups for line in _hunk(group, old, new, first))
 
 
-def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[_Opcode]:
-    """The steps from the old lines to the new ones."""
-    shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    most = shorter - head
-    tail = next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
-    # Only what lies between the first difference and the last one is compared.
-    old_end, new_end = len(old) - tail, len(new) - tail
-    opcodes: list[_Opcode] = [("equal", 0, head, 0, head)]
-    if (old_end - head) * (new_end - head) > _MOST_PAIRS:
-        opcodes.append(("replace", head, old_end, head, new_end))
-    else:
-        middle = SequenceMatcher(None, old[head:old_end], new[head:new_end])
-        opcodes += [
-            (tag, i1 + head, i2 + head, j1 + head, j2 + head)
-            for tag, i1, i2, j1, j2 in middle.get_opcodes()
-        ]
-    opcodes.append(("equal", old_end, len(old), new_end, len(new)))
-    return opcodes
+def _equal_ends(before: str, after: str) -> tuple[int, int]:
+    """How many characters both texts begin with, and end with after those, in whole lines."""
+    shorter = min(len(before), len(after))
+    same = _longest(shorter, lambda low, high: before[low:high] == after[low:high])
+    head = before.rfind("\n", 0, same) + 1
+    old, new = len(before), len(after)
+    same = _longest(
+        shorter - head,
+        lambda low, high: before[old - high : old - low] == after[new - high : new - low],
+    )
+    if not (_begins_a_line(before, old - same) and _begins_a_line(after, new - same)):
+        newline = before.find("\n", old - same)
+        same = 0 if newline < 0 else old - newline - 1
+    return head, same
+
+
+def _begins_a_line(text: str, at: int) -> bool:
+    return at == 0 or text[at - 1] == "\n"
+
+
+def _longest(most: int, equal: Callable[[int, int], bool]) -> int:
+    """The largest length up to which two texts are equal, told by `equal` of a stretch."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if equal(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _lines_back(text: str, at: int) -> int:
+    for _ in range(_CONTEXT + 1):
+        at = text.rfind("\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1
+
+
+def _lines_on(text: str, at: int) -> int:
+    for _ in range(_CONTEXT):
+        at = text.find("\n", at) + 1
+        if not at:
+            return len(text)
+    return at
+
+
+def _opcodes(
+    old: Sequence[str], new: Sequence[str], above: int, below: int, effort: Effort
+) -> list[_Opcode]:
+    """The steps from the old lines to the new ones, which have equal lines around them."""
+    middle: Sequence[_Opcode] = [("replace", 0, len(old), 0, len(new))]
+    pairs = len(old) * len(new)
+    if pairs <= _MOST_PAIRS and effort.take(pairs):
+        middle = SequenceMatcher(None, old, new).get_opcodes()
+    old_end, new_end = above + len(old), above + len(new)
+    return [
+        ("equal", 0, above, 0, above),
+        *((tag, i1 + above, i2 + above, j1 + above, j2 + above) for tag, i1, i2, j1, j2 in middle),
+        ("equal", old_end, old_end + below, new_end, new_end + below),
+    ]
 
 
 class _Opcodes(SequenceMatcher[str]):
@@ -64,9 +131,12 @@ class _Opcodes(SequenceMatcher[str]):
         return list(self._known)
 
 
-def _hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+def _hunk(
+    group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str], before: int
+) -> Iterator[str]:
     first, last = group[0], group[-1]
-    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
+    old_range = _range(before + first[1], before + last[2])
+    yield f"@@ -{old_range} +{_range(before + first[3], before + last[4])} @@\n"
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
             yield from _marked(" ", old[i1:i2])

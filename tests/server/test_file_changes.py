@@ -146,20 +146,10 @@ async def test_cancel_interrupts_the_turn(tmp_path: Path) -> None:
     assert not (tmp_path / "new.txt").exists()
 
 
-@pytest.mark.parametrize("held", ["make_plan", "apply_plan"])
-async def test_an_interrupt_while_a_change_is_being_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str
+async def test_a_change_that_is_being_made_is_made_whole_though_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was begun is made whole, what was not is not begun; either way it is told whole."""
-    real: Callable[..., Any] = getattr(patch_tool, held)
-    came, go = threading.Event(), threading.Event()
-
-    def holding(*given: Any) -> Any:
-        came.set()
-        assert go.wait(5)
-        return real(*given)
-
-    monkeypatch.setattr(patch_tool, held, holding)
+    came, go = held(monkeypatch, "apply_plan")
     (cwd := tmp_path / "work").mkdir()
     async with session(tmp_path / "home", [patches(*ADD)]) as peer:
         thread = await peer.start_thread(cwd=str(cwd), **UNASKED)
@@ -170,10 +160,42 @@ async def test_an_interrupt_while_a_change_is_being_made(
         end = await peer.turn_end(turn)
         [item] = peer.completed_items("fileChange")
         [diff] = peer.params_of("turn/diff/updated")
-    made = held == "apply_plan"
-    assert (end["status"], item["status"]) == ("interrupted", "completed" if made else "failed")
-    assert (cwd / "new.txt").exists() == made
-    assert diff["diff"] == (DIFF if made else "")
+    assert (end["status"], item["status"]) == ("interrupted", "completed")
+    assert (cwd / "new.txt").exists()
+    assert diff["diff"] == DIFF
+
+
+async def test_an_interrupt_does_not_wait_for_a_patch_that_is_being_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came, go = held(monkeypatch, "make_plan")
+    (cwd := tmp_path / "work").mkdir()
+    try:
+        async with session(tmp_path / "home", [patches(*ADD)]) as peer:
+            thread = await peer.start_thread(cwd=str(cwd), **UNASKED)
+            turn = await peer.start_turn(thread)
+            assert await to_thread.run_sync(came.wait, 5)
+            await peer.request("turn/interrupt", {"threadId": thread, "turnId": turn})
+            end = await peer.turn_end(turn)
+    finally:
+        go.set()
+    assert end["status"] == "interrupted"
+    assert peer.completed_items("fileChange") == []
+    assert not (cwd / "new.txt").exists()
+
+
+def held(monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[threading.Event, threading.Event]:
+    """Hold a function of the tool until the second event; the first says that it was called."""
+    real: Callable[..., Any] = getattr(patch_tool, name)
+    came, go = threading.Event(), threading.Event()
+
+    def holding(*given: Any) -> Any:
+        came.set()
+        assert go.wait(5)
+        return real(*given)
+
+    monkeypatch.setattr(patch_tool, name, holding)
+    return came, go
 
 
 async def test_files_accepted_for_the_session_are_not_asked_about_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from harness.wire.item import DeclinableStatus
+from harness.wire.item import DeclinableStatus, FileUpdateChange
 from harness.wire.turn import TurnDiffUpdatedNotification
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
@@ -30,6 +30,8 @@ from reference_server.patch.plan import Plan, make_plan
 Fields = dict[str, Any]
 
 DECLINED = "patch rejected by user"
+PLANS_AT_ONCE = 4
+"""Patches whose files are read and compared at one time."""
 REFUSED = "not applied: the approval policy allows no one to be asked about it"
 
 
@@ -40,6 +42,8 @@ class PatchTool:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
+        # Its own: a plan that is abandoned takes nothing from the server's other threads.
+        self._planning = anyio.CapacityLimiter(PLANS_AT_ONCE)
 
     def offer(self) -> Fields:
         """Give the custom tool."""
@@ -68,22 +72,30 @@ class PatchTool:
         settings = scene.settings
         try:
             view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
-            plan = await to_thread.run_sync(
-                make_plan, parse_patch(text), cwd, partial(_why_not, view)
+            # It only reads: an interrupt need not wait for it.
+            plan, changes = await to_thread.run_sync(
+                _planned, text, cwd, view, abandon_on_cancel=True, limiter=self._planning
             )
         except (PatchError, Refused, ValueError) as error:
             raise CallError(f"apply_patch verification failed: {error}") from None
-        return await _PatchRun(scene, plan, view).carry_out()
+        return await _PatchRun(scene, plan, changes, _denied(plan, view)).carry_out()
+
+
+def _planned(text: str, cwd: str, view: View | None) -> tuple[Plan, list[FileUpdateChange]]:
+    plan = make_plan(parse_patch(text), cwd, partial(_why_not, view))
+    return plan, file_changes(plan)
 
 
 class _PatchRun:
     """One patch, from its started item to its completed one."""
 
-    def __init__(self, scene: Scene, plan: Plan, view: View | None) -> None:
+    def __init__(
+        self, scene: Scene, plan: Plan, changes: list[FileUpdateChange], denied: str | None
+    ) -> None:
         self._scene = scene
         self._plan = plan
-        self._denied = _denied(plan, view)
-        self._work = FileWork(scene.log, file_changes(plan))
+        self._denied = denied
+        self._work = FileWork(scene.log, changes)
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""

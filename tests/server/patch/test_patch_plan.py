@@ -219,7 +219,7 @@ def test_a_move_to_its_own_place_is_none(tmp_path: Path) -> None:
         (["*** Update File: nul", "@@", "-a"], "nul: is not UTF-8 text"),
         (["*** Update File: pipe", "@@", "-a"], "pipe: is not a regular file"),
         (["*** Delete File: socket"], "socket: is not a regular file"),
-        (["*** Delete File: huge"], r"huge: is too large for a patch \(more than 64 MiB\)"),
+        (["*** Delete File: huge"], r"huge: is too large for a patch \(more than 16 MiB\)"),
         (["*** Add File: " + "n" * 300], "File name too long"),
         (["*** Update File: file", "*** Move to: other"], "line 2 .*other: exists already"),
         (["*** Update File: file", "*** Move to: folder"], "folder: is a folder"),

@@ -1,0 +1,107 @@
+"""Where lines stand in a text, in time that does not grow with their product.
+
+Here lives the search of a block of lines: as they are, without white space at their ends, with all
+white space alike. What is done at the place is `match`'s.
+
+Each line of the text is a number of four bytes, so that a block is searched as a string of bytes,
+in linear time and little memory; what was found so is compared line by line.
+"""
+
+import io
+from array import array
+from collections.abc import Callable, Sequence
+
+from reference_server.patch.effort import Effort, go_on
+
+FORMS: tuple[Callable[[str], str], ...] = (
+    str,
+    str.rstrip,
+    lambda line: " ".join(line.split()),
+)
+"""What lines are compared as, one after the other."""
+MOST_WORK = 1 << 30
+"""Bytes that are looked through for one text: a second or two, and no honest patch comes near."""
+_WIDTH = 4
+
+
+class TooMuchWork(Exception):
+    """So many blocks are looked for in so long a text that it would take too long."""
+
+
+class Lines:
+    """The lines of a text that is UTF-8. A block's lines are without their ends."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._ends = array("I")
+        at = 0
+        for line in io.BytesIO(content):
+            at += len(line)
+            self._ends.append(at)
+        self._marks: list[bytes] = []
+        self._effort = Effort(MOST_WORK)
+
+    def __len__(self) -> int:
+        """Count the lines."""
+        return len(self._ends)
+
+    def raw(self, first: int, end: int) -> bytes:
+        """Give lines as they stand, with their ends."""
+        if first >= end:
+            return b""
+        return self._content[self._ends[first - 1] if first else 0 : self._ends[end - 1]]
+
+    def find(self, block: Sequence[str], start: int, last: int | None = None) -> int | None:
+        """The first place of the lines from `start` on, up to `last`. Raises TooMuchWork."""
+        fitting = len(self) - len(block)
+        last = fitting if last is None else min(last, fitting)
+        for level in range(len(FORMS)):
+            if start > last:
+                return None
+            at = self._find(level, [FORMS[level](line) for line in block], start, last)
+            if at is not None:
+                return at
+        return None
+
+    def _find(self, level: int, want: list[str], start: int, last: int) -> int | None:
+        marks = self._marks_of(level)
+        needle = array("I", map(_mark, want)).tobytes()
+        at, end = start * _WIDTH, (last + len(want)) * _WIDTH
+        while (found := marks.find(needle, at, end)) >= 0:
+            self._spend(found - at)
+            place, between = divmod(found, _WIDTH)
+            if not between and self._is_at(level, want, place):
+                return place
+            at = found + 1
+        self._spend(end - at)
+        return None
+
+    def _spend(self, size: int) -> None:
+        go_on()
+        if not self._effort.take(size):
+            raise TooMuchWork
+
+    def _is_at(self, level: int, want: list[str], place: int) -> bool:
+        # Two lines may have one number.
+        form = FORMS[level]
+        return all(form(_text(self.raw(at, at + 1))) == line for at, line in enumerate(want, place))
+
+    def _marks_of(self, level: int) -> bytes:
+        while level >= len(self._marks):
+            go_on()
+            form = FORMS[len(self._marks)]
+            every = io.BytesIO(self._content)
+            marks = array("I", (_mark(form(_text(line))) for line in every))
+            self._marks.append(marks.tobytes())
+        return self._marks[level]
+
+
+def _mark(line: str) -> int:
+    return hash(line) & 0xFFFFFFFF
+
+
+def _text(line: bytes) -> str:
+    """A line without its end; what has no end may have a CR for its own."""
+    if line.endswith(b"\n"):
+        line = line[: -2 if line.endswith(b"\r\n") else -1]
+    return line.decode()
