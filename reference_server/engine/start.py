@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from harness.wire.input import UserInput
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
-from reference_server.engine.output_schema import BadSchema, OutputSchema
+from reference_server.engine.output_schema import BadSchema, Judge, OutputSchema
 from reference_server.engine.steering import read_input
 from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport, Work
 from reference_server.ids import IdAllocator
@@ -39,13 +39,29 @@ class Engine:
         self._ids = ids
         self._support = support
         self._syncer = syncer
+        self._judge = Judge()
 
-    def prepare(self, thread: LoadedThread, params: TurnStartParams) -> ActiveTurn:
-        """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
-        if not params.input:
-            raise invalid_params("input: must hold at least one element")
+    async def schema(self, thread: LoadedThread, params: TurnStartParams) -> OutputSchema | None:
+        """Check the outputSchema of a turn that could begin now, if it has one. Raises Refusal.
+
+        That takes time, so whether the turn can begin has to be asked again.
+        """
+        if params.output_schema is None:
+            return None
+        _check_input(params)
         check_idle(thread)
-        given = TurnInput(params.input, _output_schema(params))
+        try:
+            return await self._judge.compiled(params.output_schema)
+        except BadSchema as error:
+            raise invalid_params(f"outputSchema: {error}") from None
+
+    def prepare(
+        self, thread: LoadedThread, params: TurnStartParams, schema: OutputSchema | None = None
+    ) -> ActiveTurn:
+        """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
+        _check_input(params)
+        check_idle(thread)
+        given = TurnInput(params.input, schema)
         return self._prepared(thread, given, settings_of_turn(thread.settings, params))
 
     def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
@@ -91,10 +107,6 @@ def check_idle(thread: LoadedThread) -> None:
         )
 
 
-def _output_schema(params: TurnStartParams) -> OutputSchema | None:
-    if params.output_schema is None:
-        return None
-    try:
-        return OutputSchema(params.output_schema)
-    except BadSchema as error:
-        raise invalid_params(f"outputSchema: {error}") from None
+def _check_input(params: TurnStartParams) -> None:
+    if not params.input:
+        raise invalid_params("input: must hold at least one element")

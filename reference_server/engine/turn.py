@@ -196,7 +196,7 @@ class ActiveTurn:
             self._keep(answer)
             if answer.calls:
                 await self._calls.carry_out(answer.calls, self.remember)
-            elif not self._steering.waiting and self._is_final(answer):
+            elif not self._steering.waiting and await self._is_final(answer):
                 return
         raise endless("model", "turn")
 
@@ -253,15 +253,18 @@ class ActiveTurn:
             schema and schema.schema,
         )
 
-    def _is_final(self, answer: Sampled) -> bool:
+    async def _is_final(self, answer: Sampled) -> bool:
         """Tell whether an answer without calls ends the turn.
 
         One that breaks the outputSchema does not: the model is told, once. Raises ModelError.
         """
         schema = self._given.output_schema
-        objection = schema and schema.objection(answer.texts[-1] if answer.texts else "")
-        if not objection:
+        if schema is None:
             return True
+        objection = await schema.objection(answer.texts[-1] if answer.texts else "")
+        if not objection:
+            # Judging takes time, in which the user may have added something.
+            return not self._steering.waiting
         failure = schema_unmet(objection)
         if self._corrected:
             raise failure

@@ -21,7 +21,12 @@ from reference_server.session.thread import LoadedThread, RunningTurn
 async def turn_start(call: Call, params: TurnStartParams) -> None:
     """Begin a turn and answer at once."""
     thread = call.server.threads.get_loaded(params.thread_id)
-    turn = call.server.engine.prepare(thread, params)
+    schema = None
+    if params.output_schema is not None:
+        schema = await call.server.engine.schema(thread, params)
+        # That takes time, and the thread may be gone.
+        thread = call.server.threads.get_loaded(params.thread_id)
+    turn = call.server.engine.prepare(thread, params, schema)
     call.answer(TurnStartResult(turn=turn.wire()))
     call.server.engine.run(thread, turn)
 
