@@ -27,6 +27,9 @@ from reference_server.transport.stdio import StdioTransport
 if TYPE_CHECKING:
     import httpx
 
+    from reference_server.model.secrets import Secrets
+
+LOG_LINE = "agent: %(message)s"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 """Where a scenario's model is asked for; nothing is looked up, the transport is in process."""
@@ -68,7 +71,7 @@ def parse(arguments: Sequence[str]) -> Options:
 def run(arguments: Sequence[str]) -> int:
     """Serve until the input ends or a signal comes; status 0 then, 2 if it cannot start."""
     options = parse(arguments)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="agent: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
     home = Home.from_environment(os.environ)
     try:
         config = load_config(home.config_file, dict(os.environ))
@@ -76,10 +79,33 @@ def run(arguments: Sequence[str]) -> int:
     except (ConfigError, UsageError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    _keep_secrets(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
     return 0
+
+
+def _keep_secrets(config: Config) -> None:
+    """Take keys and passwords out of every line of the log, tracebacks included."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Discreet(config))
+
+
+class _Discreet(logging.Formatter):
+    """Writes a line of the log without the secrets of the configuration."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(LOG_LINE)
+        self._config = config
+        self._secrets: Secrets | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Imported with the first line: most servers write none.
+        from reference_server.model.secrets import Secrets
+
+        self._secrets = self._secrets or Secrets.of_config(self._config)
+        return self._secrets.hidden_in(super().format(record))
 
 
 async def _serve(

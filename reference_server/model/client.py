@@ -8,27 +8,34 @@ imported on first use, because it takes longer to import than the first answer m
 import contextlib
 import json
 import math
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote_to_bytes
 
 import anyio
 from anyio.abc import TaskGroup
 
 from reference_server import VERSION
 from reference_server.config.model import Provider
+from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
     bad_key,
+    cannot_connect,
     connection_failed,
     describe,
+    encoded,
     http_failed,
     no_address,
     not_a_stream,
     stream_broken,
 )
 from reference_server.model.events import Answering, Completed, ModelEvent, read_event
-from reference_server.model.pool import ConnectionPool, import_httpx
+from reference_server.model.pool import BadSetting, ConnectionPool, import_httpx
+from reference_server.model.secrets import Secrets
 from reference_server.model.sse import EventTooLong, SseParser
 
 if TYPE_CHECKING:
@@ -75,8 +82,19 @@ class ModelClient:
     async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         """Make one call and hand its events over, in order, until the answer is complete.
 
-        Raises ModelError; cancelling it closes the stream at once.
+        Raises ModelError; cancelling it closes the stream at once. What is raised holds no secret.
         """
+        try:
+            await self._call(provider, body, receive)
+        except ModelError as failure:
+            raise failure.passed_on(Secrets.of(provider)) from None
+        except Exception as error:
+            said = describe(error)
+            if (clean := Secrets.of(provider).hidden_in(said)) != said:
+                raise RuntimeError(clean) from None
+            raise
+
+    async def _call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         idle = provider.stream_idle_timeout_ms / 1000
         address = provider.base_url
         if not address:
@@ -91,8 +109,10 @@ class ModelClient:
                 chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
                 try:
                     if answering := response.headers.get(ANSWERING_MODEL):
-                        await receive([Answering(answering)])
-                    await self._read(response, chunks, receive, limit, idle)
+                        await receive([Answering(_clean(answering, provider))])
+                    plain = _plain(response, chunks)
+                    async with nullcontext() if plain is chunks else aclosing(plain):
+                        await self._read(response, plain, receive, limit, idle)
                 except BaseException:
                     await _close(response, chunks)
                     raise
@@ -107,9 +127,8 @@ class ModelClient:
     def _connection(self, address: str) -> "httpx.AsyncBaseTransport":
         try:
             return self._connections.take(address)
-        except (ImportError, OSError, ValueError) as error:
-            # A proxy of an unknown kind, or that needs a package; certificates that are not there.
-            raise connection_failed(error, retryable=False) from error
+        except BadSetting as error:
+            raise cannot_connect(str(error)) from error
 
     async def _drain(
         self,
@@ -164,6 +183,12 @@ async def _send(
     try:
         response = await connection.handle_async_request(_request(provider, body))
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        if "@" in (provider.base_url or ""):
+            # The cause may quote a piece of the password, which nobody would recognise.
+            raise cannot_connect(
+                f"base_url of {provider.id} is no address that can be asked; special characters of "
+                "a user name and a password in it must be percent-encoded"
+            ) from None
         raise connection_failed(error, retryable=False) from error
     except _network_errors() as error:
         raise connection_failed(error) from error
@@ -173,12 +198,23 @@ async def _send(
     if response.is_success:
         return response
     text = bytearray()
+    whole = False
     try:
         with anyio.move_on_after(ERROR_BODY_TIME), contextlib.suppress(*_network_errors()):
-            await _read_error_body(response, text)
+            whole = await _read_error_body(response, text)
     finally:
         await _close(response)
-    raise http_failed(response.status_code, response.headers, bytes(text))
+    raise http_failed(response.status_code, response.headers, bytes(text), whole=whole)
+
+
+def _plain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Give the bytes of an answer that may come encoded all the same. Raises ModelError."""
+    encoding = response.headers.get("content-encoding", "")
+    if is_plain(encoding):
+        return chunks
+    if is_readable(encoding):
+        return decoded(chunks, encoding)
+    raise encoded(encoding)
 
 
 def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
@@ -188,10 +224,12 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
     headers["User-Agent"] = f"agent/{VERSION}"
     # Events are read as they come off the wire, without a decoder between.
     headers["Accept-Encoding"] = "identity"
+    url = _url(provider.base_url or "")
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
+    elif login := url.userinfo:
+        headers["Authorization"] = f"Basic {b64encode(unquote_to_bytes(login)).decode()}"
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-    url = _url(provider.base_url or "")
     return httpx.Request("POST", url, content=content, headers=headers)
 
 
@@ -201,6 +239,12 @@ def _url(address: str) -> "httpx.URL":
     import httpx
 
     return httpx.URL(f"{address.rstrip('/')}/responses")
+
+
+def _clean(name: str, provider: Provider) -> str:
+    """Give a name that the provider told without the key, which it may have got hold of."""
+    key = provider.api_key
+    return Secrets.of(provider).hidden_in(name) if key and key in name else name
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
@@ -213,6 +257,8 @@ async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
     """Give the next bytes, None at the end. Raises ModelError."""
     try:
         return await anext(chunks, None)
+    except Undecodable as error:
+        raise stream_broken(str(error)) from error
     except _network_errors() as error:
         raise stream_broken(describe(error)) from error
 
@@ -239,12 +285,22 @@ def _read_events(data: list[bytes]) -> tuple[list[ModelEvent], ModelError | None
     return events, None
 
 
-async def _read_error_body(response: "httpx.Response", into: bytearray) -> None:
-    """Read as much as is wanted; what was read stands when the rest does not come."""
-    async for chunk in response.aiter_bytes():
-        into += chunk
-        if len(into) >= ERROR_BODY_LIMIT:
-            return
+async def _read_error_body(response: "httpx.Response", into: bytearray) -> bool:
+    """Read as much as is wanted, and tell whether it was all.
+
+    What was read stands when the rest does not come.
+    """
+    chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
+    try:
+        async for chunk in _plain(response, chunks):
+            into += chunk
+            if len(into) >= ERROR_BODY_LIMIT:
+                return False
+    except ModelError as unreadable:
+        into += unreadable.details.encode()
+    except Undecodable as error:
+        into += f" ({error})".encode()
+    return True
 
 
 async def _close(response: "httpx.Response", chunks: AsyncGenerator[bytes] | None = None) -> None:

@@ -8,14 +8,16 @@ value is not shown there beyond the names.
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from harness.wire.error import AgentErrorInfo
+from reference_server.model.secrets import Secrets
 
 Phase = Literal["request", "stream"]
 """Which budget a retry is taken from: before the answer began, or while it streamed."""
 
+MESSAGE_LIMIT = 200
 DETAILS_LIMIT = 2000
 """Characters of a provider's words that are passed on."""
 SHOWN_OF_NO_STREAM = 200
@@ -24,7 +26,11 @@ SHOWN_OF_NO_STREAM = 200
 
 @dataclass(eq=False)
 class ModelError(Exception):
-    """One model call failed. `retry_after`: seconds the provider asked to wait, if it did."""
+    """One model call failed. `retry_after`: seconds the provider asked to wait, if it did.
+
+    `unfinished`: the details end where no more was read. As long as nobody has taken the secrets
+    out (`passed_on`) they are whole, however long: half a secret could not be found.
+    """
 
     message: str
     info: AgentErrorInfo
@@ -32,6 +38,18 @@ class ModelError(Exception):
     phase: Phase = "request"
     retryable: bool = False
     retry_after: float | None = None
+    limit: int = DETAILS_LIMIT
+    unfinished: bool = False
+
+    def passed_on(self, secrets: Secrets) -> "ModelError":
+        """Give the error as others may see it: without secrets, and only then cut to its limits."""
+        details = secrets.hidden_in(self.details, cut=self.unfinished)
+        return replace(
+            self,
+            message=secrets.hidden_in(self.message)[:MESSAGE_LIMIT],
+            details=details[: self.limit],
+            unfinished=False,
+        )
 
     def __str__(self) -> str:
         return f"{self.message}: {self.details}"
@@ -83,6 +101,11 @@ def connection_failed(cause: BaseException, *, retryable: bool = True) -> ModelE
     )
 
 
+def cannot_connect(details: str) -> ModelError:
+    """A setting stands in the way of every connection."""
+    return ModelError("The connection to the model failed", "HttpConnectionFailed", details)
+
+
 def no_address(provider: str) -> ModelError:
     """Nothing says where the model is."""
     return ModelError(
@@ -115,13 +138,26 @@ def stream_broken(details: str) -> ModelError:
 
 def not_a_stream(content_type: str, beginning: bytes) -> ModelError:
     """The answer had a good status and no event: a proxy's page, for example."""
-    shown = beginning.decode(errors="replace").strip()[:SHOWN_OF_NO_STREAM]
-    said = f", beginning {shown!r}" if shown else ", and empty"
-    return stream_broken(f"the answer is no stream of events: {content_type or 'no type'}{said}")
+    shown = beginning.decode(errors="replace").strip()
+    what = f"the answer is no stream of events: {content_type or 'no type'}"
+    said = f"{what}, beginning " if shown else f"{what}, and empty"
+    return replace(
+        stream_broken(said + shown), limit=len(said) + SHOWN_OF_NO_STREAM, unfinished=bool(shown)
+    )
 
 
-def http_failed(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-    """The provider answered with another status than success."""
+def encoded(encoding: str) -> ModelError:
+    """The answer had a good status and an encoding that nobody asked for and nobody here reads."""
+    return stream_broken(
+        f"the answer is encoded as {encoding}, which was not asked for (Accept-Encoding: identity) "
+        "and is not read here; what stands before the model must leave it as it is"
+    )
+
+
+def http_failed(
+    status: int, headers: Mapping[str, str], body: bytes, *, whole: bool = True
+) -> ModelError:
+    """The provider answered with another status than success; `whole`: its body was all read."""
     code, words = _error_of_body(body)
     info, retryable = _classify_status(status, code)
     if status < 400 and (target := headers.get("location")):
@@ -129,9 +165,10 @@ def http_failed(status: int, headers: Mapping[str, str], body: bytes) -> ModelEr
     return ModelError(
         f"The model answered with HTTP status {status}",
         info,
-        words[:DETAILS_LIMIT] or f"HTTP status {status} without a text",
+        words or f"HTTP status {status} without a text",
         retryable=retryable,
         retry_after=_retry_after(headers),
+        unfinished=not whole,
     )
 
 
@@ -142,7 +179,7 @@ def response_failed(error: Mapping[str, Any]) -> ModelError:
     return ModelError(
         f"The model reported a failure ({code})",
         info,
-        str(error.get("message") or code)[:DETAILS_LIMIT],
+        str(error.get("message") or code),
         phase="stream",
         retryable=retryable,
     )

@@ -9,6 +9,7 @@ expire.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +28,10 @@ KEEP_ALIVE = 30.0
 """Seconds an idle connection is kept."""
 
 
+class BadSetting(Exception):
+    """What the environment says stands in the way; str() says what, and what to do."""
+
+
 class ConnectionPool:
     """Connections by address; with a `transport` of the caller's, that one for everything."""
 
@@ -38,7 +43,7 @@ class ConnectionPool:
         self._closed = False
 
     def take(self, address: str) -> "httpx.AsyncBaseTransport":
-        """Give a connection that no other call uses, not made yet or open."""
+        """Give a connection that no other call uses, not made yet or open. Raises BadSetting."""
         if self._transport is not None:
             import_httpx()
             self._only = self._only or self._transport()
@@ -78,20 +83,40 @@ class ConnectionPool:
 
         proxy = proxy_for(address)
         secure = (proxy or "", address)
-        return httpx.AsyncHTTPTransport(
-            verify=self._secure() if any(map(_is_secure, secure)) else False,
-            proxy=proxy,
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
-            ),
+        tls = self._secure() if any(map(_is_secure, secure)) else False
+        limits = httpx.Limits(
+            max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
         )
+        try:
+            if proxy:
+                _check_host(proxy)
+            return httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits)
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            # Of an unknown kind, one that needs a package, or no address at all. Where there is a
+            # password the cause may quote a piece of it, which nobody would recognise.
+            why = f": {error}" if "@" not in (proxy or "") else ""
+            raise BadSetting(
+                f"the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) "
+                f"cannot be used{why}; it should read like http://host:port"
+            ) from error
 
     def _secure(self) -> "ssl.SSLContext":
-        """Make the TLS settings once; reading the certificates takes 20 ms."""
+        """Make the TLS settings once; reading the certificates takes 20 ms. Raises BadSetting."""
         if self._tls is None:
             import httpx
 
-            self._tls = httpx.create_ssl_context()
+            folder = os.environ.get("SSL_CERT_DIR")
+            file = os.environ.get("SSL_CERT_FILE")
+            try:
+                if folder and not file:
+                    os.listdir(folder)  # One that is not there would only be an empty one.
+                self._tls = httpx.create_ssl_context()
+            except OSError as error:
+                named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({folder})"
+                raise BadSetting(
+                    f"the certificates that {named} names cannot be read: "
+                    f"{error.strerror or error}; mend or unset it"
+                ) from error
         return self._tls
 
 
@@ -108,6 +133,13 @@ def proxy_for(address: str) -> str | None:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def _check_host(proxy: str) -> None:
+    """Raise ValueError where a proxy's address names no host; httpx would look for it in vain."""
+    host = urlsplit(proxy).hostname
+    if not host or not host.isprintable() or " " in host:
+        raise ValueError("it names no host")
 
 
 def _is_secure(address: str) -> bool:

@@ -17,10 +17,12 @@ NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 @pytest.fixture(autouse=True)
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,26 @@ async def _ignore(_events: list[ModelEvent]) -> None:
     """No event comes."""
 
 
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "socks5://127.0.0.1:1",
+        "odd://p",
+        "http://[",
+        "http://p:port",
+        "http://a b",
+        "http://",
+        "http://p\x01:1",
+    ],
+)
+async def test_a_proxy_that_is_none_is_said_so(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    error = await failure(base_url="http://model.invalid/v1")
+    assert error.info == "HttpConnectionFailed"
+    assert "HTTP_PROXY" in error.details
+    assert "http://host:port" in error.details
+
+
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "odd://p", "http://127.0.0.1:99999"])
 async def test_a_proxy_that_cannot_be_used_is_a_connection_that_failed(
     monkeypatch: pytest.MonkeyPatch, proxy: str
@@ -103,12 +125,24 @@ async def test_a_port_that_is_none_is_a_connection_that_failed() -> None:
     assert "port" in error.details
 
 
-async def test_certificates_that_are_not_there_are_a_connection_that_failed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+async def test_certificates_that_are_not_there_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    monkeypatch.setenv(name, str(tmp_path / "none"))
     error = await failure(base_url="https://127.0.0.1:1/v1")
     assert error.info == "HttpConnectionFailed"
+    assert f"{name} ({tmp_path / 'none'})" in error.details
+    assert "No such file" in error.details
+
+
+async def test_a_file_without_certificates_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.pem").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "empty.pem"))
+    error = await failure(base_url="https://127.0.0.1:1/v1")
+    assert f"SSL_CERT_FILE ({tmp_path / 'empty.pem'})" in error.details
 
 
 @pytest.mark.parametrize("key", ["secret\nX-Other: 1", "secr\u00e9t", "\u4e2dsecret"])

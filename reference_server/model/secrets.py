@@ -1,0 +1,178 @@
+"""What must not be passed on: keys and passwords, taken out of texts.
+
+Here lives how a secret is recognised in what somebody else wrote: as it is, in the escapes of JSON,
+addresses and pages, and in base64, alone or after other text (`user:key`). Which texts are cleaned
+is the matter of who passes them on: `model.client` for failures, `cli` for standard error.
+
+A secret shorter than `SHORTEST` is a placeholder ("none", "x") and would turn every text to mush:
+it is only taken out where it stands for a credential (after `Bearer`, or as an address's password).
+"""
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from urllib.parse import unquote
+
+from reference_server.config.model import Config, Provider
+
+HIDDEN = "[key]"
+SHORTEST = 6
+"""Characters from which a secret is looked for everywhere."""
+# The password of any address, ours or not: `scheme://user:password@host`.
+_PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
+_BEGUN_ESCAPE = re.compile(
+    r"%(?:25){0,4}[0-9a-f]?|\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|&#?\w{0,6}", re.I
+)
+_BASE64 = r"[A-Za-z0-9+/_-]?"
+# How often an escape is escaped is bounded: else a heap of backslashes would take for ever.
+Unit = re.Pattern[str]
+
+
+class Secrets:
+    """Some secrets, ready to be taken out of any text."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        whole = sorted({one for one in secrets if len(one) >= SHORTEST}, key=len, reverse=True)
+        short = [one for one in secrets if 0 < len(one) < SHORTEST]
+        self._forms = [_units(one) for one in whole]
+        self._cores = [
+            [*map(_unit_of_base64, core)] for one in whole for core in _base64_cores(one)
+        ]
+        patterns = [
+            *map(_joined, self._forms),
+            *(f"{_BASE64}{_joined(core)}{_BASE64}(?:=|%3d){{0,2}}" for core in self._cores),
+            *(rf"(?<=Bearer ){_joined(_units(one))}(?![\w-])" for one in short),
+        ]
+        self._pattern = re.compile("|".join(patterns)) if patterns else None
+
+    @classmethod
+    def of(cls, provider: Provider) -> "Secrets":
+        """Give those of one provider, and of the proxies on the way to it."""
+        return cls([*_of_address(provider.base_url), *_of_proxies(), provider.api_key or ""])
+
+    @classmethod
+    def of_config(cls, config: Config) -> "Secrets":
+        """Give those of all providers."""
+        env = config.environment
+        found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
+        for address in (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL")):
+            found += _of_address(address)
+        for provider in config.providers.values():
+            found += [env.get(provider.env_key or "", ""), *_of_address(provider.base_url)]
+        return cls(found)
+
+    def hidden_in(self, text: str, *, cut: bool = False) -> str:
+        """Give the text with `[key]` in the place of each secret.
+
+        `cut`: the text is the beginning of a longer one; what could be the beginning of a secret is
+        left out at its end.
+        """
+        text = _PASSWORD.sub(rf"\1{HIDDEN}@", text)
+        if self._pattern is not None:
+            text = self._pattern.sub(HIDDEN, text)
+        return text[: self._begun(text)] if cut else text
+
+    def _begun(self, text: str) -> int:
+        """Find where a secret begins that goes on after the text, else the text's end."""
+        found = len(text)
+        for units in (*self._forms, *self._cores):
+            for start in range(max(0, len(text) - 12 * len(units)), found):
+                if _goes_on(units, text, start):
+                    found = start
+                    break
+        return found
+
+
+def _of_address(address: str | None) -> Iterator[str]:
+    """Give the password in an address, also in one that is malformed."""
+    rest = (address or "").partition("://")[2] or address or ""
+    login, at, _ = rest.rpartition("@")
+    password = login.partition(":")[2]
+    if at and password:
+        yield password
+        yield unquote(password)
+
+
+def _of_proxies() -> Iterator[str]:
+    from urllib.request import getproxies  # it takes long to import
+
+    for name, address in getproxies().items():
+        if name != "no":
+            yield from _of_address(address)
+
+
+def _units(secret: str) -> list[Unit]:
+    """Give a pattern for each character, in any way in which it may be written."""
+    return [_unit(character) for character in secret]
+
+
+@cache
+def _unit(character: str) -> Unit:
+    return re.compile(_written(character))
+
+
+@cache
+def _unit_of_base64(character: str) -> Unit:
+    """Letters and digits stand for themselves wherever base64 is written."""
+    return re.compile(character if character.isalnum() else _written(character))
+
+
+def _written(character: str) -> str:
+    plain = re.escape(character)
+    if character in "\"'/\\":
+        plain = rf"\\{{0,8}}{plain}" if character != "\\" else r"\\{1,8}"
+    code = ord(character)
+    octets = "".join(
+        rf"%(?:25){{0,4}}{octet:02x}" for octet in character.encode("utf-8", "replace")
+    )
+    ways = [rf"(?i:{octets})", rf"(?i:\\{{1,8}}u{code:04x})", rf"(?i:\\{{1,8}}x{code:02x})"]
+    if character in _ENTITIES:
+        ways.append(_ENTITIES[character])
+    if character == " ":
+        ways.append(r"\+")
+    # The longest first: `%` is also the beginning of its own escape.
+    return f"(?:{'|'.join([*ways, plain])})"
+
+
+_ENTITIES = {
+    "&": "&(?:amp|#38|#x26);",
+    "<": "&(?:lt|#60|#x3[cC]);",
+    ">": "&(?:gt|#62|#x3[eE]);",
+    '"': "&(?:quot|#34|#x22);",
+    "'": "&(?:apos|#0?39|#x27);",
+    "+": "&(?:plus|#43|#x2[bB]);",
+    "/": "&(?:sol|#47|#x2[fF]);",
+    "=": "&(?:equals|#61|#x3[dD]);",
+}
+
+
+def _joined(units: list[Unit]) -> str:
+    return "".join(unit.pattern for unit in units)
+
+
+def _base64_cores(secret: str) -> Iterator[str]:
+    """Give the characters that base64 has for a secret, wherever it begins in what is encoded.
+
+    What stands before and after it shares a character with it at either end; those are left out.
+    """
+    data = secret.encode("utf-8", "replace")
+    for shift in range(3):
+        first, end = -(-shift * 8 // 6), (shift + len(data)) * 8 // 6
+        text = base64.b64encode(b"\0" * shift + data).decode()[first:end]
+        yield text
+        if "+" in text or "/" in text:
+            yield text.translate(str.maketrans("+/", "-_"))
+
+
+def _goes_on(units: list[Unit], text: str, start: int) -> bool:
+    """Tell whether the text ends within a secret that begins at `start`."""
+    at = start
+    for unit in units:
+        if at == len(text) or _BEGUN_ESCAPE.fullmatch(text, at):
+            return True
+        found = unit.match(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return False
