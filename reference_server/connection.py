@@ -2,7 +2,8 @@
 
 Here lives the reading loop and what it does with each kind of line. Methods are the router's
 matter. Source: session-protocol "What the service does"; framing and malformed lines are not shown
-there: a malformed line gets one error with `id: null`, and the connection lives on.
+there: a malformed line gets one error, with its id if it has one, else `id: null`, and the
+connection lives on.
 """
 
 import logging
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from harness.wire.rpc import ErrorCode
+from harness.wire.rpc import ErrorCode, RequestId
 from reference_server.envelope import (
     IncomingAnswer,
     IncomingNotification,
@@ -105,8 +106,8 @@ class Connection:
                 _log.debug("notification %s", method)
             case IncomingAnswer(request_id, body):
                 self._server.asks.take_answer(request_id, body, self.outbox)
-            case Malformed(code, words):
-                self._complain(code, words)
+            case Malformed(code, words, usable_id):
+                self._complain(code, words, usable_id)
 
-    def _complain(self, code: ErrorCode, words: str) -> None:
-        self.outbox.put(encode_error(None, code, words))
+    def _complain(self, code: ErrorCode, words: str, request_id: "RequestId | None" = None) -> None:
+        self.outbox.put(encode_error(request_id, code, words))

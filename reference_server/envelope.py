@@ -13,8 +13,10 @@ from typing import Any, NoReturn, cast
 
 from harness.wire.base import Json, WireModel
 from harness.wire.rpc import ErrorCode, RequestId
+from reference_server.brief import brief
 
-QUOTE_LIMIT = 120
+ID_LIMIT = 1024
+"""Characters of the longest id: it is echoed, and kept while its request is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,11 @@ class IncomingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A line that is none of these; it gets one error with `id: null`."""
+    """A line that is none of these; it gets one error, with its id where that can be one."""
 
     code: ErrorCode
     message: str
+    id: RequestId | None = None
 
 
 Envelope = IncomingRequest | IncomingNotification | IncomingAnswer | Malformed
@@ -66,13 +69,18 @@ def decode(line: bytes) -> Envelope:
     try:
         text = line.decode()
         value: Json = _decoder.decode(text.strip())
-        if "\\ud" in text or "\\uD" in text:
-            # A lone surrogate has no UTF-8 form: it could be neither stored nor echoed.
-            _encode_utf8(value)
+        # A lone surrogate has no UTF-8 form: it could be neither stored nor echoed.
+        if ("\\ud" in text or "\\uD" in text) and not _has_utf8(value):
+            return Malformed(
+                ErrorCode.PARSE_ERROR,
+                "the line is not valid Unicode text: it holds half of a surrogate pair",
+                _usable_id(value),
+            )
     except UnicodeError:
         return Malformed(ErrorCode.PARSE_ERROR, "the line is not valid Unicode text")
     except (ValueError, RecursionError) as error:
-        return Malformed(ErrorCode.PARSE_ERROR, f"the line is not JSON: {_brief(error)}")
+        words = brief(str(error) or type(error).__name__)
+        return Malformed(ErrorCode.PARSE_ERROR, f"the line is not JSON: {words}")
     if not isinstance(value, dict):
         return Malformed(
             ErrorCode.INVALID_REQUEST, f"a message is a JSON object, not {_kind(value)}"
@@ -80,17 +88,28 @@ def decode(line: bytes) -> Envelope:
     return _classify(cast("dict[str, Any]", value))
 
 
-def _encode_utf8(value: Json) -> None:
-    json.dumps(value, ensure_ascii=False).encode()
+def _has_utf8(value: Json) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeError:
+        return False
+    return True
+
+
+def _usable_id(message: Json) -> RequestId | None:
+    """Give the id of a message that is wrong otherwise, if it has one that can be echoed."""
+    found: Json = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    return found if is_request_id(found) and _has_utf8(found) else None
 
 
 def _classify(message: dict[str, Any]) -> Envelope:
     has_id = "id" in message
     if has_id and not is_request_id(message["id"]):
-        return Malformed(
-            ErrorCode.INVALID_REQUEST,
-            f"`id` is a number or a string, not {_kind(message['id'])}",
-        )
+        if isinstance(message["id"], str):
+            words = f"`id` is a string of more than {ID_LIMIT:,} characters; use a shorter one"
+        else:
+            words = f"`id` is a number or a string, not {_kind(message['id'])}"
+        return Malformed(ErrorCode.INVALID_REQUEST, words)
     method: Json = message.get("method")
     if isinstance(method, str):
         params = message.get("params", {})
@@ -99,18 +118,26 @@ def _classify(message: dict[str, Any]) -> Envelope:
         return IncomingNotification(method, params)
     if "method" in message:
         return Malformed(
-            ErrorCode.INVALID_REQUEST, f"`method` is a string, not {_kind(message['method'])}"
+            ErrorCode.INVALID_REQUEST,
+            f"`method` is a string, not {_kind(message['method'])}",
+            message.get("id"),
         )
     if has_id and ("result" in message or "error" in message):
         return IncomingAnswer(message["id"], message)
-    return Malformed(ErrorCode.INVALID_REQUEST, "a message without `method` is not a request")
+    return Malformed(
+        ErrorCode.INVALID_REQUEST,
+        "a message without `method` is not a request",
+        message.get("id"),
+    )
 
 
 def is_request_id(value: Json) -> bool:
-    """Tell whether a value can be the id of a request: a finite number or a string."""
+    """Tell whether a value can be the id of a request: a finite number, a string not too long."""
     if isinstance(value, float):
         return math.isfinite(value)
-    return isinstance(value, (int, str)) and not isinstance(value, bool)
+    if isinstance(value, str):
+        return len(value) <= ID_LIMIT
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def encode_result(request_id: RequestId, result: WireModel) -> bytes:
@@ -131,11 +158,6 @@ def encode_notification(method: str, params: WireModel) -> bytes:
 def encode_request(request_id: int, method: str, params: WireModel) -> bytes:
     """Write `{method, id, params}`."""
     return b'{"method":"%b","id":%d,"params":%b}' % (method.encode(), request_id, params.encode())
-
-
-def _brief(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
 
 
 def _kind(value: Json) -> str:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from harness.wire.base import Json, WireModel
 from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
 from harness.wire.rpc import ErrorCode
+from reference_server.brief import brief, brief_value
 from reference_server.envelope import IncomingRequest, encode_error, encode_result
 from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from reference_server.server import Server
 
 _log = logging.getLogger(__name__)
+_WORDS_LIMIT = 400
+"""Characters of what the validator says: it names all allowed values, and the one given."""
 
 
 class RequestCall:
@@ -81,7 +84,7 @@ class Router:
         spec = BY_METHOD.get(method)
         handler = handler_of(method)
         if spec is None or handler is None or spec.direction is not Direction.CLIENT_REQUEST:
-            raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {method!r}")
+            raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
         if server.requires_initialize and not connection.initialized and method != "initialize":
             raise invalid_request("Not initialized")
         return spec, handler
@@ -121,7 +124,7 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = field_path(first["loc"], cast("dict[str, Any]", given))
-        raise invalid_params(f"{where}: {first['msg']}") from error
+        raise invalid_params(f"{brief(where)}: {brief(first['msg'], _WORDS_LIMIT)}") from error
 
 
 def field_path(location: tuple[int | str, ...], value: Json) -> str:

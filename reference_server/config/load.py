@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
+from reference_server.brief import brief_value
 from reference_server.config.model import PROVIDER_KEY, Config, Provider, WebSearch
 from reference_server.exec.environment import CommandVariables
 
@@ -141,7 +142,8 @@ class _Reader:
 
     def _wrong(self, key: str, expected: str, value: object) -> ConfigError:
         return ConfigError(
-            f"{self._path}:{self._line_of(key, value)}: `{key}` must be {expected}, not {value!r}"
+            f"{self._path}:{self._line_of(key, value)}: `{key}` must be {expected}, "
+            f"not {brief_value(value)}"
         )
 
     def _line_of(self, key: str, value: object) -> int:

@@ -23,6 +23,7 @@ from harness.wire.approval import (
 )
 from harness.wire.base import WireModel
 from harness.wire.item import CommandExecutionItem
+from reference_server.brief import brief_value
 from reference_server.session.asks import Asks
 from reference_server.session.thread import LoadedThread
 
@@ -107,7 +108,9 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
     try:
         decision = CommandApprovalResult.parse(answer.get("result")).decision
     except ValidationError:
-        _log.warning("not a decision on a command, so declined: %r", answer.get("result"))
+        _log.warning(
+            "not a decision on a command, so declined: %s", brief_value(answer.get("result"))
+        )
         return DENIED
     match decision:
         case "accept":
@@ -149,6 +152,6 @@ def read_file_answer(answer: Fields) -> FileAnswer:
     result: Any = answer.get("result")
     word = cast("Fields", result).get("decision") if isinstance(result, dict) else None
     if "error" in answer or not isinstance(word, str) or word not in _FILE_ANSWERS:
-        _log.warning("not a decision on a file change, so declined: %r", answer)
+        _log.warning("not a decision on a file change, so declined: %s", brief_value(answer))
         return _FILE_ANSWERS["decline"]
     return _FILE_ANSWERS[word]

@@ -7,6 +7,7 @@ import sys
 
 from harness.wire.initialize import InitializeParams, InitializeResult
 from reference_server import VERSION
+from reference_server.brief import brief
 from reference_server.handlers.registry import Call, handles
 from reference_server.refusal import invalid_request
 
@@ -18,5 +19,5 @@ async def initialize(call: Call, params: InitializeParams) -> None:
         raise invalid_request("Already initialized")
     call.connection.initialized = True
     caller = params.client_info
-    by = f" ({caller.name}; {caller.version or 'no version'})" if caller else ""
+    by = f" ({brief(caller.name)}; {brief(caller.version or 'no version')})" if caller else ""
     call.answer(InitializeResult(user_agent=f"agent/{VERSION} {sys.platform}{by}"))

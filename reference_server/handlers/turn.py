@@ -12,6 +12,7 @@ from harness.wire.turn import (
     TurnSteerParams,
     TurnSteerResult,
 )
+from reference_server.brief import brief
 from reference_server.handlers.registry import Call, handles
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.session.thread import LoadedThread, RunningTurn
@@ -73,6 +74,6 @@ def _active(thread: LoadedThread, named: str, parameter: str, purpose: str) -> R
         raise invalid_request(f"thread {thread.id} has no active turn to {purpose}")
     if turn.id != named:
         raise invalid_request(
-            f"{parameter}: the active turn of thread {thread.id} is {turn.id}, not {named}"
+            f"{parameter}: the active turn of thread {thread.id} is {turn.id}, not {brief(named)}"
         )
     return turn

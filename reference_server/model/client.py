@@ -19,6 +19,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from reference_server import VERSION
+from reference_server.brief import brief
 from reference_server.config.model import Provider
 from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
 from reference_server.model.errors import (
@@ -186,8 +187,8 @@ async def _send(
         if "@" in (provider.base_url or ""):
             # The cause may quote a piece of the password, which nobody would recognise.
             raise cannot_connect(
-                f"base_url of {provider.id} is no address that can be asked; special characters of "
-                "a user name and a password in it must be percent-encoded"
+                f"base_url of {brief(provider.id)} is no address that can be asked; "
+                "special characters of a user name and a password in it must be percent-encoded"
             ) from None
         raise connection_failed(error, retryable=False) from error
     except _network_errors() as error:

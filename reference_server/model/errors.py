@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from harness.wire.error import AgentErrorInfo
+from reference_server.brief import brief
 from reference_server.model.secrets import Secrets
 
 Phase = Literal["request", "stream"]
@@ -111,7 +112,7 @@ def no_address(provider: str) -> ModelError:
     return ModelError(
         "No model is configured",
         "HttpConnectionFailed",
-        f"set PROVIDER_BASE_URL, or base_url of [model_providers.{provider}] in config.toml",
+        f"set PROVIDER_BASE_URL, or base_url of [model_providers.{brief(provider)}] in config.toml",
     )
 
 
@@ -120,8 +121,8 @@ def bad_key(provider: str) -> ModelError:
     return ModelError(
         "The key of the model's provider cannot be sent",
         "Unauthorized",
-        f"the key of {provider}, from PROVIDER_API_KEY or the variable that env_key names, holds a "
-        "line end or another character that no header may have",
+        f"the key of {brief(provider)}, from PROVIDER_API_KEY or the variable that env_key names, "
+        "holds a line end or another character that no header may have",
     )
 
 

@@ -15,6 +15,7 @@ import anyio
 
 from harness.wire.approval import ServerRequestResolvedNotification
 from harness.wire.base import Json, WireModel
+from reference_server.brief import brief_value
 from reference_server.envelope import encode_request
 from reference_server.outbox import Outbox
 from reference_server.session.audience import Audience
@@ -62,11 +63,11 @@ class Asks:
         """Take what a client answered."""
         question = self._open.get(request_id)
         if question is None:
-            _log.warning("an answer to %r, which is not asked (any more)", request_id)
+            _log.warning("an answer to %s, which is not asked (any more)", brief_value(request_id))
         elif not question.audience.has(sender):
-            _log.warning("an answer to %r by a client that was not asked", request_id)
+            _log.warning("an answer to %s by a client that was not asked", brief_value(request_id))
         elif question.answered.is_set():
-            _log.warning("a second answer to %r", request_id)
+            _log.warning("a second answer to %s", brief_value(request_id))
         else:
             question.answer = answer
             question.answered.set()

@@ -9,6 +9,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from harness.wire.thread import Thread, ThreadStartParams
+from reference_server.brief import brief
 from reference_server.config.model import Config
 from reference_server.ids import IdAllocator
 from reference_server.refusal import Refusal, invalid_params, invalid_request
@@ -48,7 +49,7 @@ class Threads:
         settings = settings_of_new_thread(self._config, params)
         if self._config.provider(settings.model_provider) is None:
             raise invalid_params(
-                f"modelProvider: `{settings.model_provider}` is not in config.toml"
+                f"modelProvider: `{brief(settings.model_provider)}` is not in config.toml"
             )
         return self._new(settings, ephemeral=bool(params.ephemeral))
 
@@ -80,7 +81,10 @@ class Threads:
         if thread := self._loaded.get(thread_id):
             return thread
         if self._rollouts.find(thread_id) is not None:
-            raise invalid_request(f"thread {thread_id} is not loaded; thread/resume loads it")
+            raise invalid_request(
+                f"thread {thread_id} is not loaded, and this server cannot load it again: read it "
+                "with thread/read, and go on in a new thread (thread/start)"
+            )
         raise _unknown(thread_id)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
@@ -117,7 +121,7 @@ class Threads:
 
 def _unknown(thread_id: str) -> Refusal:
     # Which code an unknown thread has is not shown; -32600 is the shipping server's choice.
-    return invalid_request(f"there is no thread {thread_id}")
+    return invalid_request(f"there is no thread {brief(thread_id)}")
 
 
 async def _read(thread_id: str, path: Path) -> StoredThread:

@@ -20,6 +20,23 @@ async def test_a_malformed_line_gets_one_error_and_the_connection_lives_on(tmp_p
     assert [e["error"]["code"] for e in errors] == [-32700, -32600, -32600, -32700]
 
 
+@pytest.mark.parametrize("line", [{"id": 5}, {"id": 5, "method": 7}, {"id": 5, "method": None}])
+async def test_a_wrong_message_is_answered_under_its_id(tmp_path, line: dict) -> None:
+    async with session(tmp_path) as peer:
+        await peer.send_line(json.dumps(line).encode())
+        message = await peer.receive()
+    assert (message["id"], message["error"]["code"]) == (5, -32600)
+
+
+async def test_a_path_that_is_no_text_is_refused_under_the_id_of_its_request(tmp_path) -> None:
+    async with session(tmp_path) as peer:
+        await peer.send_line(b'{"id":5,"method":"thread/start","params":{"cwd":"/a\\udc80"}}')
+        message = await peer.receive()
+        assert await peer.start_thread()
+    assert message["id"] == 5
+    assert "half of a surrogate pair" in message["error"]["message"]
+
+
 async def test_an_oversized_line_gets_an_error_that_names_the_limit(tmp_path) -> None:
     async with session(tmp_path) as peer:
         await peer.send_line(Oversized(100))
@@ -155,3 +172,18 @@ async def test_a_client_that_stops_reading_ends_the_connection_quietly(tmp_path)
         peer.transport.stop_reading()
         await peer.send_line(json.dumps({"id": 9, "method": "thread/start"}).encode())
     assert peer.side.bodies == []
+
+
+async def test_what_to_do_about_a_thread_of_an_earlier_server_is_something_that_can_be_done(
+    tmp_path,
+) -> None:
+    async with session(tmp_path) as peer:
+        thread = await peer.start_thread()
+    async with session(tmp_path) as peer:
+        message = (await peer.request("turn/interrupt", {"threadId": thread, "turnId": "turn_1"}))[
+            "error"
+        ]["message"]
+        for method in ("thread/read", "thread/start"):
+            assert method in message
+            assert (await peer.request(method, {"threadId": thread}))["result"]
+    assert "thread/resume" not in message

@@ -6,6 +6,7 @@ import pytest
 
 from harness.wire.rpc import Empty, ErrorCode
 from reference_server.envelope import (
+    ID_LIMIT,
     IncomingAnswer,
     IncomingNotification,
     IncomingRequest,
@@ -89,6 +90,48 @@ def test_json_that_is_no_message_is_an_invalid_request(line: bytes, words: str) 
     assert isinstance(envelope, Malformed)
     assert envelope.code == ErrorCode.INVALID_REQUEST
     assert words in envelope.message
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id"),
+    [
+        (b'{"id":5}', 5),
+        (b'{"id":5,"method":7}', 5),
+        (b'{"id":"five","method":null}', "five"),
+        (b'{"id":5,"method":null,"result":{}}', 5),
+        (b'{"id":5.5,"method":[]}', 5.5),
+        (b'{"id":5,"method":"m","params":{"x":"\\ud800"}}', 5),
+        (b'{"id":5,"method":"\\udc00"}', 5),
+        (b'{"id":"\\ud800","method":"m"}', None),
+        (b'{"id":[1],"method":"m"}', None),
+        (b'{"id":true,"method":7}', None),
+        (b'{"id":null,"method":7}', None),
+        (b'{"method":7}', None),
+        (b'{"params":{}}', None),
+        (b'["\\ud800"]', None),
+        (b'{"id":5', None),
+    ],
+)
+def test_a_wrong_message_is_refused_under_its_id_where_it_has_one(line: bytes, request_id) -> None:
+    envelope = decode(line)
+    assert isinstance(envelope, Malformed)
+    assert envelope.id == request_id
+
+
+@pytest.mark.parametrize("rest", [{"method": "m"}, {"method": 7}, {}, {"result": {}}])
+def test_an_id_that_is_too_long_is_refused_and_not_echoed(rest: dict) -> None:
+    line = json.dumps({"id": "x" * (ID_LIMIT + 1), **rest}).encode()
+    envelope = decode(line)
+    assert isinstance(envelope, Malformed)
+    assert (envelope.code, envelope.id) == (ErrorCode.INVALID_REQUEST, None)
+    assert "1,024 characters" in envelope.message
+    assert len(envelope.message) < 200
+
+
+def test_an_id_may_be_as_long_as_the_limit() -> None:
+    request_id = "é" * ID_LIMIT
+    line = json.dumps({"id": request_id, "method": "m"}).encode()
+    assert decode(line) == IncomingRequest(request_id, "m", {})
 
 
 def test_a_surrogate_pair_is_text_like_any_other() -> None:
