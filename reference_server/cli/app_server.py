@@ -74,16 +74,20 @@ def run(arguments: Sequence[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
     home = Home.from_environment(os.environ)
     try:
-        config = load_config(home.config_file, dict(os.environ))
+        config = load_config(home.config_file, dict(os.environ), _complain)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
     except (ConfigError, UsageError) as error:
-        sys.stderr.write(f"{error}\n")
+        _complain(str(error))
         return 2
     _keep_secrets(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
     return 0
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def _keep_secrets(config: Config) -> None:

@@ -1,16 +1,17 @@
 """Reading config.toml.
 
-Here live the checks of the file and the words of its errors: `path:line: what is wrong`. Unknown
-keys are let through, since one file may serve several versions.
+Here live the checks of the file and the words of its errors: `path:line: what is wrong`. Which keys
+there are says `config.keys`; one that is unknown is told and let through.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.brief import brief_value
+from reference_server.config.keys import unknown_keys
 from reference_server.config.model import PROVIDER_KEY, Config, Provider, WebSearch
 from reference_server.exec.environment import CommandVariables
 
@@ -22,8 +23,13 @@ class ConfigError(Exception):
     """The file cannot be used; str() is one line that begins with `path:line:`."""
 
 
-def load_config(path: Path, environment: Mapping[str, str]) -> Config:
-    """Read the file (a missing one is an empty one). Raises ConfigError."""
+def load_config(
+    path: Path, environment: Mapping[str, str], warn: Callable[[str], None] = lambda _line: None
+) -> Config:
+    """Read the file (a missing one is an empty one). Raises ConfigError.
+
+    `warn` is given a line, `path:line: what`, for each key that has no effect.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -37,7 +43,11 @@ def load_config(path: Path, environment: Mapping[str, str]) -> Config:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_syntax_error(path, str(error), text)) from error
-    return _Reader(path, text).config(table, environment)
+    reader = _Reader(path, text)
+    config = reader.config(table, environment)
+    for line in reader.warnings(table):
+        warn(line)
+    return config
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:
@@ -86,6 +96,10 @@ class _Reader:
             if not isinstance(value, str) or "\0" in name + value or "=" in name or not name:
                 raise self._wrong(name, "a variable whose value is a string", value)
         return CommandVariables(tuple(passed), cast("dict[str, str]", added), frozenset(keys))
+
+    def warnings(self, table: Table) -> Iterator[str]:
+        for key, value, words in unknown_keys(table):
+            yield f"{self._path}:{self._line_of(key, value)}: {words}"
 
     def _providers(self, table: Table) -> dict[str, Provider]:
         tables = self._table(table, "model_providers")
@@ -157,7 +171,14 @@ class _Reader:
         for number, rest in lines:
             if _reads_as(rest, value):
                 return number
-        return lines[0][0] if lines else 1
+        return lines[0][0] if lines else self._line_of_table(key)
+
+    def _line_of_table(self, key: str) -> int:
+        """Find the line of a table's heading, `[key]`, or of a key within it, `key.other = 1`."""
+        name = rf"""["']?{re.escape(key)}["']?"""
+        pattern = re.compile(rf"^\s*(?:\[\[?\s*(?:.*\.\s*)?)?{name}\s*[.\]]")
+        found = (number for number, line in enumerate(self._lines, 1) if pattern.match(line))
+        return next(found, 1)
 
 
 def _reads_as(text: str, value: object) -> bool:

@@ -1,10 +1,12 @@
 """config.toml and the environment."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from reference_server.config.home import Home
+from reference_server.config.keys import KEYS
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config, Provider
 
@@ -75,6 +77,62 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, text: str, line: int, wo
     assert message.startswith(f"{tmp_path / 'config.toml'}:{line}: ")
     assert words in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (
+            '\nsandbx_mode = "read-only"\n',
+            2,
+            "no key `sandbx_mode` here; did you mean `sandbox_mode`?",
+        ),
+        ("sparkles = 1\n", 1, "no key `sparkles` here; it has no effect"),
+        ('Model = "m"\n', 1, "did you mean `model`?"),
+        ('base_url = "x"\n', 1, "no key `base_url` here; it belongs into [model_providers.*]"),
+        ("[model_providers.a]\nmodel = 1\n", 2, "it belongs before the first table"),
+        ("[model_providers.a]\n\nbase_ulr = 1\n", 3, "did you mean `base_url`?"),
+        ("[model_providers]\na.base_ulr = 1\n", 2, "did you mean `base_url`?"),
+        ("model_providers.a = {base_ulr = 1}\n", 1, "did you mean `base_url`?"),
+        ("\n\n[sparkles]\na = 1\nb = 2\n", 3, "`sparkles`"),
+        ("[[sparkles]]\na = 1\n", 1, "`sparkles`"),
+        ("sparkles.a = 1\n", 1, "`sparkles`"),
+        ("\n[model_providers.a.sparkles]\n", 2, "`sparkles`"),
+    ],
+)
+def test_a_key_that_is_unknown_is_told_with_its_place(
+    tmp_path, text: str, line: int, words: str
+) -> None:
+    told: list[str] = []
+    (path := tmp_path / "config.toml").write_text(text)
+    load_config(path, {}, told.append)
+    [warning] = told
+    assert warning.startswith(f"{path}:{line}: there is ")
+    assert words in warning
+
+
+def test_each_unknown_key_is_told_once_and_changes_nothing(tmp_path) -> None:
+    told: list[str] = []
+    path = tmp_path / "config.toml"
+    path.write_text(WHOLE)
+    good = load_config(path, {}, told.append)
+    assert [line.partition(": ")[2] for line in told] == [
+        "there is no key `unknown` here; it has no effect"
+    ]
+    path.write_text(WHOLE.replace("unknown = [1, 2]", ""))
+    assert load_config(path, {}) == good
+
+
+def test_every_key_that_is_read_is_known(tmp_path) -> None:
+    # A setting that is read and not listed would be told to have no effect.
+    assert set(KEYS[""]) == {field.name for field in fields(Config)} - {
+        "providers",
+        "environment",
+    } | {"model_providers"}
+    assert set(KEYS["model_providers.*"]) == {field.name for field in fields(Provider)} - {
+        "id",
+        "api_key",
+    } | {"wire_api"}
 
 
 def test_a_file_that_is_not_text_is_a_mistake(tmp_path) -> None:

@@ -235,6 +235,22 @@ def test_a_bad_config_is_one_line_with_its_place(spawn: Spawn, tmp_path) -> None
     assert err.decode() == f"{config}:2: `model` must be a string, not 1\n"
 
 
+def test_a_key_without_effect_is_a_line_at_the_start_and_the_server_serves(
+    spawn: Spawn, tmp_path
+) -> None:
+    config = tmp_path / "home" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('\nsandbx_mode = "read-only"\nother = 1\n')
+    process = spawn()
+    out, err = process.communicate(json.dumps(START).encode() + b"\n", BOUND)
+    assert process.returncode == 0
+    assert json.loads(out.splitlines()[0])["id"] == 1
+    assert err.decode().splitlines() == [
+        f"{config}:2: there is no key `sandbx_mode` here; did you mean `sandbox_mode`?",
+        f"{config}:3: there is no key `other` here; it has no effect",
+    ]
+
+
 def test_what_is_slow_to_import_is_not_imported_for_the_first_answer() -> None:
     script = (
         "import sys, reference_server.cli.app_server;"
