@@ -12,6 +12,7 @@ from reference_server.brief import brief
 KEYS: dict[str, tuple[str, ...]] = {
     "": (
         "approval_policy",
+        "command_environment",
         "model",
         "model_auto_compact_token_limit",
         "model_context_window",
@@ -20,6 +21,7 @@ KEYS: dict[str, tuple[str, ...]] = {
         "sandbox_mode",
         "web_search",
     ),
+    "command_environment": ("pass", "set"),
     "model_providers.*": (
         "base_url",
         "env_key",

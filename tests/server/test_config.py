@@ -128,7 +128,8 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
     assert set(KEYS[""]) == {field.name for field in fields(Config)} - {
         "providers",
         "environment",
-    } | {"model_providers"}
+        "command_variables",
+    } | {"model_providers", "command_environment"}
     assert set(KEYS["model_providers.*"]) == {field.name for field in fields(Provider)} - {
         "id",
         "api_key",
