@@ -25,7 +25,7 @@ from harness.wire.settings import (
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config
-from reference_server.refusal import invalid_params
+from reference_server.refusal import invalid_params, invalid_request
 
 
 class ThreadSettings(WireModel):
@@ -60,7 +60,7 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
     return ThreadSettings(
         model=params.model or config.model,
         model_provider=params.model_provider or config.model_provider,
-        cwd=_absolute(os.getcwd(), params.cwd),
+        cwd=_absolute(None, params.cwd),
         approval_policy=params.approval_policy or config.approval_policy,
         sandbox=sandbox_policy(params.sandbox or config.sandbox_mode),
         personality=params.personality,
@@ -85,7 +85,30 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
     )
 
 
-def _absolute(base: str, path: str | None) -> str:
+def _absolute(base: str | None, path: str | None) -> str:
+    """Give a path as seen from `base`, or from the server's own folder. Raises Refusal."""
     if path and "\0" in path:
         raise invalid_params("cwd: holds a NUL character, which no path has")
+    if path and os.path.isabs(path):
+        return os.path.normpath(path)
+    base = _own_folder() if base is None else base
     return os.path.normpath(os.path.join(base, path)) if path else base
+
+
+def _own_folder() -> str:
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise invalid_request(
+            f"cwd: the server's own working directory cannot be found ({error.strerror}); name an "
+            "absolute one"
+        ) from None
+    try:
+        folder.encode()
+    except UnicodeError:
+        shown = folder.encode("utf-8", "backslashreplace").decode()
+        raise invalid_request(
+            f"cwd: the server's own working directory, {shown}, has a name that is not UTF-8, "
+            "which the protocol cannot tell; name another one"
+        ) from None
+    return folder

@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from reference_server.cli.surroundings import (
+    UsageError,
+    check_streams,
+    complain,
+    find_home,
+    speak_utf8,
+)
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
@@ -43,10 +50,6 @@ class Options:
     require_initialize: bool
 
 
-class UsageError(Exception):
-    """The server cannot start; str() is one line for stderr."""
-
-
 def parse(arguments: Sequence[str]) -> Options:
     """Read the options; argparse exits with status 2 on a wrong one."""
     parser = argparse.ArgumentParser(
@@ -70,24 +73,22 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def run(arguments: Sequence[str]) -> int:
     """Serve until the input ends or a signal comes; status 0 then, 2 if it cannot start."""
-    options = parse(arguments)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
-    home = Home.from_environment(os.environ)
+    speak_utf8()
     try:
-        config = load_config(home.config_file, dict(os.environ), _complain)
+        check_streams()
+        options = parse(arguments)
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
+        home = find_home(os.environ)
+        config = load_config(home.config_file, dict(os.environ), complain)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
     except (ConfigError, UsageError) as error:
-        _complain(str(error))
+        complain(str(error))
         return 2
     _keep_secrets(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
     return 0
-
-
-def _complain(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 def _keep_secrets(config: Config) -> None:

@@ -35,7 +35,7 @@ def load_config(
     except FileNotFoundError:
         return Config(environment=environment)
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{path}:1: cannot be read: {error}") from error
+        raise ConfigError(f"{path}:1: cannot be read: {_why(error)}") from error
     # Most homes have no such file, and their server need not wait for its parser.
     import tomllib
 
@@ -48,6 +48,10 @@ def load_config(
     for line in reader.warnings(table):
         warn(line)
     return config
+
+
+def _why(error: OSError | UnicodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:
