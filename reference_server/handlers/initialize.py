@@ -1,8 +1,12 @@
 """`initialize`: the handshake. It is not shown in the document; the shipping server's is followed.
 
-Here lives nothing else; the `initialized` notification asks for nothing and needs no handler.
+Here lives nothing else; the `initialized` notification asks for nothing and needs no handler. None
+of the client's capabilities has an effect: `experimentalApi` because nothing here is kept from
+those who do not ask for it, `optOutNotificationMethods` because every client is told everything.
+The second is a line in the log, since the client will get what it did not want.
 """
 
+import logging
 import sys
 
 from harness.wire.initialize import InitializeParams, InitializeResult
@@ -11,6 +15,8 @@ from reference_server.brief import brief
 from reference_server.handlers.registry import Call, handles
 from reference_server.refusal import invalid_request
 
+_log = logging.getLogger(__name__)
+
 
 @handles("initialize")
 async def initialize(call: Call, params: InitializeParams) -> None:
@@ -18,6 +24,12 @@ async def initialize(call: Call, params: InitializeParams) -> None:
     if call.connection.initialized:
         raise invalid_request("Already initialized")
     call.connection.initialized = True
+    capabilities = params.capabilities
+    if capabilities and (unwanted := capabilities.opt_out_notification_methods):
+        _log.warning(
+            "optOutNotificationMethods has no effect: %s will be sent all the same",
+            brief(", ".join(map(repr, unwanted))),
+        )
     caller = params.client_info
     by = f" ({brief(caller.name)}; {brief(caller.version or 'no version')})" if caller else ""
     call.answer(InitializeResult(user_agent=f"agent/{VERSION} {sys.platform}{by}"))

@@ -114,6 +114,27 @@ async def test_initialize_greets_once_and_is_not_required(tmp_path) -> None:
     assert second["error"]["message"] == "Already initialized"
 
 
+async def test_notifications_that_a_client_does_not_want_are_told_to_come(tmp_path, caplog) -> None:
+    async with session(tmp_path) as peer:
+        unwanted = {"optOutNotificationMethods": ["thread/started", "x" * 1_000_000]}
+        answer = await peer.request("initialize", {"capabilities": unwanted})
+        await peer.start_thread()
+        await peer.event("thread/started")
+    assert answer["result"]
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "optOutNotificationMethods has no effect: 'thread/started'" in line
+    assert len(line) < 300
+
+
+@pytest.mark.parametrize("given", [{}, {"capabilities": {}}, {"capabilities": None}])
+async def test_a_client_that_wants_everything_is_no_line_in_the_log(
+    tmp_path, caplog, given: dict
+) -> None:
+    async with session(tmp_path) as peer:
+        await peer.request("initialize", given)
+    assert not caplog.records
+
+
 async def test_initialize_can_be_required(tmp_path) -> None:
     async with session(tmp_path, requires_initialize=True) as peer:
         before = await peer.request("thread/start")
