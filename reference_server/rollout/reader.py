@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from harness.wire.input import TextInput
@@ -18,6 +19,7 @@ from reference_server.rollout.records import (
     CompactedRecord,
     HistoryRecord,
     ItemRecord,
+    NewerFormat,
     Record,
     SteeredRecord,
     ThreadRecord,
@@ -25,6 +27,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
+from reference_server.rollout.regular import opened
 from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)
@@ -53,18 +56,29 @@ class StoredThread:
     context_tokens: int = 0
 
 
-def read_rollout(path: Path) -> StoredThread:
-    """Read a rollout file. Raises OSError, UnreadableRollout."""
-    return fold(_records_of(path), path)
+class GivenUp(Exception):
+    """Nobody waits for the thread any more."""
 
 
-def _records_of(path: Path) -> Iterator[Record]:
-    with path.open("rb") as lines:
+def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:
+    """Read a rollout file. Raises OSError, UnreadableRollout.
+
+    A long one takes seconds: who no longer wants it sets `given_up`, which raises GivenUp.
+    """
+    return fold(_records_of(path, given_up or Event()), path)
+
+
+def _records_of(path: Path, given_up: Event) -> Iterator[Record]:
+    with opened(path) as lines:
         for number, line in enumerate(lines, start=1):
+            if given_up.is_set():
+                raise GivenUp
             if not line.strip():
                 continue
             try:
                 yield parse_record(line)
+            except NewerFormat as error:
+                raise UnreadableRollout(f"{path}: {error}") from None
             except ValueError:
                 _log.warning("%s:%d: skipped a line that is no record", path, number)
 

@@ -5,6 +5,7 @@ Here live the shapes of its lines. What the client saw (`item`) and what the mod
 document shows none.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
@@ -18,13 +19,26 @@ from reference_server.settings import ThreadSettings
 
 FORMAT_VERSION = 1
 
+YEAR_10000 = 253_402_300_800
+Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
+"""Seconds since 1970, within the years that a date can be made of."""
+
+
+class NewerFormat(ValueError):
+    """The record is of a version that this server does not know."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"was written by a newer version ({version}); this server reads up to {FORMAT_VERSION}"
+        )
+
 
 class ThreadRecord(WireModel):
     """The first line: which thread this is. Times are seconds since 1970."""
 
     type: Literal["thread"] = "thread"
-    at: float
-    version: int = FORMAT_VERSION
+    at: Moment
+    version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
     id: str
     settings: ThreadSettings
 
@@ -33,7 +47,7 @@ class TurnStartedRecord(WireModel):
     """A turn began, under these settings, which are the thread's from then on."""
 
     type: Literal["turn-started"] = "turn-started"
-    at: float
+    at: Moment
     turn_id: str
     settings: ThreadSettings
 
@@ -42,7 +56,7 @@ class ItemRecord(WireModel):
     """An item was completed."""
 
     type: Literal["item"] = "item"
-    at: float
+    at: Moment
     turn_id: str
     item: ThreadItem
 
@@ -56,7 +70,7 @@ class HistoryRecord(WireModel):
     """
 
     type: Literal["history"] = "history"
-    at: float
+    at: Moment
     turn_id: str
     items: list[dict[str, Any]]
     steered: list[str] | None = None
@@ -70,7 +84,7 @@ class SteeredRecord(WireModel):
     """
 
     type: Literal["steered"] = "steered"
-    at: float
+    at: Moment
     turn_id: str
     item: UserMessageItem
     history: dict[str, Any]
@@ -83,7 +97,7 @@ class CompactedRecord(WireModel):
     """
 
     type: Literal["compacted"] = "compacted"
-    at: float
+    at: Moment
     turn_id: str
     history: list[dict[str, Any]]
     tokens: TokenCounts | None = None
@@ -93,7 +107,7 @@ class TurnCompletedRecord(WireModel):
     """A turn ended. A turn without this record was cut by the end of the server."""
 
     type: Literal["turn-completed"] = "turn-completed"
-    at: float
+    at: Moment
     turn_id: str
     status: TurnStatus
     error: TurnError | None
@@ -114,7 +128,24 @@ _adapter: list[TypeAdapter[Record]] = []
 
 
 def parse_record(line: bytes) -> Record:
-    """Read one line. Raises pydantic.ValidationError (a ValueError)."""
+    """Read one line. Raises pydantic.ValidationError or NewerFormat (both a ValueError)."""
     if not _adapter:
         _adapter.append(TypeAdapter(Record))
-    return _adapter[0].validate_json(line)
+    try:
+        return _adapter[0].validate_json(line)
+    except ValueError:
+        if (version := _newer_version(line)) is not None:
+            raise NewerFormat(version) from None
+        raise
+
+
+def _newer_version(line: bytes) -> int | None:
+    """Tell of which version a thread record is that cannot be read, where that is the reason."""
+    try:
+        # Whatever else a newer version has changed, it still says these two.
+        record: Any = json.loads(line)
+        kind, version = record["type"], record["version"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    newer = kind == "thread" and type(version) is int and version > FORMAT_VERSION
+    return version if newer else None

@@ -4,13 +4,16 @@ Here lives appending. A record is one write(2), done before the notification tha
 that what a client was told is never missing from the file of a server that died.
 """
 
+import errno
 import os
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
+from reference_server.config.home import make_private
 from reference_server.rollout.records import Record
+from reference_server.rollout.regular import open_regular
 
 OPEN_AT_MOST = 64
 """Rollouts that are open at a time: a server may load more threads than a process has files."""
@@ -55,8 +58,8 @@ class _OpenFiles:
         """Give that of a file, opening it if need be. Raises OSError."""
         found = self._descriptors.get(path)
         if found is None:
-            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-            found = self._descriptors[path] = os.open(path, flags, 0o600)
+            flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
+            found = self._descriptors[path] = open_regular(path, flags)
             if len(self._descriptors) > OPEN_AT_MOST:
                 _, oldest = self._descriptors.popitem(last=False)
                 os.close(oldest)
@@ -79,9 +82,11 @@ class FileRecorder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         with _files.lock:
-            self._torn = _ends_in_a_torn_line(_files.descriptor(path, create=True))
+            descriptor = _files.descriptor(path, create=True)
+            self._identity = _identity(os.fstat(descriptor))
+            self._torn = _ends_in_a_torn_line(descriptor)
         self._synced = False
 
     @property
@@ -94,6 +99,7 @@ class FileRecorder:
         line = record.encode() + b"\n"
         if self._torn:
             line = b"\n" + line
+        self._check_place()
         # Until the whole line is known to be there, the next one must not be glued to it.
         self._torn = True
         self._synced = False
@@ -106,6 +112,17 @@ class FileRecorder:
                 # It does not say by itself which file.
                 raise OSError(error.errno, error.strerror, str(self._path)) from error
         self._torn = False
+
+    def _check_place(self) -> None:
+        """Raise OSError where what is written would be found by nobody."""
+        try:
+            found = os.stat(self._path, follow_symlinks=False)
+        except FileNotFoundError:
+            words = "was removed while its thread was in use; put it back, or start a new thread"
+            raise FileNotFoundError(errno.ENOENT, words, str(self._path)) from None
+        if _identity(found) != self._identity:
+            words = "was replaced while its thread was in use; start a new thread"
+            raise OSError(errno.ESTALE, words, str(self._path))
 
     def records(self) -> None:
         """Nothing is kept in memory."""
@@ -152,6 +169,10 @@ class MemoryRecorder:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _ends_in_a_torn_line(descriptor: int) -> bool:
