@@ -14,9 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from anyio import to_thread
+
+from reference_server.config.home import make_private
+from reference_server.rollout.regular import open_regular
+
 THREADS_AT_ONCE = 4
 TURNS_AT_ONCE = 64
-_SHAPE = re.compile(rb"threads (\d+) turns (\d+)\n")
+NUMBER = "[0-9]{1,15}"
+"""What is taken for a number: more digits are damage, and some readers could not hold them."""
+_SHAPE = re.compile(f"threads ({NUMBER}) turns ({NUMBER})\n".encode())
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,11 @@ class Counters:
 
 
 class IdAllocator:
-    """Hands out ids; `seed` finds the highest numbers in use when the file cannot say."""
+    """Hands out ids; `seed` finds the highest numbers in use when the file cannot say.
+
+    The file is changed in a worker thread, one time in many: the seed reads every rollout, and
+    another server may be at that while it holds the lock.
+    """
 
     def __init__(self, path: Path, seed: Callable[[], Counters]) -> None:
         self._path = path
@@ -36,29 +48,25 @@ class IdAllocator:
         self._threads = iter(range(0))
         self._turns = iter(range(0))
 
-    def thread_id(self) -> str:
+    async def thread_id(self) -> str:
         """Give a new `thr_<n>`. Raises OSError."""
-        number = next(self._threads, None)
-        if number is None:
-            start = self._take(THREADS_AT_ONCE, 0).threads + 1
-            self._threads = iter(range(start, start + THREADS_AT_ONCE))
-            number = next(self._threads)
+        while (number := next(self._threads, None)) is None:
+            old = await to_thread.run_sync(self._take, THREADS_AT_ONCE, 0)
+            self._threads = iter(range(old.threads + 1, old.threads + 1 + THREADS_AT_ONCE))
         return f"thr_{number}"
 
-    def turn_id(self) -> str:
+    async def turn_id(self) -> str:
         """Give a new `turn_<n>`. Raises OSError."""
-        number = next(self._turns, None)
-        if number is None:
-            start = self._take(0, TURNS_AT_ONCE).turns + 1
-            self._turns = iter(range(start, start + TURNS_AT_ONCE))
-            number = next(self._turns)
+        while (number := next(self._turns, None)) is None:
+            old = await to_thread.run_sync(self._take, 0, TURNS_AT_ONCE)
+            self._turns = iter(range(old.turns + 1, old.turns + 1 + TURNS_AT_ONCE))
         return f"turn_{number}"
 
     def _take(self, threads: int, turns: int) -> Counters:
         """Move the counters on and give what they were."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self._path.parent)
         with _locked(self._path) as descriptor:
-            found = _SHAPE.fullmatch(os.pread(descriptor, 200, 0))
+            found = _SHAPE.fullmatch(os.pread(descriptor, _LONGEST, 0))
             old = Counters(int(found[1]), int(found[2])) if found else self._seed()
             line = f"threads {old.threads + threads} turns {old.turns + turns}\n".encode()
             try:
@@ -73,7 +81,7 @@ class IdAllocator:
 
 @contextmanager
 def _locked(path: Path) -> Generator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor

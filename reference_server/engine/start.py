@@ -55,27 +55,28 @@ class Engine:
         except BadSchema as error:
             raise invalid_params(f"outputSchema: {error}") from None
 
-    def prepare(
+    async def prepare(
         self, thread: LoadedThread, params: TurnStartParams, schema: OutputSchema | None = None
     ) -> ActiveTurn:
         """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
         _check_input(params)
         check_idle(thread)
         given = TurnInput(params.input, schema)
-        return self._prepared(thread, given, settings_of_turn(thread.settings, params))
+        return await self._prepared(thread, given, settings_of_turn(thread.settings, params))
 
-    def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
+    async def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
         """Make the thread's next turn, which does `work` without any input of the user.
 
         Nothing is told yet. Raises Refusal, OSError.
         """
         check_idle(thread)
-        return self._prepared(thread, TurnInput([], work=work), thread.settings)
+        return await self._prepared(thread, TurnInput([], work=work), thread.settings)
 
-    def _prepared(
+    async def _prepared(
         self, thread: LoadedThread, given: TurnInput, settings: ThreadSettings
     ) -> ActiveTurn:
-        turn_id = self._ids.turn_id()
+        # The requests of a thread come one after the other, so none can begin a turn meanwhile.
+        turn_id = await self._ids.turn_id()
         thread.settings = settings
         name = settings.model_provider
         provider = self._config.provider(name) or Provider(name)

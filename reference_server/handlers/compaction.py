@@ -14,7 +14,7 @@ from reference_server.handlers.registry import Call, handles
 @handles("thread/compact/start")
 async def thread_compact_start(call: Call, params: ThreadCompactStartParams) -> None:
     """Begin a turn that compacts the history, and answer at once."""
-    thread = call.server.threads.get_loaded(params.thread_id)
-    turn = call.server.engine.prepare_work(thread, compact)
+    thread = await call.server.threads.get_loaded(params.thread_id)
+    turn = await call.server.engine.prepare_work(thread, compact)
     call.answer(Empty())
     call.server.engine.run(thread, turn)

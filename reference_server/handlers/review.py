@@ -16,15 +16,15 @@ from reference_server.refusal import invalid_params
 async def review_start(call: Call, params: ReviewStartParams) -> None:
     """Begin the turn of a review and answer at once."""
     server = call.server
-    thread = server.threads.get_loaded(params.thread_id)
+    thread = await server.threads.get_loaded(params.thread_id)
     try:
         review = Review(params.target)
     except ValueError as error:
         raise invalid_params(str(error)) from None
     if params.delivery == "detached":
-        thread = server.threads.start_beside(thread)
+        thread = await server.threads.start_beside(thread)
         thread.audience.add(call.connection.outbox)
-    turn = server.engine.prepare_work(thread, review.run)
+    turn = await server.engine.prepare_work(thread, review.run)
     call.answer(ReviewStartResult(turn=turn.wire(), review_thread_id=thread.id))
     if params.delivery == "detached":
         thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))

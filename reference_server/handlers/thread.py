@@ -17,7 +17,7 @@ from reference_server.handlers.registry import Call, handles
 @handles("thread/start")
 async def thread_start(call: Call, params: ThreadStartParams) -> None:
     """Start a thread; the caller is its first subscriber."""
-    thread = call.server.threads.start(params)
+    thread = await call.server.threads.start(params)
     thread.audience.add(call.connection.outbox)
     settings = thread.settings
     call.answer(

@@ -21,13 +21,13 @@ from reference_server.session.thread import LoadedThread, RunningTurn
 @handles("turn/start")
 async def turn_start(call: Call, params: TurnStartParams) -> None:
     """Begin a turn and answer at once."""
-    thread = call.server.threads.get_loaded(params.thread_id)
+    thread = await call.server.threads.get_loaded(params.thread_id)
     schema = None
     if params.output_schema is not None:
         schema = await call.server.engine.schema(thread, params)
         # That takes time, and the thread may be gone.
-        thread = call.server.threads.get_loaded(params.thread_id)
-    turn = call.server.engine.prepare(thread, params, schema)
+        thread = await call.server.threads.get_loaded(params.thread_id)
+    turn = await call.server.engine.prepare(thread, params, schema)
     call.answer(TurnStartResult(turn=turn.wire()))
     call.server.engine.run(thread, turn)
 
@@ -35,7 +35,7 @@ async def turn_start(call: Call, params: TurnStartParams) -> None:
 @handles("turn/interrupt")
 async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
     """End the active turn, if it is the one named."""
-    thread = call.server.threads.get_loaded(params.thread_id)
+    thread = await call.server.threads.get_loaded(params.thread_id)
     turn = _active(thread, params.turn_id, "turnId", "interrupt")
     call.answer(Empty())
     turn.interrupt()
@@ -44,7 +44,7 @@ async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
 @handles("turn/steer")
 async def turn_steer(call: Call, params: TurnSteerParams) -> None:
     """Add input to the active turn, if it is the one expected."""
-    thread = call.server.threads.get_loaded(params.thread_id)
+    thread = await call.server.threads.get_loaded(params.thread_id)
     if not params.input:
         raise invalid_params("input: must hold at least one element")
     await _steerable(thread, params.expected_turn_id).begun.wait()

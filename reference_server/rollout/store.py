@@ -1,27 +1,46 @@
 """Where rollouts lie in a home.
 
-Here lives naming and finding: `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`. What is
-in the files is `records`' and `reader`'s matter.
+Here lives naming and finding: `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived
+ones below `archived_sessions`. What is in the files is `records`' and `reader`'s matter.
+
+A home may hold tens of thousands of rollouts, so what a folder holds is remembered until the folder
+changes. Other servers of the home add, move and remove rollouts at any time.
 """
 
+import logging
+import os
 import re
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 
 from reference_server.config.home import Home
-from reference_server.ids import Counters
+from reference_server.ids import NUMBER, Counters
+from reference_server.rollout.regular import opened
 
-_THREAD_ID = re.compile(r"thr_\d+")
-_FILE = re.compile(r"rollout-.*-thr_(\d+)\.jsonl")
-_TURN = re.compile(rb'"turnId":"turn_(\d+)"')
+_log = logging.getLogger(__name__)
+
+_THREAD_ID = re.compile(f"thr_{NUMBER}")
+_FILE = re.compile(f"rollout-.*-(thr_({NUMBER}))\\.jsonl")
+_TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
+
+_DEPTH = 3
+"""Year, month, day; folders may be links, and such a bound needs no search for circles."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a folder's time tells every later change: clocks of files are coarse."""
 
 
 class RolloutStore:
-    """The rollouts of one home."""
+    """The rollouts of one home. May be used from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._lock = Lock()
+        self._folders: dict[str, _Folder] = {}
+        self._found: dict[str, Path] = {}
 
     def new_path(self, thread_id: str, at: float) -> Path:
         """Name the file of a thread that starts now (seconds since 1970; UTC in the name)."""
@@ -30,24 +49,80 @@ class RolloutStore:
         return self._home.sessions / f"{when:%Y/%m/%d}" / name
 
     def find(self, thread_id: str) -> Path | None:
-        """Find a thread's file."""
-        # Anything else could be a pattern, or lead out of the home.
+        """Find a thread's file, archived or not. Blocks. Raises OSError."""
+        # Anything else could lead out of the home.
         if not _THREAD_ID.fullmatch(thread_id):
             return None
-        found = self._home.sessions.glob(f"*/*/*/rollout-*-{thread_id}.jsonl")
-        return next(iter(sorted(found)), None)
+        with self._lock:
+            found = self._found.get(thread_id)
+            if found is None or not os.path.lexists(found):
+                self._look()
+                found = self._found.get(thread_id)
+            return found
+
+    def _look(self) -> None:
+        """Bring what is known of the folders up to date."""
+        known, self._folders = self._folders, {}
+        self._found = {}
+        # Of two files of a thread the first by name is it, one that is not archived before others.
+        for root in (self._home.sessions, self._home.archived_sessions):
+            for folder, names in sorted(self._rollouts(str(root), known)):
+                for thread_id, name in names.items():
+                    self._found.setdefault(thread_id, Path(folder, name))
+
+    def _rollouts(
+        self, path: str, known: "dict[str, _Folder]", depth: int = _DEPTH
+    ) -> "Iterator[tuple[str, dict[str, str]]]":
+        """Give every folder from here on that holds rollouts, with them."""
+        try:
+            changed = os.stat(path).st_mtime_ns
+            folder = known.get(path)
+            if folder is None or folder.changed != changed:
+                settled = abs(time.time_ns() - changed) > _SETTLED
+                folder = _scanned(path, changed if settled else None)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        self._folders[path] = folder
+        if folder.names:
+            yield path, folder.names
+        for name in folder.folders if depth else ():
+            yield from self._rollouts(os.path.join(path, name), known, depth - 1)
 
     def highest_ids(self) -> Counters:
         """Search all rollouts, archived ones too, for the highest numbers in use. Slow."""
         threads = turns = 0
         for path in self._all():
             if named := _FILE.fullmatch(path.name):
-                threads = max(threads, int(named[1]))
-            with path.open("rb") as lines:
-                for line in lines:
-                    turns = max(turns, *map(int, _TURN.findall(line)), 0)
+                threads = max(threads, int(named[2]))
+            try:
+                with opened(path) as lines:
+                    for line in lines:
+                        turns = max(turns, *map(int, _TURN.findall(line)), 0)
+            except OSError as error:
+                _log.warning("%s: not searched for turn ids: %s", path, error.strerror)
         return Counters(threads, turns)
 
     def _all(self) -> Iterator[Path]:
         for root in (self._home.sessions, self._home.archived_sessions):
             yield from root.rglob("rollout-*.jsonl")
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What a folder held when it had last changed; None: it may have changed unseen since."""
+
+    changed: int | None
+    folders: list[str] = field(default_factory=list[str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def _scanned(path: str, changed: int | None) -> _Folder:
+    folder = _Folder(changed)
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if named := _FILE.fullmatch(entry.name):
+                earlier = folder.names.setdefault(named[1], entry.name)
+                folder.names[named[1]] = min(earlier, entry.name)
+            elif entry.is_dir():
+                folder.folders.append(entry.name)
+    return folder

@@ -5,6 +5,7 @@ Here lives starting, looking up and reading threads. Source: session-protocol "t
 """
 
 from pathlib import Path
+from threading import Event
 
 from anyio import to_thread
 
@@ -44,21 +45,21 @@ class Threads:
         """The threads in memory."""
         return list(self._loaded.values())
 
-    def start(self, params: ThreadStartParams) -> LoadedThread:
+    async def start(self, params: ThreadStartParams) -> LoadedThread:
         """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""
         settings = settings_of_new_thread(self._config, params)
         if self._config.provider(settings.model_provider) is None:
             raise invalid_params(
                 f"modelProvider: `{brief(settings.model_provider)}` is not in config.toml"
             )
-        return self._new(settings, ephemeral=bool(params.ephemeral))
+        return await self._new(settings, ephemeral=bool(params.ephemeral))
 
-    def start_beside(self, thread: LoadedThread) -> LoadedThread:
+    async def start_beside(self, thread: LoadedThread) -> LoadedThread:
         """Make a new thread under the settings of another, without its turns. Raises OSError."""
-        return self._new(thread.settings, ephemeral=thread.ephemeral)
+        return await self._new(thread.settings, ephemeral=thread.ephemeral)
 
-    def _new(self, settings: ThreadSettings, *, ephemeral: bool) -> LoadedThread:
-        thread_id = self._ids.thread_id()
+    async def _new(self, settings: ThreadSettings, *, ephemeral: bool) -> LoadedThread:
+        thread_id = await self._ids.thread_id()
         recorder = self._recorder(thread_id, ephemeral=ephemeral)
         thread = LoadedThread(thread_id, settings, recorder, self._clock)
         thread.record(
@@ -76,11 +77,11 @@ class Threads:
             return MemoryRecorder()
         return FileRecorder(self._rollouts.new_path(thread_id, self._clock()))
 
-    def get_loaded(self, thread_id: str) -> LoadedThread:
-        """Give a thread in memory. Raises Refusal."""
+    async def get_loaded(self, thread_id: str) -> LoadedThread:
+        """Give a thread in memory; does not wait for one that is. Raises Refusal, OSError."""
         if thread := self._loaded.get(thread_id):
             return thread
-        if self._rollouts.find(thread_id) is not None:
+        if await to_thread.run_sync(self._rollouts.find, thread_id) is not None:
             raise invalid_request(
                 f"thread {thread_id} is not loaded, and this server cannot load it again: read it "
                 "with thread/read, and go on in a new thread (thread/start)"
@@ -112,7 +113,7 @@ class Threads:
         return thread.snapshot(stored.turns)
 
     async def _read_unloaded(self, thread_id: str, *, with_turns: bool) -> Thread:
-        path = self._rollouts.find(thread_id)
+        path = await to_thread.run_sync(self._rollouts.find, thread_id)
         if path is None:
             raise _unknown(thread_id)
         stored = await _read(thread_id, path)
@@ -125,9 +126,18 @@ def _unknown(thread_id: str) -> Refusal:
 
 
 async def _read(thread_id: str, path: Path) -> StoredThread:
+    given_up = Event()
     try:
-        return await to_thread.run_sync(read_rollout, path)
+        # Abandoned when the server ends: a long rollout takes seconds, and nobody waits for it.
+        stored = await to_thread.run_sync(read_rollout, path, given_up, abandon_on_cancel=True)
+        if stored.id != thread_id:
+            raise UnreadableRollout(
+                f"{path}: its name says {thread_id}, its thread record {stored.id}"
+            )
+        return stored
     except (OSError, UnreadableRollout) as error:
         raise invalid_request(
             f"the rollout of thread {thread_id} is unreadable: {error}"
         ) from error
+    finally:
+        given_up.set()

@@ -19,7 +19,7 @@ async def test_a_turn_that_ends_while_its_rollout_is_read_is_shown_ended(
     """The file was read before the end was in it: that would read as an interrupted turn."""
     go_on, ended = anyio.Event(), threading.Event()
 
-    def read_early(path: Path) -> Any:
+    def read_early(path: Path, *_: Any) -> Any:
         stored = reader.read_rollout(path)
         anyio.from_thread.run_sync(go_on.set)
         assert ended.wait(5.0)
