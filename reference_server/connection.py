@@ -32,7 +32,10 @@ _log = logging.getLogger(__name__)
 REQUESTS_AT_ONCE = 64
 """Requests that may wait in lanes; then the connection is not read until one is done."""
 FAREWELL_TIME = 2.0
-"""Seconds that a client which has ended its input has to read what is still queued."""
+"""Seconds without any progress in reading after which a client that has ended its input is gone.
+
+After a signal, all the seconds that are left for what is still owed.
+"""
 
 
 class Connection:
@@ -44,6 +47,10 @@ class Connection:
         self._pending = 0
         self._one_done = anyio.Event()
         self._reading = anyio.CancelScope()
+        self._answering = anyio.CancelScope()
+        self._farewell = anyio.CancelScope()
+        self._read_to_its_end = anyio.Event()
+        self._hurried = False
         self.outbox = Outbox(transport)
         self.initialized = False
 
@@ -54,16 +61,29 @@ class Connection:
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write, tasks.cancel_scope)
+            tasks.start_soon(self._leave_with_the_client, tasks.cancel_scope)
             with self._reading:
                 await self._read()
-            await self._requests_below(1)
+            self._read_to_its_end.set()
+            with self._answering:
+                await self._requests_below(1)
             await before_closing()
             self.outbox.close()
-            tasks.cancel_scope.deadline = anyio.current_time() + FAREWELL_TIME
+            self._farewell = tasks.cancel_scope
+            if self._hurried:
+                self._hurry()
+        # What is still told goes nowhere, and nobody may wait for room.
+        self.outbox.give_up()
 
     def stop_reading(self) -> None:
-        """Take no more input, as if the client had ended it."""
+        """Take no more input, as if the client had ended it, and come to the end soon."""
+        self._hurried = True
         self._reading.cancel()
+        self._hurry()
+
+    def _hurry(self) -> None:
+        for scope in (self._answering, self._farewell):
+            scope.deadline = anyio.current_time() + FAREWELL_TIME
 
     def begin_request(self) -> None:
         """Count a request that waits in a lane."""
@@ -77,8 +97,30 @@ class Connection:
 
     async def _write(self, scope: anyio.CancelScope) -> None:
         await self.outbox.run()
-        if self.outbox.gone:
-            scope.cancel()
+        # Everything is written, or nobody reads it: so there is nothing left to do.
+        scope.cancel()
+
+    async def _leave_with_the_client(self, scope: anyio.CancelScope) -> None:
+        """End the connection when the client has ended its input and does not read either.
+
+        While it reads, however slowly, it gets all that it is owed.
+        """
+        async with anyio.create_task_group() as either:
+            either.start_soon(self._first, self._transport.ended, either.cancel_scope)
+            either.start_soon(self._first, self._read_to_its_end.wait, either.cancel_scope)
+        while True:
+            await self.outbox.queued()
+            taken = self._transport.taken
+            with anyio.move_on_after(FAREWELL_TIME) as patience:
+                await self.outbox.written()
+            if patience.cancelled_caught and self._transport.taken == taken:
+                scope.cancel()
+                return
+
+    @staticmethod
+    async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
+        await wait()
+        scope.cancel()
 
     async def _read(self) -> None:
         while messages := await self._transport.receive():

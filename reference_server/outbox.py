@@ -47,6 +47,11 @@ class Outbox:
         while self.is_full:
             await self._written.wait()
 
+    async def queued(self) -> None:
+        """Wait until something is queued."""
+        while not self._size and not self.gone:
+            await self._wake.wait()
+
     async def written(self) -> None:
         """Wait until everything queued so far is written."""
         while self._size and not self.gone:
@@ -69,9 +74,13 @@ class Outbox:
                 if self._closing or self._queue:
                     self._wake.set()
         except PeerGone:
-            self.gone = True
-            self._queue.clear()
-            self._written.set()
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Write nothing more, and keep nobody waiting: the peer is taken for gone."""
+        self.gone = True
+        self._queue.clear()
+        self._written.set()
 
     async def _flush(self) -> None:
         batch = list(self._queue)

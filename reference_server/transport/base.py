@@ -23,8 +23,17 @@ Incoming = bytes | Oversized
 class Transport(Protocol):
     """A two-way stream of messages; one reader task and one writer task at a time."""
 
+    @property
+    def taken(self) -> int:
+        """How much the peer has taken so far: it grows with every bit of progress it makes."""
+        ...
+
     async def receive(self) -> list[Incoming]:
         """Give the next messages, at least one; an empty list means the peer has ended."""
+        ...
+
+    async def ended(self) -> None:
+        """Wait until the peer sends nothing more, though what it sent before may be unread."""
         ...
 
     async def send(self, messages: list[bytes]) -> None:
@@ -42,6 +51,8 @@ class MemoryTransport:
     def __init__(self) -> None:
         self._send_in, self._receive_in = anyio.create_memory_object_stream[Incoming](1000)
         self._send_out, self._receive_out = anyio.create_memory_object_stream[bytes](1000)
+        self._ended = anyio.Event()
+        self.taken = 0
 
     async def receive(self) -> list[Incoming]:
         """Give the next message of the peer."""
@@ -50,11 +61,16 @@ class MemoryTransport:
         except anyio.EndOfStream:
             return []
 
+    async def ended(self) -> None:
+        """Wait for `end_input`."""
+        await self._ended.wait()
+
     async def send(self, messages: list[bytes]) -> None:
         """Hand the messages to the peer; waits while 1,000 of them are unread."""
         try:
             for message in messages:
                 await self._send_out.send(message)
+                self.taken += 1
         except anyio.BrokenResourceError as error:
             raise PeerGone from error
 
@@ -69,6 +85,7 @@ class MemoryTransport:
     def end_input(self) -> None:
         """Peer's side: no more messages will come."""
         self._send_in.close()
+        self._ended.set()
 
     def end_output(self) -> None:
         """Server's side: no more messages will come."""

@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from reference_server.transport.base import Incoming, PeerGone
+from reference_server.transport.hangup import no_more_to_come
 from reference_server.transport.lines import LineSplitter
 
 READ_SIZE = 1 << 16
@@ -28,7 +29,8 @@ class StdioTransport:
         self._input = input_fd
         self._output = output_fd
         self._splitter = LineSplitter()
-        self._ended = False
+        self._ended = anyio.Event()
+        self.taken = 0
         self._input_waits = not stat.S_ISREG(os.fstat(input_fd).st_mode)
         if _is_pipe_like(output_fd):
             # A reader that stops must stall this connection's writer only, never the event loop.
@@ -43,12 +45,12 @@ class StdioTransport:
 
     async def receive(self) -> list[Incoming]:
         """Give the next lines; an empty list at the end of the input."""
-        while not self._ended:
+        while not self._ended.is_set():
             data = await self._read()
             if data:
                 lines = self._splitter.feed(data)
             else:
-                self._ended = True
+                self._ended.set()
                 lines = self._splitter.end()
             if lines:
                 return lines
@@ -68,12 +70,22 @@ class StdioTransport:
             return b""
         return await to_thread.run_sync(os.read, self._input, READ_SIZE, abandon_on_cancel=True)
 
+    async def ended(self) -> None:
+        """Wait until nobody can write to the input any more, or it was read to its end."""
+        try:
+            await no_more_to_come(self._input)
+        except OSError:
+            # The input is of a kind that says so by its end alone: a file, some devices.
+            await self._ended.wait()
+
     async def send(self, messages: list[bytes]) -> None:
         """Write the messages as lines, in as few system calls as the reader's pace allows."""
         rest = memoryview(b"\n".join(messages) + b"\n")
         while rest:
             try:
-                rest = rest[os.write(self._output, rest) :]
+                written = os.write(self._output, rest)
+                self.taken += written
+                rest = rest[written:]
             except BlockingIOError:
                 await anyio.wait_writable(self._output)
             except OSError as error:
