@@ -21,6 +21,7 @@ from reference_server.engine.workshop import Workshop
 from reference_server.handlers import discover
 from reference_server.ids import IdAllocator
 from reference_server.model.client import ModelClient
+from reference_server.presence import Presence
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
 from reference_server.session.asks import Asks
@@ -51,7 +52,8 @@ class Parts:
         ids = IdAllocator(home.counters, rollouts.highest_ids)
         self.model = ModelClient(tasks, model_transport)
         self.syncer = Syncer()
-        self.threads = Threads(config, ids, rollouts, clock)
+        self.presence = Presence(home)
+        self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
         self.asks = Asks()
         self.workshop = Workshop(home, config, self.asks)
         support = TurnSupport(self.model, self.workshop, ContextWindow.of(config))
@@ -77,7 +79,14 @@ class Parts:
         """End everything; rollouts are on the disk afterwards."""
         await self.end_turns()
         await to_thread.run_sync(self._close_rollouts)
+        self._be_gone()
         await self.model.close()
+
+    def _be_gone(self) -> None:
+        try:
+            self.presence.release()
+        except OSError as error:
+            _log.warning("%s", error)
 
     def _close_rollouts(self) -> None:
         for thread in self.threads.loaded:

@@ -28,6 +28,7 @@ from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.exec.launcher import SHARED, LaunchFailed
+from reference_server.recovery import recover
 from reference_server.server import running_server
 from reference_server.transport.stdio import StdioTransport
 
@@ -87,6 +88,7 @@ def run(arguments: Sequence[str]) -> int:
     _keep_secrets(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
+    recover(home)
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
     return 0
 

@@ -175,7 +175,12 @@ class ActiveTurn:
         thread = self._thread
         try:
             thread.record(
-                TurnStartedRecord(at=thread.clock(), turn_id=self.id, settings=thread.settings)
+                TurnStartedRecord(
+                    at=thread.clock(),
+                    turn_id=self.id,
+                    settings=thread.settings,
+                    server=thread.server_id(),
+                )
             )
         finally:
             thread.audience.tell(TurnStartedNotification(thread_id=thread.id, turn=self.wire()))

@@ -6,16 +6,22 @@ a temporary name until all are done. A failure undoes every step, in reverse, ma
 
 Folders are opened one by one from the root, never through a link, and every name is used from its
 open folder: a link that was swapped in after the plan was checked leads nowhere. Renaming gives the
-file a new inode, so other hard links keep the old content. Nothing is synced to the disk itself.
+file a new inode, so other hard links keep the old content; extended attributes and access lists go
+along, the bits that let a program run as its owner do not. Nothing is synced to the disk itself.
+
+Who gives a journal has all of it settled by a later server where this one is killed on the way.
 """
 
 import contextlib
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Callable
 
+from reference_server.patch.attributes import copy_attributes
 from reference_server.patch.files import read_file
+from reference_server.patch.journal import Journal, Noted, State, digest
 from reference_server.patch.parse import PatchError
 from reference_server.patch.plan import Plan, Write
 
@@ -28,16 +34,16 @@ class HalfMade(PatchError):
     """A patch that failed, some of whose changes could not be taken back."""
 
 
-def apply_plan(plan: Plan) -> None:
+def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
     """Write every change. Blocks.
 
     Raises PatchError when nothing has changed; HalfMade, whose words name what could not be
     restored.
     """
     with contextlib.ExitStack() as closing:
-        run = _Run(closing)
+        run = _Run(closing, journal)
         try:
-            run.carry_out(plan.writes())
+            run.carry_out(_targets(plan))
         except BaseException as error:
             lost = run.undo()
             if not lost and not isinstance(error, OSError):
@@ -49,32 +55,61 @@ def apply_plan(plan: Plan) -> None:
 
 
 class _Target:
-    """A write with its open folder and the names that it uses there."""
+    """A write with the names that it uses in its folder, which is open when it is staged.
 
-    def __init__(self, write: Write, folder: int) -> None:
+    `source` is the file whose attributes it takes over.
+    """
+
+    def __init__(self, write: Write, source: str) -> None:
         self.write = write
-        self.folder = folder
+        self.source = source
+        self.folder = -1
         self.name = os.path.basename(write.real)
         self.fresh = _temporary_name()
         self.old = _temporary_name()
+
+    def noted(self) -> Noted:
+        """Write it down for who has to settle it."""
+        write = self.write
+        return Noted(
+            folder=os.path.dirname(write.real),
+            name=self.name,
+            fresh=self.fresh,
+            old=self.old,
+            before=digest(write.before),
+            after=digest(write.after),
+        )
+
+
+def _targets(plan: Plan) -> list[_Target]:
+    moved = {
+        change.moved_place.real: change.place.real for change in plan.changes if change.moved_place
+    }
+    return [_Target(write, moved.get(write.real, write.real)) for write in plan.writes()]
 
 
 class _Run:
     """One application of a plan: its open folders and the way back."""
 
-    def __init__(self, closing: contextlib.ExitStack) -> None:
+    def __init__(self, closing: contextlib.ExitStack, journal: Journal | None) -> None:
         self._closing = closing
+        self._journal = journal
         self._folders: dict[str, int] = {}
         self._undo: list[tuple[str, Callable[[], None]]] = []
         self.doing = "cannot apply the patch"
 
-    def carry_out(self, writes: list[Write]) -> None:
+    def carry_out(self, targets: list[_Target]) -> None:
         """Do every step. Raises OSError or PatchError; `undo` is the caller's."""
-        targets = [self._staged(write) for write in writes]
+        self.doing = "cannot note the patch in the server's home"
+        if self._journal is not None:
+            self._journal.begin([target.noted() for target in targets], _missing(targets))
+        for target in targets:
+            self._stage(target)
         for target in targets:
             self._check(target)
         for target in targets:
             self._commit(target)
+        self._mark(State.COMMITTED)
         self._forget([target for target in targets if target.write.before is not None])
 
     def undo(self) -> list[str]:
@@ -86,15 +121,21 @@ class _Run:
             except OSError as error:
                 lost.append(f"{words}: {error.strerror}")
         self._undo.clear()
+        # What could not be restored now is the user's matter, who is told of it.
+        with contextlib.suppress(OSError):
+            self._mark(State.UNDONE)
         return lost
 
-    def _staged(self, write: Write) -> _Target:
+    def _mark(self, state: State) -> None:
+        if self._journal is not None:
+            self._journal.mark(state)
+
+    def _stage(self, target: _Target) -> None:
+        write = target.write
         self.doing = f"cannot write {write.real}"
-        make = write.before is None
-        target = _Target(write, self._folder(os.path.dirname(write.real), make=make))
+        target.folder = self._folder(os.path.dirname(write.real), make=write.before is None)
         if write.after is not None:
             self._write_fresh(target, write.after)
-        return target
 
     def _write_fresh(self, target: _Target, content: bytes) -> None:
         write, folder, fresh = target.write, target.folder, target.fresh
@@ -111,9 +152,26 @@ class _Run:
                 with contextlib.suppress(PermissionError):
                     os.fchown(descriptor, *write.owner)
             if write.mode is not None:
-                os.fchmod(descriptor, write.mode)
+                # What ran with its owner's rights was another program.
+                os.fchmod(descriptor, write.mode & ~(stat.S_ISUID | stat.S_ISGID))
+                self._take_attributes_over(target, descriptor)
         finally:
             os.close(descriptor)
+
+    def _take_attributes_over(self, target: _Target, descriptor: int) -> None:
+        folder, name = os.path.split(target.source)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            source = os.open(name, flags, dir_fd=self._folder(folder, make=False))
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                # It has changed since the plan was made, which is found when all is checked.
+                return
+            raise
+        try:
+            copy_attributes(source, descriptor)
+        finally:
+            os.close(source)
 
     def _check(self, target: _Target) -> None:
         write = target.write
@@ -167,8 +225,14 @@ class _Run:
                 os.unlink(target.old, dir_fd=target.folder)
             except OSError:
                 if not removed:
+                    # Still time to go back; who is killed on the way back has not come through.
+                    self._mark(State.PREPARED)
                     raise
             removed = True
+
+    def folder(self, path: str) -> int:
+        """Open a folder that is there."""
+        return self._folder(path, make=False)
 
     def _folder(self, path: str, *, make: bool) -> int:
         """Open a folder, through open folders only; made if it may be."""
@@ -204,6 +268,23 @@ class _Run:
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
         """Remember how to take a step back, and what to say if that fails."""
         self._undo.append((words, step))
+
+
+def open_folder(path: str) -> int:
+    """Open a folder from the root on, through no link. Raises OSError, PatchError."""
+    with contextlib.ExitStack() as closing:
+        return os.dup(_Run(closing, None).folder(path))
+
+
+def _missing(targets: list[_Target]) -> list[str]:
+    """The folders that are to be made, the innermost first."""
+    missing: set[str] = set()
+    for target in targets:
+        above = os.path.dirname(target.write.real)
+        while target.write.before is None and not os.path.lexists(above):
+            missing.add(above)
+            above = os.path.dirname(above)
+    return sorted(missing, key=len, reverse=True)
 
 
 def _remove(name: str, folder: int) -> None:

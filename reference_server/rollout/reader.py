@@ -15,6 +15,7 @@ from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
 from harness.wire.turn import Turn
+from reference_server.regular import opened
 from reference_server.rollout.records import (
     CompactedRecord,
     HistoryRecord,
@@ -27,7 +28,6 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
-from reference_server.rollout.regular import opened
 from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class StoredThread:
     """What a rollout says of its thread; times are seconds since 1970.
 
     `tokens`: what each model call cost. `context_tokens`: what the conversation held when the model
-    last counted it, 0 where it has been compacted since.
+    last counted it, 0 where it has been compacted since. `unended`: the servers that run or ran the
+    turns whose end is not recorded, by turn.
     """
 
     id: str
@@ -54,6 +55,7 @@ class StoredThread:
     history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     tokens: list[TokenCounts] = field(default_factory=list[TokenCounts])
     context_tokens: int = 0
+    unended: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class GivenUp(Exception):
@@ -98,7 +100,7 @@ def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
             continue
         if thread is None:
             break
-        thread.updated_at = record.at
+        thread.updated_at = max(thread.updated_at, record.at)
         if isinstance(record, SteeredRecord):
             steered[record.item.id] = record.history
             _add_item(turns, record.turn_id, record.item)
@@ -137,6 +139,8 @@ def _take(
             turns[turn.id] = turn
             thread.turns.append(turn)
             thread.settings = record.settings
+            if record.server is not None:
+                thread.unended[turn.id] = record.server
         case ItemRecord():
             _add_item(turns, record.turn_id, record.item)
             if isinstance(record.item, UserMessageItem):
@@ -153,13 +157,14 @@ def _take(
                 thread.tokens.append(record.tokens)
             thread.context_tokens = 0
         case TurnCompletedRecord():
+            thread.unended.pop(record.turn_id, None)
             if turn := turns.get(record.turn_id):
                 turn.status = record.status
                 turn.error = record.error
 
 
 def mark_running(thread: StoredThread, turn_id: str | None) -> None:
-    """Show the turn that is in progress in this very process as such."""
+    """Show the turn that is in progress, in this process or another, as such."""
     for turn in thread.turns:
         if turn.id == turn_id:
             turn.status = "inProgress"

@@ -44,12 +44,16 @@ class ThreadRecord(WireModel):
 
 
 class TurnStartedRecord(WireModel):
-    """A turn began, under these settings, which are the thread's from then on."""
+    """A turn began, under these settings, which are the thread's from then on.
+
+    `server`: who runs it; while that one is at work, a turn without an end is in progress.
+    """
 
     type: Literal["turn-started"] = "turn-started"
     at: Moment
     turn_id: str
     settings: ThreadSettings
+    server: str | None = None
 
 
 class ItemRecord(WireModel):

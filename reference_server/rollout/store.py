@@ -19,7 +19,7 @@ from threading import Lock
 
 from reference_server.config.home import Home
 from reference_server.ids import NUMBER, Counters
-from reference_server.rollout.regular import opened
+from reference_server.regular import opened
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from threading import Lock
 from typing import Protocol
 
 from reference_server.config.home import make_private
+from reference_server.regular import open_regular
 from reference_server.rollout.records import Record
-from reference_server.rollout.regular import open_regular
 
 OPEN_AT_MOST = 64
 """Rollouts that are open at a time: a server may load more threads than a process has files."""

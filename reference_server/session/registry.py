@@ -11,8 +11,10 @@ from anyio import to_thread
 
 from harness.wire.thread import Thread, ThreadStartParams
 from reference_server.brief import brief
+from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.ids import IdAllocator
+from reference_server.presence import Presence, is_there
 from reference_server.refusal import Refusal, invalid_params, invalid_request
 from reference_server.rollout.reader import (
     StoredThread,
@@ -32,8 +34,16 @@ class Threads:
     """All threads of a home, as one server sees them."""
 
     def __init__(
-        self, config: Config, ids: IdAllocator, rollouts: RolloutStore, clock: Clock
+        self,
+        home: Home,
+        config: Config,
+        ids: IdAllocator,
+        rollouts: RolloutStore,
+        presence: Presence,
+        clock: Clock,
     ) -> None:
+        self._home = home
+        self._presence = presence
         self._config = config
         self._ids = ids
         self._rollouts = rollouts
@@ -61,7 +71,7 @@ class Threads:
     async def _new(self, settings: ThreadSettings, *, ephemeral: bool) -> LoadedThread:
         thread_id = await self._ids.thread_id()
         recorder = self._recorder(thread_id, ephemeral=ephemeral)
-        thread = LoadedThread(thread_id, settings, recorder, self._clock)
+        thread = LoadedThread(thread_id, settings, recorder, self._clock, self._presence)
         thread.record(
             ThreadRecord(
                 at=self._clock(),
@@ -116,8 +126,26 @@ class Threads:
         path = await to_thread.run_sync(self._rollouts.find, thread_id)
         if path is None:
             raise _unknown(thread_id)
+        size = _size(path)
         stored = await _read(thread_id, path)
+        if stored.unended and not self._mark_running(stored) and _size(path) != size:
+            # Its server ended while the rollout was read: the turn's end is recorded now.
+            stored = await _read(thread_id, path)
         return stored_snapshot(stored, str(path), with_turns=with_turns)
+
+    def _mark_running(self, stored: StoredThread) -> bool:
+        """Show the turns that other servers run as in progress; tells whether there are any."""
+        running = [turn for turn, by in stored.unended.items() if is_there(self._home, by)]
+        for turn in running:
+            mark_running(stored, turn)
+        return bool(running)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def _unknown(thread_id: str) -> Refusal:

@@ -25,6 +25,7 @@ from harness.wire.thread import (
     TokenCounts,
 )
 from harness.wire.turn import Turn
+from reference_server.presence import Presence
 from reference_server.rollout.reader import StoredThread, preview_of
 from reference_server.rollout.records import Record
 from reference_server.rollout.writer import Recorder
@@ -86,6 +87,7 @@ class LoadedThread:
         settings: ThreadSettings,
         recorder: Recorder,
         clock: Clock = time.time,
+        presence: Presence | None = None,
     ) -> None:
         self.id = thread_id
         self.settings = settings
@@ -98,6 +100,7 @@ class LoadedThread:
         self._flags: list[ActiveFlag] = []
         self._tokens: dict[str, int] = {}
         self.clock = clock
+        self.presence = presence
         self._preview = ""
         self._items = 0
         self._created_at = self._updated_at = clock()
@@ -107,6 +110,10 @@ class LoadedThread:
     def ephemeral(self) -> bool:
         """Nothing of the thread is on disk."""
         return self.recorder.path is None
+
+    def server_id(self) -> str | None:
+        """Give the id by which other servers see that this one is at work. Raises OSError."""
+        return None if self.ephemeral or self.presence is None else self.presence.id()
 
     def snapshot(self, turns: list[Turn] | None = None) -> Thread:
         """Give the thread as the wire shows it."""

@@ -17,9 +17,10 @@ pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 20
-ASKED = 1100
-"""Requests that fit into a pipe, while their answers are more than the server keeps for a client.
-"""
+ASKED = 300
+"""Requests that fit into a pipe, while their answers, each with the words of the user, are more
+than the server keeps for a client."""
+WORDS = "x" * 20_000
 SCENARIO = """\
 title: A command that says much and then waits
 model:
@@ -80,7 +81,7 @@ def say(process: Server, method: str, **params: object) -> None:
 def flood(process: Server) -> None:
     """Ask for more than is read, and leave."""
     given, _, _ = streams(process)
-    question = {"id": 7, "method": "thread/start", "params": {"ephemeral": True}}
+    question = {"id": 7, "method": "thread/read", "params": {"threadId": "thr_1"}}
     given.write((json.dumps(question, separators=(",", ":")).encode() + b"\n") * ASKED)
     given.close()
 
@@ -88,7 +89,7 @@ def flood(process: Server) -> None:
 def begin_turn(process: Server, folder: Path) -> None:
     unasked = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
     say(process, "thread/start", cwd=str(folder), **unasked)
-    say(process, "turn/start", threadId="thr_1", input=[{"type": "text", "text": "hi"}])
+    say(process, "turn/start", threadId="thr_1", input=[{"type": "text", "text": WORDS}])
 
 
 def told(fifo: Path) -> bytes:
@@ -130,7 +131,8 @@ def test_a_command_that_is_not_listened_to_ends_with_the_client(started: Server,
     assert streams(started)[2].read() == b""
 
 
-def test_a_client_that_leaves_and_reads_on_gets_every_answer(started: Server) -> None:
+def test_a_client_that_leaves_and_reads_on_gets_every_answer(started: Server, tmp_path) -> None:
+    begin_turn(started, tmp_path)
     flood(started)
     _, output, errors = streams(started)
     answers = 0

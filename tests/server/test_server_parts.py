@@ -128,6 +128,10 @@ class Recording:
         self.batches: list[list[bytes]] = []
         self.gate = anyio.Event()
         self.gone = False
+        self.taken = 0
+
+    async def ended(self) -> None:
+        await anyio.sleep_forever()
 
     async def receive(self) -> list[Incoming]:
         return []

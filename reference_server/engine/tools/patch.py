@@ -16,6 +16,7 @@ from harness.wire.item import DeclinableStatus, FileUpdateChange
 from harness.wire.turn import TurnDiffUpdatedNotification
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
+from reference_server.engine.patch_journal import journal_of
 from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
@@ -96,6 +97,7 @@ class _PatchRun:
         self._plan = plan
         self._denied = denied
         self._work = FileWork(scene.log, changes)
+        self._journal = journal_of(scene.log, self._work.item)
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
@@ -135,7 +137,7 @@ class _PatchRun:
     async def _apply(self) -> str:
         try:
             # Not abandoned when cancelled: it is all or nothing.
-            await to_thread.run_sync(apply_plan, self._plan)
+            await to_thread.run_sync(apply_plan, self._plan, self._journal)
         except PatchError as error:
             # What others did to its files meanwhile is nothing of the turn's.
             if isinstance(error, HalfMade):
@@ -155,6 +157,8 @@ class _PatchRun:
     async def _complete(self, status: DeclinableStatus) -> None:
         scene = self._scene
         self._work.complete(status)
+        if self._journal is not None:
+            self._journal.forget()
         # The diff follows every fileChange item, also one that an interrupt ends.
         with anyio.CancelScope(shield=True):
             diff = await to_thread.run_sync(scene.diff.text)

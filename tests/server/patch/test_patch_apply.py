@@ -56,7 +56,7 @@ def usual_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def _tree(root: Path) -> Path:
+def make_tree(root: Path) -> Path:
     root.mkdir()
     (root / "src").mkdir()
     for name, content, mode in (
@@ -73,7 +73,7 @@ def _tree(root: Path) -> Path:
     return root
 
 
-def _plan(root: Path, text: str = PATCH) -> Plan:
+def planned(root: Path, text: str = PATCH) -> Plan:
     return make_plan(parse_patch(text), root)
 
 
@@ -136,8 +136,8 @@ def _no_links(then: Callable[[int, str], BaseException | None]) -> Any:
 
 
 def test_every_kind_of_change_is_made(tmp_path: Path) -> None:
-    root = _tree(tmp_path / "t")
-    apply_plan(_plan(root))
+    root = make_tree(tmp_path / "t")
+    apply_plan(planned(root))
     assert files(root) == AFTER
 
 
@@ -150,7 +150,7 @@ def test_whichever_step_fails_the_tree_is_as_it_was(
         return Faults(then if links else _no_links(then))
 
     counting = faulty(lambda _at, _name: None)
-    plan = _plan(_tree(tmp_path / "counting"))
+    plan = planned(make_tree(tmp_path / "counting"))
     faults(counting)
     apply_plan(plan)
     assert files(tmp_path / "counting") == AFTER
@@ -161,8 +161,8 @@ def test_whichever_step_fails_the_tree_is_as_it_was(
     assert removals == list(range(last + 1, len(steps)))
     for at, name in enumerate(steps):
         faults(Faults())
-        root = _tree(tmp_path / str(at))
-        before, plan = snapshot(root), _plan(root)
+        root = make_tree(tmp_path / str(at))
+        before, plan = snapshot(root), planned(root)
         faults(faulty(_full(at)))
         if at in removals[1:]:
             # All is in place and the first old file is gone: too late to go back.
@@ -181,8 +181,8 @@ def test_whichever_step_fails_the_tree_is_as_it_was(
 def test_an_interruption_is_taken_back_and_passed_on(
     tmp_path: Path, faults: Callable[[Faults], None]
 ) -> None:
-    root = _tree(tmp_path / "t")
-    before, plan = snapshot(root), _plan(root)
+    root = make_tree(tmp_path / "t")
+    before, plan = snapshot(root), planned(root)
     seen: list[str] = []
 
     def failing(_at: int, name: str) -> BaseException | None:
@@ -198,8 +198,8 @@ def test_an_interruption_is_taken_back_and_passed_on(
 def test_what_cannot_be_restored_is_said_with_where_its_content_is(
     tmp_path: Path, faults: Callable[[Faults], None]
 ) -> None:
-    root = _tree(tmp_path / "t")
-    plan = _plan(root)
+    root = make_tree(tmp_path / "t")
+    plan = planned(root)
     replaced: list[int] = []
 
     def failing(at: int, name: str) -> BaseException | None:
@@ -236,8 +236,8 @@ def test_what_cannot_be_restored_is_said_with_where_its_content_is(
 def test_what_has_changed_since_the_plan_was_made_is_not_overwritten(
     tmp_path: Path, meddle: Callable[[Path], object], words: str
 ) -> None:
-    root = _tree(tmp_path / "t")
-    plan = _plan(root)
+    root = make_tree(tmp_path / "t")
+    plan = planned(root)
     meddle(root)
     before = snapshot(root)
     with pytest.raises(PatchError, match=words) as caught:
@@ -265,9 +265,9 @@ def _linked(path: Path, target: Path) -> None:
 def test_a_link_swapped_in_while_it_is_written_leads_nowhere(
     tmp_path: Path, faults: Callable[[Faults], None]
 ) -> None:
-    root, elsewhere = _tree(tmp_path / "t"), _tree(tmp_path / "elsewhere")
+    root, elsewhere = make_tree(tmp_path / "t"), make_tree(tmp_path / "elsewhere")
     away = snapshot(elsewhere)
-    plan = _plan(root)
+    plan = planned(root)
 
     def swap(_at: int, name: str) -> None:
         if name == "link" and not (root / "src").is_symlink():
@@ -281,9 +281,9 @@ def test_a_link_swapped_in_while_it_is_written_leads_nowhere(
 
 
 def test_new_files_and_folders_get_the_usual_permissions(tmp_path: Path) -> None:
-    root = _tree(tmp_path / "t")
+    root = make_tree(tmp_path / "t")
     os.umask(0o027)
-    apply_plan(_plan(root))
+    apply_plan(planned(root))
     made = snapshot(root)
     assert [made[name][1] for name in ("new/deep/n.txt", "new/", "moved/to/")] == [
         0o640,
@@ -294,13 +294,13 @@ def test_new_files_and_folders_get_the_usual_permissions(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-def test_a_file_stays_its_owners(tmp_path: Path) -> None:
-    root = _tree(tmp_path / "t")
+def test_a_file_stays_its_owners_and_no_longer_runs_as_them(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "t")
     os.chown(root / "src/run.sh", 1234, 2345)
     (root / "src/run.sh").chmod(0o6755)
     os.chown(root / "src/mv.txt", 1234, 2345)
-    apply_plan(_plan(root))
-    for name, mode in (("src/run.sh", 0o6755), ("moved/to/mv.txt", 0o640)):
+    apply_plan(planned(root))
+    for name, mode in (("src/run.sh", 0o755), ("moved/to/mv.txt", 0o640)):
         status = (root / name).stat()
         assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 2345, mode)
 
@@ -310,8 +310,8 @@ def test_no_descriptor_stays_open(tmp_path: Path, faults: Callable[[Faults], Non
         return set(os.listdir("/proc/self/fd"))
 
     before = descriptors()
-    apply_plan(_plan(_tree(tmp_path / "good")))
-    plan = _plan(_tree(tmp_path / "bad"))
+    apply_plan(planned(make_tree(tmp_path / "good")))
+    plan = planned(make_tree(tmp_path / "bad"))
     faults(Faults(_full(30)))
     with pytest.raises(PatchError):
         apply_plan(plan)
@@ -320,7 +320,7 @@ def test_no_descriptor_stays_open(tmp_path: Path, faults: Callable[[Faults], Non
 
 def test_another_name_of_a_replaced_file_keeps_the_old_content(tmp_path: Path) -> None:
     """A renamed file is a new one. Said in the module; who relies on it is not surprised."""
-    root = _tree(tmp_path / "t")
+    root = make_tree(tmp_path / "t")
     (root / "other").hardlink_to(root / "upd.txt")
-    apply_plan(_plan(root))
+    apply_plan(planned(root))
     assert ((root / "other").read_text(), (root / "upd.txt").read_text()) == ("a\n", "b\n")

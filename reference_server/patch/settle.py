@@ -1,0 +1,89 @@
+"""Bringing a patch to an end that a server was killed in the middle of.
+
+Here lives the way back (what was not committed), and forward (what was). Only what the patch itself
+has left is touched: a file that is neither what it was nor what the patch made of it has another
+author since, and stays; then its old content stays too, beside it, and the words say where.
+"""
+
+import contextlib
+import os
+
+from reference_server.patch.apply import open_folder
+from reference_server.patch.files import read_file
+from reference_server.patch.journal import Entry, Noted, State, digest
+from reference_server.patch.parse import PatchError
+
+
+def settle(entry: Entry) -> list[str]:
+    """Settle a patch; gives what its user should know. Raises OSError: then try again later."""
+    told: list[str] = []
+    for write in reversed(entry.writes):
+        try:
+            folder = open_folder(write.folder)
+        except (FileNotFoundError, PatchError):
+            # A folder that was missing may not have been made.
+            if write.folder not in entry.made:
+                told.append(f"{write.folder} is no longer the folder that it was")
+            continue
+        try:
+            _settle(write, folder, entry.state, told)
+        finally:
+            os.close(folder)
+    if entry.state is State.PREPARED:
+        for path in entry.made:
+            # Not where somebody has put something into it, or has removed it.
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+    return told
+
+
+def _settle(write: Noted, folder: int, state: State, told: list[str]) -> None:
+    if state is State.COMMITTED:
+        _remove(write.old, folder)
+    elif state is State.PREPARED:
+        _take_back(write, folder, told)
+    _remove(write.fresh, folder)
+
+
+def _take_back(write: Noted, folder: int, told: list[str]) -> None:
+    name, old = write.name, write.old
+    path = os.path.join(write.folder, name)
+    now, kept = _status(name, folder), _status(old, folder)
+    # The new content waits under its first name until it takes the file's.
+    replaced = write.after is not None and _status(write.fresh, folder) is None
+    ours = replaced and now is not None and _digest(name, folder) == write.after
+    if kept is not None:
+        if now is not None and os.path.samestat(now, kept):
+            os.unlink(old, dir_fd=folder)
+        elif now is None or ours:
+            os.replace(old, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            told.append(
+                f"{path} was changed by somebody else since, and stays; its content before the "
+                f"patch is in {old} beside it"
+            )
+    elif write.before is None and ours:
+        os.unlink(name, dir_fd=folder)
+    elif write.before is None and replaced and now is not None:
+        told.append(f"{path} was made or changed by somebody else since, and stays")
+
+
+def _digest(name: str, folder: int) -> str | None:
+    """Give the digest of a file; None for what is none, which no patch has made."""
+    try:
+        found = read_file(name, folder)
+    except OSError:
+        return None
+    return digest(found.content) if found else None
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(name: str, folder: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)

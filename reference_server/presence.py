@@ -1,0 +1,141 @@
+"""Which servers of a home are there.
+
+Here live a server's id and the lock that it holds while it lives, `servers/<id>.lock`: the system
+lets go of it however the server ends. Others ask for a lock to tell a server that is at work from
+one that was killed. What a server leaves behind under its id is `recovery`'s matter.
+"""
+
+import contextlib
+import fcntl
+import itertools
+import os
+import re
+from collections.abc import Generator
+from pathlib import Path
+from threading import Lock
+
+from reference_server.config.home import Home, make_private
+from reference_server.regular import open_regular
+
+_ID = re.compile("[0-9a-f]{16}")
+JOURNAL = ".patch.json"
+
+
+class Presence:
+    """This server among those of its home. May be used from several threads."""
+
+    def __init__(self, home: Home) -> None:
+        self._folder = home.servers
+        self._lock = Lock()
+        self._held: tuple[str, int] | None = None
+        self._journals = itertools.count(1)
+
+    def id(self) -> str:
+        """Give this server's id; from the first time on its lock is held. Raises OSError."""
+        with self._lock:
+            while self._held is None:
+                self._held = self._taken()
+            return self._held[0]
+
+    def _taken(self) -> tuple[str, int] | None:
+        """Take the lock of a new id; None where another server thought it one that was left."""
+        make_private(self._folder)
+        server = os.urandom(8).hex()
+        path = _lock_file(self._folder, server)
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(descriptor, path):
+                return server, descriptor
+        except BlockingIOError:
+            pass
+        os.close(descriptor)
+        return None
+
+    def new_journal(self) -> Path:
+        """Name the journal of a patch, whose fate others settle if this server cannot."""
+        return self._folder / f"{self.id()}.{next(self._journals)}{JOURNAL}"
+
+    def release(self) -> None:
+        """Be gone."""
+        with self._lock:
+            if self._held is not None:
+                server, descriptor = self._held
+                self._held = None
+                _lock_file(self._folder, server).unlink(missing_ok=True)
+                os.close(descriptor)
+
+
+def is_there(home: Home, server: str) -> bool:
+    """Tell whether a server of this home is at work."""
+    if not _ID.fullmatch(server):
+        return False
+    try:
+        descriptor = open_regular(_lock_file(home.servers, server), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def left_behind(home: Home) -> dict[str, list[Path]]:
+    """Give the ids that have files here, with their journals in the order they were begun."""
+    found: dict[str, list[Path]] = {}
+    with contextlib.suppress(FileNotFoundError), os.scandir(home.servers) as entries:
+        for entry in entries:
+            server, _, rest = entry.name.partition(".")
+            if _ID.fullmatch(server):
+                journals = found.setdefault(server, [])
+                if rest.endswith(JOURNAL):
+                    journals.append(Path(entry.path))
+    for journals in found.values():
+        journals.sort(key=lambda path: (len(path.name), path.name))
+    return found
+
+
+@contextlib.contextmanager
+def instead_of(home: Home, server: str) -> Generator[bool]:
+    """Hold the lock of a server that is gone; gives whether it is, and nobody else does so.
+
+    The lock file is removed at the end. Raises OSError.
+    """
+    path = _lock_file(home.servers, server)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    try:
+        gone = _locked_instead(descriptor) and _is_at(descriptor, path)
+        yield gone
+        if gone:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _locked_instead(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        # Somebody only looks whether the server is there (`is_there`), which takes no time.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is still the one of that name."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(descriptor))
+
+
+def _lock_file(folder: Path, server: str) -> Path:
+    return folder / f"{server}.lock"

@@ -1,0 +1,87 @@
+"""What servers of the home that were killed have left behind.
+
+Here lives the look at it when a server starts, and what is made of each patch that was under way:
+its files are all old or all new afterwards, and its item is in the rollout. Nothing that takes time
+to import is, unless there is something to do.
+"""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reference_server.config.home import Home
+from reference_server.presence import instead_of, left_behind
+
+if TYPE_CHECKING:
+    from reference_server.patch.journal import Entry
+
+_log = logging.getLogger(__name__)
+
+
+def recover(home: Home) -> None:
+    """Settle what servers that are gone have left. Blocks. Never raises for what is on the disk."""
+    try:
+        for server, journals in left_behind(home).items():
+            with instead_of(home, server) as gone:
+                # Another server may have been here since the folder was read.
+                waiting = [path for path in journals if gone and path.exists()]
+                for path in reversed(waiting):
+                    _settle(home, path)
+    except OSError as error:
+        _log.warning("what other servers of this home have left was not settled: %s", error)
+
+
+def _settle(home: Home, path: Path) -> None:
+    from reference_server.patch.journal import read_journal
+    from reference_server.patch.settle import settle
+
+    try:
+        entry = read_journal(path)
+    except OSError as error:
+        _log.warning("%s: a patch was not settled: %s", path, error.strerror)
+        return
+    except ValueError:
+        # The server was killed while it wrote this: the patch had not begun.
+        path.unlink(missing_ok=True)
+        return
+    try:
+        told = settle(entry)
+        _record(home, entry)
+    except OSError as error:
+        _log.warning("%s: a patch was not settled, the next server tries again: %s", path, error)
+        return
+    for words in told:
+        _log.warning("a patch that a killed server had begun: %s", words)
+    path.unlink(missing_ok=True)
+
+
+def _record(home: Home, entry: "Entry") -> None:
+    """Append the patch's item to its thread, unless it is there. Raises OSError."""
+    from harness.wire.item import FileChangeItem
+    from reference_server.patch.journal import State
+    from reference_server.rollout.reader import UnreadableRollout, read_rollout
+    from reference_server.rollout.records import ItemRecord
+    from reference_server.rollout.store import RolloutStore
+    from reference_server.rollout.writer import FileRecorder
+
+    thread_id = entry.heading.get("threadId")
+    if thread_id is None:
+        return
+    try:
+        record = ItemRecord.parse(entry.heading.get("record"))
+        path = RolloutStore(home).find(str(thread_id))
+        if path is None or not isinstance(record.item, FileChangeItem):
+            return
+        turns = [turn for turn in read_rollout(path).turns if turn.id == record.turn_id]
+    except (ValueError, UnreadableRollout) as error:
+        _log.warning("thread %s: a patch is not recorded: %s", thread_id, error)
+        return
+    if any(item.id == record.item.id for turn in turns for item in turn.items):
+        return
+    status = "completed" if entry.state is State.COMMITTED else "failed"
+    item = record.item.model_copy(update={"status": status})
+    recorder = FileRecorder(path)
+    try:
+        recorder.append(record.model_copy(update={"item": item}))
+    finally:
+        recorder.close()

@@ -1,0 +1,200 @@
+"""A server that is killed at any step of a patch: a later one finds all files old, or all new."""
+
+import errno
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from patch_trees import files, snapshot
+from test_patch_apply import AFTER, make_tree, planned
+
+from harness.wire.item import FileChangeItem
+from reference_server import regular
+from reference_server.config.home import Home
+from reference_server.patch import apply as apply_module
+from reference_server.patch import attributes, journal
+from reference_server.patch import files as files_module
+from reference_server.patch.apply import apply_plan
+from reference_server.patch.journal import Journal
+from reference_server.patch.parse import PatchError
+from reference_server.presence import Presence
+from reference_server.recovery import recover
+from reference_server.rollout import writer
+from reference_server.rollout.reader import read_rollout
+from reference_server.rollout.records import ItemRecord, ThreadRecord, TurnStartedRecord
+from reference_server.rollout.store import RolloutStore
+from reference_server.rollout.writer import FileRecorder
+from reference_server.settings import ThreadSettings, sandbox_policy
+
+pytestmark = pytest.mark.slow
+
+MODULES = (apply_module, files_module, attributes, journal, regular, writer)
+SETTINGS = ThreadSettings(
+    model="m",
+    model_provider="p",
+    cwd="/w",
+    approval_policy="never",
+    sandbox=sandbox_policy("read-only"),
+)
+Fails = Callable[[str, int], bool]
+
+
+@pytest.fixture
+def ordinary_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+class Killing:
+    """Stands in for the module `os`: the process is killed before the n-th of its calls."""
+
+    NO_STEPS = ("fspath", "kill", "getpid", "geteuid", "getegid", "strerror")
+
+    def __init__(self, at: int, fails: Fails) -> None:
+        self._at = at
+        self._fails = fails
+        self._calls: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if not callable(real) or isinstance(real, type) or name in self.NO_STEPS:
+            return real
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self._at -= 1
+            if self._at == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self._calls[name] = self._calls.get(name, 0) + 1
+            if self._fails(name, self._calls[name]):
+                number = errno.EPERM if name == "link" else errno.EIO
+                raise OSError(number, os.strerror(number))
+            return real(*args, **kwargs)
+
+        return step
+
+
+def never(_name: str, _time: int) -> bool:
+    return False
+
+
+def last_replacement(name: str, time: int) -> bool:
+    """With this one all but the last file is in place, and everything is taken back."""
+    return name == "replace" and time == 6
+
+
+def first_removal(name: str, time: int) -> bool:
+    """With this one all files were in place and the patch was noted as made."""
+    return name == "unlink" and time == 1
+
+
+def no_links(name: str, _time: int) -> bool:
+    return name == "link"
+
+
+@dataclass
+class Place:
+    """A tree to patch, and a home with a thread that does."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "tree"
+
+    @property
+    def home(self) -> Home:
+        return Home(self.folder / "home")
+
+    @property
+    def rollout(self) -> Path:
+        return RolloutStore(self.home).new_path("thr_1", 5.0)
+
+    def begin(self) -> None:
+        self.folder.mkdir()
+        make_tree(self.root)
+        recorder = FileRecorder(self.rollout)
+        recorder.append(ThreadRecord(at=5, id="thr_1", settings=SETTINGS))
+        recorder.append(TurnStartedRecord(at=6, turn_id="turn_1", settings=SETTINGS))
+        recorder.close()
+
+    def patch_it(self) -> None:
+        """What a server does with a patch."""
+        plan = planned(self.root)
+        item = FileChangeItem(id="item_7", changes=[], status="inProgress")
+        record = ItemRecord(at=7, turn_id="turn_1", item=item)
+        heading = {"threadId": "thr_1", "record": record.plain()}
+        kept = Journal(Presence(self.home).new_journal, heading)
+        recorder = FileRecorder(self.rollout)
+        try:
+            apply_plan(plan, kept)
+            status = "completed"
+        except PatchError:
+            status = "failed"
+        done = item.model_copy(update={"status": status})
+        recorder.append(record.model_copy(update={"item": done}))
+        kept.forget()
+
+    def statuses(self) -> list[str]:
+        [turn] = read_rollout(self.rollout).turns
+        return [item.status for item in turn.items if isinstance(item, FileChangeItem)]
+
+    def temporaries(self) -> list[Path]:
+        return [*self.root.rglob(".patch-*"), *self.home.servers.glob("*")]
+
+
+def killed(place: Place, at: int, fails: Fails) -> bool:
+    """Let a process of its own patch the tree; tells whether it came to the step and was killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            killing = Killing(at, fails)
+            for module in MODULES:
+                vars(module)["os"] = killing
+            place.patch_it()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize(
+    ("fails", "ends"),
+    [
+        (never, {"failed", "completed"}),
+        (no_links, {"failed", "completed"}),
+        (last_replacement, {"failed"}),
+        (first_removal, {"failed", "completed"}),
+    ],
+)
+@pytest.mark.usefixtures("ordinary_umask")
+def test_whichever_step_a_server_is_killed_at_all_is_old_or_all_is_new(
+    tmp_path: Path, fails: Fails, ends: set[str]
+) -> None:
+    seen: list[list[str]] = []
+    at, going_on = 0, True
+    while going_on:
+        at += 1
+        place = Place(tmp_path / str(at))
+        place.begin()
+        before = snapshot(place.root)
+        going_on = killed(place, at, fails)
+        recover(place.home)
+        if not going_on:
+            break
+        statuses = place.statuses()
+        seen.append(statuses)
+        assert place.temporaries() == [], at
+        if statuses == ["completed"]:
+            assert files(place.root) == AFTER, at
+        else:
+            assert snapshot(place.root) == before, at
+    assert len(seen) > 100
+    # Before the journal is whole nothing was begun, and nothing is said.
+    first = next(at for at, statuses in enumerate(seen) if statuses)
+    assert {tuple(statuses) for statuses in seen[:first]} == {()}
+    assert {tuple(statuses) for statuses in seen[first:]} == {(end,) for end in ends}
