@@ -8,6 +8,7 @@ ten bytes, which needs no room on a full disk.
 
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from reference_server.regular import open_regular, opened
+
+_log = logging.getLogger(__name__)
 
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
@@ -113,10 +116,16 @@ class Journal:
                 os.close(descriptor)
 
     def forget(self) -> None:
-        """Remove the file: what became of the patch is on record. Raises OSError."""
-        if self._path is not None:
-            os.unlink(self._path)
-            self._path = None
+        """Remove the file: what became of the patch is on record. Never raises.
+
+        What cannot be removed is settled by a later server, who finds nothing left to do.
+        """
+        path, self._path = self._path, None
+        if path is not None:
+            try:
+                os.unlink(path)
+            except OSError as error:
+                _log.warning("%s: not removed: %s", path, error.strerror)
 
 
 def digest(content: bytes | None) -> str | None:
