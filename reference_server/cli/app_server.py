@@ -83,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
         config = load_config(home.config_file, dict(os.environ), complain)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
     except (ConfigError, UsageError) as error:
-        complain(str(error))
+        complain(_discreet(str(error)))
         return 2
     _keep_secrets(config)
     if model_transport is not None:
@@ -91,6 +91,13 @@ def run(arguments: Sequence[str]) -> int:
     recover(home)
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
     return 0
+
+
+def _discreet(text: str) -> str:
+    """Give the words of a mistake without secrets: they quote what is wrong."""
+    from reference_server.model.secrets import Secrets
+
+    return Secrets.of_config(Config(environment=dict(os.environ))).hidden_in(text)
 
 
 def _keep_secrets(config: Config) -> None:

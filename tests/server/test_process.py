@@ -235,6 +235,17 @@ def test_a_bad_config_is_one_line_with_its_place(spawn: Spawn, tmp_path) -> None
     assert err.decode() == f"{config}:2: `model` must be a string, not 1\n"
 
 
+def test_a_mistake_in_the_configuration_tells_no_secret(spawn: Spawn, tmp_path) -> None:
+    config = tmp_path / "home" / "config.toml"
+    config.parent.mkdir()
+    address = "http://me:passw@h.invalid/?key=0123-4567-89ab"
+    config.write_text(f'[model_providers.a]\nbase_url = ["{address}"]\n')
+    _, err = spawn(PROVIDER_API_KEY="0123-4567-89ab").communicate(timeout=BOUND)
+    assert err.decode() == (
+        f"{config}:2: `base_url` must be a string, not ['http://me:[key]@h.invalid/?key=[key]']\n"
+    )
+
+
 def test_a_key_without_effect_is_a_line_at_the_start_and_the_server_serves(
     spawn: Spawn, tmp_path
 ) -> None:
