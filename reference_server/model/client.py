@@ -172,7 +172,7 @@ class ModelClient:
             limit.deadline = self._clock() + idle
         content_type = response.headers.get("content-type", "")
         if not parser.began and not content_type.startswith("text/event-stream"):
-            raise not_a_stream(content_type, beginning)
+            raise not_a_stream(content_type, beginning, whole=len(beginning) < BEGINNING)
         raise stream_broken("the stream ended before response.completed")
 
 

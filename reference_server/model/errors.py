@@ -137,13 +137,16 @@ def stream_broken(details: str) -> ModelError:
     )
 
 
-def not_a_stream(content_type: str, beginning: bytes) -> ModelError:
-    """The answer had a good status and no event: a proxy's page, for example."""
+def not_a_stream(content_type: str, beginning: bytes, *, whole: bool) -> ModelError:
+    """The answer had a good status and no event: a proxy's page, for example.
+
+    `whole`: the beginning is all there was.
+    """
     shown = beginning.decode(errors="replace").strip()
     what = f"the answer is no stream of events: {content_type or 'no type'}"
     said = f"{what}, beginning " if shown else f"{what}, and empty"
     return replace(
-        stream_broken(said + shown), limit=len(said) + SHOWN_OF_NO_STREAM, unfinished=bool(shown)
+        stream_broken(said + shown), limit=len(said) + SHOWN_OF_NO_STREAM, unfinished=not whole
     )
 
 

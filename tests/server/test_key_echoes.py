@@ -128,6 +128,12 @@ async def test_the_beginning_of_no_stream_leaves_no_half_of_the_key(
     await told(tmp_path, page)
 
 
+async def test_a_whole_page_keeps_its_last_letters(tmp_path: Path) -> None:
+    # They begin the key, but nothing was cut off here.
+    page = Reply([b"this is" + KEY[:1].encode()], headers={"content-type": "text/html"})
+    assert (await told(tmp_path, page)).endswith("this iss")
+
+
 @pytest.mark.parametrize("kept", range(1, len(KEY), 4))
 async def test_the_end_of_what_is_kept_of_no_stream_leaves_no_half_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
