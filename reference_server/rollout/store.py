@@ -56,19 +56,26 @@ class RolloutStore:
         with self._lock:
             found = self._found.get(thread_id)
             if found is None or not os.path.lexists(found):
-                self._look()
-                found = self._found.get(thread_id)
+                self._found.pop(thread_id, None)
+                found = self._look(thread_id)
+                if found is not None:
+                    self._found[thread_id] = found
             return found
 
-    def _look(self) -> None:
-        """Bring what is known of the folders up to date."""
+    def _look(self, thread_id: str) -> Path | None:
+        """Bring what is known of the folders up to date, and look into them."""
         known, self._folders = self._folders, {}
-        self._found = {}
-        # Of two files of a thread the first by name is it, one that is not archived before others.
         for root in (self._home.sessions, self._home.archived_sessions):
-            for folder, names in sorted(self._rollouts(str(root), known)):
-                for thread_id, name in names.items():
-                    self._found.setdefault(thread_id, Path(folder, name))
+            found = [
+                os.path.join(folder, names[thread_id])
+                for folder, names in self._rollouts(str(root), known)
+                if thread_id in names
+            ]
+            if found:
+                # What was not looked at now is as it was known.
+                self._folders = known | self._folders
+                return Path(min(found))
+        return None
 
     def _rollouts(
         self, path: str, known: "dict[str, _Folder]", depth: int = _DEPTH

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from reference_server import connection as connection_module
 from reference_server.config.home import Home
 from reference_server.connection import Connection
 from reference_server.server import running_server
+from reference_server.session import registry
 from reference_server.transport.base import MemoryTransport, Transport
 from reference_server.transport.stdio import StdioTransport
 
@@ -164,10 +166,13 @@ async def test_who_reads_slowly_after_the_end_of_its_input_gets_every_answer(tmp
         for number in range(asked, asked + 5):
             await ask(client, number)
         client.end_input()
-        heard = b""
-        while heard.count(b"\n") < asked + 5:
-            heard += await client.read()
-    answers = [json.loads(line)["id"].split()[0] for line in heard.splitlines()]
+        pieces: list[bytes] = []
+        left = asked + 5
+        while left:
+            pieces.append(await client.read())
+            left -= pieces[-1].count(b"\n")
+    heard = b"".join(pieces).splitlines()
+    answers = [json.loads(line)["id"].split()[0] for line in heard]
     assert answers == [str(number) for number in range(asked + 5)]
 
 
@@ -203,6 +208,28 @@ async def test_a_file_has_ended_when_it_was_read_to_its_end(tmp_path, input_file
                 tasks.start_soon(transport.ended)
                 while await transport.receive():
                     pass
+
+
+async def test_a_signal_does_not_wait_for_a_rollout_that_takes_long_to_read(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(connection_module, "FAREWELL_TIME", 0.05)
+    path = tmp_path / "sessions" / "2025" / "01" / "02" / "rollout-x-thr_1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    reading, ended = anyio.Event(), threading.Event()
+
+    def endless(_path: Path, given_up: threading.Event) -> None:
+        anyio.from_thread.run_sync(reading.set)
+        if given_up.wait(BOUND):
+            ended.set()
+
+    monkeypatch.setattr(registry, "read_rollout", endless)
+    async with in_memory() as client, served(tmp_path, client) as connection:
+        await client.send(b'{"id":1,"method":"thread/read","params":{"threadId":"thr_1"}}')
+        await reading.wait()
+        connection.stop_reading()
+    assert await anyio.to_thread.run_sync(ended.wait, BOUND)
 
 
 async def test_a_signal_does_not_wait_for_who_reads_slowly(tmp_path, monkeypatch) -> None:
