@@ -93,7 +93,14 @@ async def over_a_socket_pair() -> AsyncGenerator[Client]:
             yield client
 
 
-EVERY_WAY = pytest.mark.parametrize("way", [in_memory, over_pipes, over_a_socket_pair])
+EVERY_WAY = pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(in_memory, marks=pytest.mark.slow),
+        over_pipes,
+        pytest.param(over_a_socket_pair, marks=pytest.mark.socket),
+    ],
+)
 
 
 @asynccontextmanager
