@@ -26,6 +26,8 @@ from reference_server.envelope import encode_notification
 from reference_server.rollout.records import ItemRecord
 from reference_server.session.thread import LoadedThread
 
+MOST_PARTS = 1000
+"""Sections of a summary, or raw blocks, of one reasoning item."""
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -138,8 +140,9 @@ class GrowingReasoning:
     def __init__(self, log: ItemLog) -> None:
         self._log = log
         self._id = log.thread.new_item_id()
-        self._summary: list[str] = []
-        self._content: list[str] = []
+        # Of each part its pieces, which are joined once.
+        self._summary: list[list[str]] = []
+        self._content: list[list[str]] = []
         self._lines: dict[tuple[str, int], DeltaLine] = {}
         log.started(self._item())
 
@@ -158,19 +161,19 @@ class GrowingReasoning:
     def add_summary(self, index: int, delta: str) -> None:
         """Stream a piece of a summary section."""
         index = _grow(self._summary, index)
-        self._summary[index] += delta
+        self._summary[index].append(delta)
         self._send("summary", index, delta)
 
     def add_content(self, index: int, delta: str) -> None:
         """Stream a piece of a raw block."""
         index = _grow(self._content, index)
-        self._content[index] += delta
+        self._content[index].append(delta)
         self._send("content", index, delta)
 
     def finish(self, summary: list[str], content: list[str]) -> None:
         """Complete it; what the model gives as final replaces what was streamed."""
-        self._summary = summary or self._summary
-        self._content = content or self._content
+        self._summary = [[text] for text in summary] or self._summary
+        self._content = [[text] for text in content] or self._content
         self.complete()
 
     def complete(self) -> None:
@@ -178,7 +181,9 @@ class GrowingReasoning:
         self._log.completed(self._item())
 
     def _item(self) -> ReasoningItem:
-        return ReasoningItem(id=self._id, summary=list(self._summary), content=list(self._content))
+        return ReasoningItem(
+            id=self._id, summary=_joined(self._summary), content=_joined(self._content)
+        )
 
     def _send(self, kind: str, index: int, delta: str) -> None:
         line = self._lines.get((kind, index))
@@ -204,9 +209,18 @@ class GrowingReasoning:
         )
 
 
-def _grow(parts: list[str], index: int) -> int:
-    """Make room for a part; an index with a gap before it, or a negative one, is the next part."""
+def _joined(parts: list[list[str]]) -> list[str]:
+    return ["".join(pieces) for pieces in parts]
+
+
+def _grow(parts: list[list[str]], index: int) -> int:
+    """Make room for a part; an index with a gap before it, or a negative one, is the next part.
+
+    Where there are as many as may be, it is the last one.
+    """
     if not 0 <= index < len(parts):
+        if len(parts) == MOST_PARTS:
+            return MOST_PARTS - 1
         index = len(parts)
-        parts.append("")
+        parts.append([])
     return index

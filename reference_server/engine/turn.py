@@ -6,6 +6,7 @@ turn/started and precedes turn/completed because the document orders only turn/s
 turn/completed ("Ordering"), and a client that sees the turn end should find the thread idle.
 """
 
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
 from reference_server.model.retry import Retries
+from reference_server.refusal import invalid_request
 from reference_server.rollout.records import (
     HistoryRecord,
     TurnCompletedRecord,
@@ -53,6 +55,8 @@ from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
+MOST_ADDED = 32 * 2**20
+"""Bytes of input that may wait for one model call: a client could add to it without end."""
 
 
 class Model(Protocol):
@@ -113,6 +117,7 @@ class ActiveTurn:
         self._steering = Steering(self._log)
         self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
         self._corrected = False
+        self._added = 0
         self.meter = Meter(thread, turn_id, support.window)
 
     @property
@@ -149,7 +154,18 @@ class ActiveTurn:
         self._scope.cancel()
 
     def steer(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
-        """Take further input, also in the model's terms; gives what tells of it. Raises OSError."""
+        """Take further input, also in the model's terms; gives what tells of it.
+
+        Raises Refusal where too much waits already, OSError.
+        """
+        size = sum(len(json.dumps(part)) for part in words["content"])
+        self._added = size + (self._added if self._steering.waiting else 0)
+        if self._added > MOST_ADDED:
+            self._added -= size
+            raise invalid_request(
+                f"turn {self.id} has more than {MOST_ADDED // 2**20} MiB of input that the model "
+                "has not been asked with yet; wait for its next items"
+            )
         self._status = next_turn_status(self._status, "steered")
         return self._steering.accept(content, words)
 

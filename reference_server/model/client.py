@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup
 from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.config.model import Provider
+from reference_server.model.bounds import AnswerBounds
 from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
@@ -155,14 +156,15 @@ class ModelClient:
         limit: anyio.CancelScope,
         idle: float,
     ) -> None:
-        parser = SseParser()
+        parser, bounds = SseParser(), AnswerBounds()
         beginning = b""
         while (chunk := await _next(chunks)) is not None:
             # The time the turn takes over the events is not the model's, nor are its failures.
             limit.deadline = math.inf
             if not parser.began and len(beginning) < BEGINNING:
                 beginning += chunk[:BEGINNING]
-            events, failure = _read_events(_fed(parser, chunk))
+            bounds.take_bytes(len(chunk))
+            events, failure = _read_events(_fed(parser, chunk), bounds)
             if events:
                 await receive(events)
             if failure is not None:
@@ -271,12 +273,16 @@ def _fed(parser: SseParser, chunk: bytes) -> list[bytes]:
         raise stream_broken(str(error)) from error
 
 
-def _read_events(data: list[bytes]) -> tuple[list[ModelEvent], ModelError | None]:
+def _read_events(
+    data: list[bytes], bounds: AnswerBounds
+) -> tuple[list[ModelEvent], ModelError | None]:
     """Read the events of one chunk, up to the one that ends the answer."""
     events: list[ModelEvent] = []
     for one in data:
         try:
             event = read_event(one)
+            if event is not None:
+                bounds.take(event, len(one))
         except ModelError as failure:
             return events, failure
         if event is not None:

@@ -5,6 +5,7 @@ add new ones. What an event means for a turn is the engine's matter.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,6 +19,12 @@ from reference_server.model.errors import (
 Fields = dict[str, Any]
 # Without the search of `json.loads` for other encodings, which each delta would pay for.
 _decode = json.JSONDecoder().decode
+# What JSON spells with a backslash, as far as halves of surrogate pairs are concerned: an escaped
+# backslash, a pair, a half.
+_SURROGATES = re.compile(
+    rb"\\\\|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
 
 
 @dataclass(slots=True)
@@ -101,14 +108,14 @@ def read_event(data: bytes) -> ModelEvent | None:
 
     Raises ModelError where the event reports a failure, or is no JSON object.
     """
+    if b"\\ud" in data or b"\\uD" in data:
+        data = _SURROGATES.sub(_paired, data)
     try:
         value: Any = _decode(data.decode())
     except (ValueError, RecursionError) as error:
         raise stream_broken(f"an event is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise stream_broken("an event is not a JSON object")
-    if b"\\ud" in data or b"\\uD" in data:
-        value = without_lone_surrogates(value)
     fields = cast("Fields", value)
     if fields.get("type") == "response.output_text.delta":
         return TextDelta(fields.get("output_index"), _text(fields, "delta"))
@@ -160,6 +167,11 @@ def _number(fields: Fields, key: str) -> int | None:
 def _text(fields: Fields, key: str) -> str:
     value: Any = fields.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _paired(found: re.Match[bytes]) -> bytes:
+    """Replace a half: it has no UTF-8 form, so it could be neither stored nor sent on."""
+    return found[0] if found[1] or found[0] == b"\\\\" else b"?"
 
 
 def without_lone_surrogates(value: Any) -> Any:

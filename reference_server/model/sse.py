@@ -4,7 +4,7 @@ Here lives the line format of the HTML standard, as far as a model's stream uses
 `event` fields, comments and other fields passed over. What the data means is not known here.
 """
 
-EVENT_LIMIT = 16 << 20
+EVENT_LIMIT = 8 << 20
 """Bytes of the largest event that is waited for."""
 
 

@@ -6,8 +6,11 @@ take. Whether a line is JSON is not known here.
 
 from reference_server.transport.base import Incoming, Oversized
 
-LINE_LIMIT = 64 * 1024 * 1024
-"""Bytes of the longest line taken; a longer one is skipped and reported as `Oversized`."""
+LINE_LIMIT = 10 * 1024 * 1024
+"""Bytes of the longest line taken; a longer one is skipped and reported as `Oversized`.
+
+What it means in memory: JSON that is all small objects takes up to 47 times its length.
+"""
 
 
 class LineSplitter:

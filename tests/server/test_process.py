@@ -12,6 +12,7 @@ import pytest
 
 import reference_server
 from reference_server.cli import main
+from reference_server.transport.lines import LINE_LIMIT
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -195,7 +196,7 @@ def test_a_line_of_100_mb_costs_one_error(spawn: Spawn) -> None:
     say(process, b"", START)
     error, answer = hear(process), hear(process)
     assert error["id"] is None
-    assert str(64 * 1024 * 1024) in error["error"]["message"]
+    assert str(LINE_LIMIT) in error["error"]["message"]
     assert answer["id"] == 1
 
 
@@ -299,6 +300,7 @@ def test_the_handshake_is_answered_before_the_rest_is_imported() -> None:
     script = """
 import sys
 from reference_server.cli import main
+from reference_server.transport.lines import LINE_LIMIT
 import reference_server.server
 reference_server.server.Server.warm = lambda *_: None
 main(["app-server"])

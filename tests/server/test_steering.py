@@ -23,6 +23,7 @@ from model_side import calls as calling
 from session_peer import Message, Peer, config, session
 
 from reference_server.config.home import Home
+from reference_server.engine import turn as turn_module
 from reference_server.rollout.reader import fold, read_rollout
 from reference_server.rollout.records import SteeredRecord, parse_record
 from reference_server.rollout.store import RolloutStore
@@ -281,3 +282,21 @@ async def test_an_accepted_input_is_on_disk_before_the_model_hears_it(tmp_path) 
     [steered] = [one for one in lines if isinstance(one, SteeredRecord)]
     cut = lines[: lines.index(steered) + 1]
     assert fold([*cut, lines[1]]).history[-1] == steered.history
+
+
+async def test_more_input_than_one_model_call_may_wait_for_is_refused(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_module, "MOST_ADDED", 1 << 20)
+    gate = anyio.Event()
+    async with session(tmp_path, [held_message(gate), says("Second.")]) as peer:
+        thread = await peer.start_thread()
+        turn = await peer.start_turn(thread)
+        await peer.event("item/agentMessage/delta")
+        assert "result" in await steer(peer, thread, turn, "a" * 600_000)
+        refused = await steer(peer, thread, turn, "b" * 600_000)
+        assert "more than 1 MiB of input" in refused["error"]["message"]
+        assert "result" in await steer(peer, thread, turn, "c")
+        gate.set()
+        assert (await peer.turn_end(turn))["status"] == "completed"
+    assert said(peer, 1)[-2:] == ["a" * 600_000, "c"]

@@ -1,0 +1,74 @@
+"""How much one answer of the model may come to.
+
+Here lives the counting, and the failure of an answer that goes beyond: it is final, since another
+try would say as much. An answer is held in memory until the turn has ended, and so is a turn's
+conversation: its bound is this one times the model calls of a turn (`engine.failure`).
+"""
+
+from reference_server.model.errors import ModelError
+from reference_server.model.events import (
+    ModelEvent,
+    OutputItemAdded,
+    OutputItemDone,
+    ReasoningDelta,
+    SummaryDelta,
+    SummaryPartAdded,
+    TextDelta,
+)
+
+MOST_BYTES = 64 * 2**20
+"""Bytes of the stream, whatever they mean."""
+MOST_TEXT = 8 * 2**20
+"""Characters of all deltas, and bytes of all the whole items, which repeat them."""
+MOST_ITEMS = 1000
+"""Output items and sections of reasoning."""
+MOST_CALLS = 200
+"""Calls of tools, which are carried out one after the other."""
+_CALLS = ("function_call", "custom_tool_call")
+
+
+class AnswerBounds:
+    """Counts one answer. Every method raises ModelError where it goes beyond a bound."""
+
+    def __init__(self) -> None:
+        self._bytes = self._streamed = self._whole = self._begun = self._done = self._calls = 0
+
+    def take_bytes(self, count: int) -> None:
+        """Count bytes of the stream."""
+        self._bytes += count
+        if self._bytes > MOST_BYTES:
+            raise _too_much(f"{MOST_BYTES // 2**20} MiB of events")
+
+    def take(self, event: ModelEvent, size: int) -> None:
+        """Count an event that took so many bytes."""
+        match event:
+            case TextDelta() | SummaryDelta() | ReasoningDelta():
+                self._streamed += len(event.delta)
+                if self._streamed > MOST_TEXT:
+                    raise _too_much(f"{MOST_TEXT // 2**20} Mi characters of text")
+            case OutputItemDone():
+                self._take_whole(event, size)
+            case OutputItemAdded() | SummaryPartAdded():
+                self._begun += 1
+                if self._begun > MOST_ITEMS:
+                    raise _too_much(f"{MOST_ITEMS} items")
+            case _:
+                pass
+
+    def _take_whole(self, event: OutputItemDone, size: int) -> None:
+        self._whole += size
+        if self._whole > MOST_TEXT:
+            raise _too_much(f"{MOST_TEXT // 2**20} MiB of items")
+        # Counted apart: an item may come without its beginning.
+        self._done += 1
+        if self._done > MOST_ITEMS:
+            raise _too_much(f"{MOST_ITEMS} items")
+        self._calls += event.item.get("type") in _CALLS
+        if self._calls > MOST_CALLS:
+            raise _too_much(f"{MOST_CALLS} calls of tools")
+
+
+def _too_much(what: str) -> ModelError:
+    return ModelError(
+        "The model's answer is too long", "Other", f"it has more than {what}", phase="stream"
+    )
