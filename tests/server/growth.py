@@ -1,0 +1,47 @@
+"""How the cost of a piece of code grows with its input: the exponent, from measured CPU time.
+
+The time of the process counts, not that of the clock, and the least of several repeats, so that a
+busy machine changes little; a cost that grows with the square is far from one that does not.
+"""
+
+import gc
+import math
+import time
+from collections.abc import Callable
+
+Job = Callable[[], object]
+STEPS = (1, 2, 4, 8)
+_REPEATS = 3
+_LEAST = 0.001
+"""Seconds that one measurement takes at least; a shorter job is done several times."""
+
+
+def exponent(job_of: Callable[[int], Callable[[], Job]], largest: int) -> float:
+    """Fit cost = c * size**e by least squares on logarithms, up to the largest size; gives e.
+
+    `job_of(size)` prepares an input once and gives what makes a fresh job for each repeat.
+    """
+    sizes = [largest * step // STEPS[-1] for step in STEPS]
+    points = [(math.log(size), math.log(_cost(job_of(size)))) for size in sizes]
+    middle_x = sum(x for x, _ in points) / len(points)
+    middle_y = sum(y for _, y in points) / len(points)
+    above = sum((x - middle_x) * (y - middle_y) for x, y in points)
+    return above / sum((x - middle_x) ** 2 for x, _ in points)
+
+
+def _cost(fresh: Callable[[], Job]) -> float:
+    gc.disable()
+    try:
+        first = _timed([fresh()])
+        count = max(1, math.ceil(_LEAST / max(first, 1e-7)))
+        repeats = _REPEATS if first < 0.1 else 1
+        return min(_timed([fresh() for _ in range(count)]) / count for _ in range(repeats))
+    finally:
+        gc.enable()
+
+
+def _timed(jobs: list[Job]) -> float:
+    begun = time.process_time()
+    for job in jobs:
+        job()
+    return max(time.process_time() - begun, 1e-9)
