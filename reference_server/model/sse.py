@@ -23,7 +23,6 @@ class SseParser:
         self._rest_size = 0
         self._data: list[bytes] = []
         self._held = 0
-        self._half = False
         self.began = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -31,17 +30,23 @@ class SseParser:
 
         Raises EventTooLong.
         """
-        chunk = self._normalised(chunk)
-        first, *others = chunk.split(b"\n")
-        # A long line is put together once, when it ends, not with each of its pieces.
-        self._hold(first)
-        if not others:
+        half = bool(self._rest) and self._rest[-1].endswith(b"\r")
+        self._hold(chunk)
+        if not half and b"\n" not in chunk and b"\r" not in chunk:
+            # A long line is put together once, not with each of its pieces.
             self._check_size()
             return []
-        lines = [b"".join(self._rest), *others]
+        text = b"".join(self._rest)
+        held_back = b""
+        if b"\r" in text:
+            if text.endswith(b"\r"):
+                # It may be the first half of a CR LF.
+                text, held_back = text[:-1], b"\r"
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = text.split(b"\n")
         # What follows the last newline is not a whole line yet.
         self._rest, self._rest_size = [], 0
-        self._hold(lines.pop())
+        self._hold(lines.pop() + held_back)
         events: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):
@@ -54,18 +59,6 @@ class SseParser:
         self._check_size()
         self.began = self.began or bool(events)
         return events
-
-    def _normalised(self, chunk: bytes) -> bytes:
-        """Give a chunk with every line's end as a newline; a CR at its end waits for the next."""
-        if self._half:
-            chunk = b"\r" + chunk
-        self._half = chunk.endswith(b"\r")
-        if self._half:
-            # It may be the first half of a CR LF.
-            chunk = chunk[:-1]
-        if b"\r" in chunk:
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        return chunk
 
     def _hold(self, piece: bytes) -> None:
         if piece:
