@@ -199,7 +199,7 @@ def by_its_end(size: int) -> tuple[bytes, list[Hunk]]:
     ],
 )
 def test_finding_hunks(shape: Callable[[int], tuple[bytes, list[Hunk]]]) -> None:
-    check(shape, lambda given: edited(*given, "file"), 16_000)
+    check(shape, lambda given: edited(given[0], given[1], "file"), 16_000)
 
 
 def test_lines_that_are_all_the_same_are_found_in_the_time_of_one_reading() -> None:
