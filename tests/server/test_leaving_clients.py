@@ -23,7 +23,7 @@ from reference_server.transport.base import MemoryTransport, Transport
 from reference_server.transport.stdio import StdioTransport
 
 BOUND = 20.0
-LONG_ID = "i" * 10_000
+LONG_ID = "i" * 1_000
 
 
 @dataclass
