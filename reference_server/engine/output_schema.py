@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+from anyio.abc import Process
 
 from reference_server.model.errors import ModelError
 
@@ -68,12 +69,16 @@ class Judge:
 
 
 async def _asked(question: bytes) -> Fields:
-    process = await anyio.open_process(
-        [sys.executable, "-P", str(_PROGRAM)],
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        start_new_session=True,
-    )
+    process: Process | None = None
+    # One that is cancelled while it starts would be killed and never collected.
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(
+            [sys.executable, "-P", str(_PROGRAM)],
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+    assert process is not None
     # Leaving the block kills it where it still runs, and waits for its end.
     async with process:
         assert process.stdin is not None
