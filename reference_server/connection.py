@@ -36,6 +36,8 @@ FAREWELL_TIME = 2.0
 
 After a signal, all the seconds that are left for what is still owed.
 """
+ANSWER_TIME = 30.0
+"""Seconds that requests may take, with nothing to tell, once their client has ended its input."""
 
 
 class Connection:
@@ -109,7 +111,11 @@ class Connection:
             either.start_soon(self._first, self._transport.ended, either.cancel_scope)
             either.start_soon(self._first, self._read_to_its_end.wait, either.cancel_scope)
         while True:
-            await self.outbox.queued()
+            with anyio.move_on_after(ANSWER_TIME) as silence:
+                await self.outbox.queued()
+            if silence.cancelled_caught:
+                scope.cancel()
+                return
             taken = self._transport.taken
             with anyio.move_on_after(FAREWELL_TIME) as patience:
                 await self.outbox.written()

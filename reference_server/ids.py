@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -51,14 +52,14 @@ class IdAllocator:
     async def thread_id(self) -> str:
         """Give a new `thr_<n>`. Raises OSError."""
         while (number := next(self._threads, None)) is None:
-            old = await to_thread.run_sync(self._take, THREADS_AT_ONCE, 0)
+            old = await _apart(partial(self._take, THREADS_AT_ONCE, 0))
             self._threads = iter(range(old.threads + 1, old.threads + 1 + THREADS_AT_ONCE))
         return f"thr_{number}"
 
     async def turn_id(self) -> str:
         """Give a new `turn_<n>`. Raises OSError."""
         while (number := next(self._turns, None)) is None:
-            old = await to_thread.run_sync(self._take, 0, TURNS_AT_ONCE)
+            old = await _apart(partial(self._take, 0, TURNS_AT_ONCE))
             self._turns = iter(range(old.turns + 1, old.turns + 1 + TURNS_AT_ONCE))
         return f"turn_{number}"
 
@@ -77,6 +78,11 @@ class IdAllocator:
                 # It does not say by itself which file.
                 raise OSError(error.errno, error.strerror, str(self._path)) from error
         return old
+
+
+async def _apart(take: Callable[[], Counters]) -> Counters:
+    """Take numbers in a worker thread; who no longer waits for them leaves a gap, and may end."""
+    return await to_thread.run_sync(take, abandon_on_cancel=True)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 LOG_LINE = "agent: %(message)s"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+THREADS_END = 1.0
+"""Seconds that worker threads have to end after the server has."""
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 """Where a scenario's model is asked for; nothing is looked up, the transport is in process."""
 
@@ -90,7 +94,25 @@ def run(arguments: Sequence[str]) -> int:
         config = replace(config, environment=_scenario_environment(config.environment))
     recover(home)
     anyio.run(_serve, home, config, model_transport, options.require_initialize)
+    leave_hung_threads()
     return 0
+
+
+def leave_hung_threads() -> None:
+    """End the process here where a worker thread waits for what may never come.
+
+    A file on a disk that does not answer, a lock that another process holds: nobody waits for them
+    any more, but the interpreter would.
+    """
+    deadline = time.monotonic() + THREADS_END
+    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
+    for one in others:
+        if not one.daemon:
+            one.join(max(0.0, deadline - time.monotonic()))
+    if any(one.is_alive() and not one.daemon for one in others):
+        SHARED.close()
+        logging.shutdown()
+        os._exit(0)
 
 
 def _discreet(text: str) -> str:

@@ -15,6 +15,7 @@ from harness.wire.input import (
     TextInput,
     UserInput,
 )
+from reference_server.brief import brief
 from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
@@ -47,7 +48,7 @@ def local_images(content: list[UserInput]) -> list[str]:
 
 def unread_image(path: str, why: str) -> Fields:
     """Give what the model is told in place of an image; a missing one need not end the turn."""
-    return _text(f"The image {path} could not be read: {why}")
+    return _text(f"The image {brief(path)} could not be read: {why}")
 
 
 def request_body(

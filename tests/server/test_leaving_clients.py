@@ -1,5 +1,6 @@
 """A client that has ended its input: it gets what it is owed while it reads, and else is gone."""
 
+import fcntl
 import json
 import os
 import socket
@@ -244,3 +245,16 @@ async def test_a_signal_does_not_wait_for_who_reads_slowly(tmp_path, monkeypatch
     async with over_pipes() as client, served(tmp_path, client) as connection:
         await ask_until_full(client, connection)
         connection.stop_reading()
+
+
+@EVERY_WAY
+async def test_a_request_that_never_ends_does_not_keep_a_server_without_a_client(
+    tmp_path, way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "ANSWER_TIME", 0.1)
+    with (tmp_path / "counters").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with anyio.fail_after(BOUND):
+            async with way() as client, served(tmp_path, client):
+                await client.send(b'{"id":1,"method":"thread/start"}')
+                client.end_input()

@@ -1,5 +1,6 @@
 """`agent app-server` as a process: streams, signals, exit status, scenarios, imports."""
 
+import fcntl
 import json
 import os
 import signal
@@ -340,3 +341,17 @@ def test_the_version_is_the_projects() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == reference_server.VERSION
+
+
+def test_a_worker_thread_that_never_ends_does_not_keep_the_server(spawn: Spawn, tmp_path) -> None:
+    (home := tmp_path / "home").mkdir()
+    with (home / "counters").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = spawn()
+        say(process, {"id": 1, "method": "initialize", "params": {}})
+        hear(process)
+        say(process, START)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=BOUND)
+    assert (process.returncode, err) == (0, b"")
+    assert b"result" not in out

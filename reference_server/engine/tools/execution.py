@@ -114,6 +114,6 @@ class Execution:
         try:
             if words is None:
                 raise BadRule(f"no rule fits {argv}")
-            await to_thread.run_sync(rules.add, words)
+            await to_thread.run_sync(rules.add, words, abandon_on_cancel=True)
         except (BadRule, OSError) as error:
             _log.warning("not kept as a rule: %s", error)

@@ -7,6 +7,7 @@ Here lives the one item of it and what the model is sent. Source: session-protoc
 from typing import Any
 
 from harness.wire.item import ImageViewItem
+from reference_server.brief import brief
 from reference_server.engine.calls import CallError, Output, ToolCall
 from reference_server.engine.images import LocalImages, NoImage, absolute
 from reference_server.engine.tools.base import Scene
@@ -49,7 +50,7 @@ class ViewImageTool:
         try:
             part = await self._images.part(whole, scene.settings, scene.image_room)
         except NoImage as error:
-            raise CallError(f"view_image: failed to read {whole}: {error}") from None
+            raise CallError(f"view_image: failed to read {brief(whole)}: {error}") from None
         item = ImageViewItem(id=scene.thread.new_item_id(), path=whole)
         scene.log.started(item)
         scene.log.completed(item)
