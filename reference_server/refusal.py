@@ -4,6 +4,8 @@ Here lives the one exception that a handler raises to refuse. Source: the shape 
 is not shown in the document ("Errors"); codes are JSON-RPC's.
 """
 
+import errno
+
 from harness.wire.rpc import ErrorCode
 
 
@@ -26,8 +28,20 @@ def invalid_params(message: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_PARAMS, message)
 
 
+_REMEDIES = {
+    errno.ENOSPC: "; free space there, then try again",
+    errno.EDQUOT: "; free space there, then try again",
+    errno.EACCES: "; mend its rights, then try again",
+    errno.EPERM: "; mend its rights, then try again",
+    errno.EISDIR: "; move what stands there out of the way, then try again",
+    errno.ENOTDIR: "; move what stands there out of the way, then try again",
+    errno.EROFS: "; mount it writable, then try again",
+}
+"""What to do where the system's words do not say it; ours do."""
+
+
 def disk_failure(cause: OSError) -> str:
     """Say what the server could not do on its disk; the words name the file and the remedy."""
     what = cause.strerror or type(cause).__name__
     where = f"{cause.filename}: " if cause.filename else ""
-    return f"{where}{what}; free space there or mend its rights, then try again"
+    return f"{where}{what}{_REMEDIES.get(cause.errno or 0, '')}"

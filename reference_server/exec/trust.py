@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from reference_server.exec.words import NotSimple, Simple, commands_of
+from reference_server.exec.words import Simple
 
 _ALWAYS = """
 basename cat cd cksum cmp comm cut df diff dirname du echo egrep false fgrep grep groups head id ls
@@ -46,18 +46,6 @@ _GIT_READS = frozenset({"status", "log", "diff", "show", "rev-parse", "ls-files"
 _GIT_LISTS = frozenset(
     {"-a", "-r", "-v", "-vv", "--all", "--list", "--remotes", "--show-current", "--verbose"}
 )
-
-
-def is_trusted(argv: Sequence[str]) -> bool:
-    """Whether a command only reads, as the table says; False for whatever is not understood."""
-    try:
-        commands = commands_of(argv)
-    except NotSimple:
-        return False
-    # A shell is a program too: one in the workspace is not trusted whatever it is given.
-    if not commands or program_name(argv[0]) is None:
-        return False
-    return all(only_reads(command, commands) for command in commands)
 
 
 def program_name(program: str) -> str | None:

@@ -10,7 +10,8 @@ from session_peer import session
 
 from reference_server.rollout import writer
 
-REMEDY = "free space there or mend its rights, then try again"
+REMEDY = "free space there, then try again"
+CLEAR = "move what stands there out of the way, then try again"
 
 
 async def test_a_file_where_a_folder_should_be_is_named(tmp_path) -> None:
@@ -18,7 +19,7 @@ async def test_a_file_where_a_folder_should_be_is_named(tmp_path) -> None:
     async with session(tmp_path, [says("fine")]) as peer:
         refused = (await peer.request("thread/start", {}))["error"]
         assert str(tmp_path / "sessions") in refused["message"]
-        assert refused["message"].endswith(f": Not a directory; {REMEDY}")
+        assert refused["message"].endswith(f": Not a directory; {CLEAR}")
         thread = await peer.start_thread(ephemeral=True)
         assert (await peer.run_turn(thread))["status"] == "completed"
 
@@ -27,7 +28,7 @@ async def test_a_folder_where_the_counters_should_be_is_named(tmp_path) -> None:
     (tmp_path / "counters").mkdir()
     async with session(tmp_path) as peer:
         refused = (await peer.request("thread/start", {}))["error"]
-    assert refused["message"] == f"{tmp_path / 'counters'}: Is a directory; {REMEDY}"
+    assert refused["message"] == f"{tmp_path / 'counters'}: Is a directory; {CLEAR}"
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
