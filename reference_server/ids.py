@@ -17,8 +17,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from reference_server.config.home import make_private
-from reference_server.regular import open_regular
+from reference_server.regular import make_private, open_regular
 
 THREADS_AT_ONCE = 4
 TURNS_AT_ONCE = 64

@@ -14,8 +14,8 @@ from collections.abc import Generator
 from pathlib import Path
 from threading import Lock
 
-from reference_server.config.home import Home, make_private
-from reference_server.regular import open_regular
+from reference_server.config.home import Home
+from reference_server.regular import make_private, open_regular
 
 _ID = re.compile("[0-9a-f]{16}")
 JOURNAL = ".patch.json"

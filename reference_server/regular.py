@@ -1,9 +1,10 @@
-"""Files of the home, opened safely.
+"""Files and folders of the home, opened and made safely.
 
-Here lives what may be opened as one: a regular file under its own name. A pipe would be waited for,
-a device may never end, and a link leads out of the home. What is in a file is not known here.
+Here lives what may be opened as a file: a regular one under its own name. A pipe would be waited
+for, a device may never end, and a link leads out of the home. What is in a file is not known here.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -43,3 +44,21 @@ def _check(status: os.stat_result, path: Path) -> None:
         raise OSError(errno.ELOOP, "is a symbolic link, not a file", str(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and what is missing above it, for nobody but the user, whatever the umask.
+
+    The rights of what is there already are its owner's matter. Raises OSError.
+    """
+    if folder.is_dir():
+        return
+    if not folder.parent.is_dir():
+        make_private(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(0o700)
+        # A umask takes rights away, and may take the user's own.
+        folder.chmod(0o700)
+        return
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))

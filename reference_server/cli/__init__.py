@@ -5,6 +5,7 @@ Here lives the choice of the subcommand. Nothing heavy is imported before it is 
 """
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -26,6 +27,7 @@ options:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status. Wrong usage is status 2, with a line on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _without_folders_of_others()
     match words:
         case ["app-server", *rest]:
             # What is imported stays: looking through it for garbage, now or later, is for nothing,
@@ -50,6 +52,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case _:
             sys.stderr.write(f"agent: there is no command `{words[0]}`; see agent --help\n")
             return 2
+
+
+def _without_folders_of_others() -> None:
+    """Import nothing from the folder that this was started in: a model may write there.
+
+    Python looks there first (`-m`, an empty entry of PYTHONPATH), and much of the server is
+    imported late. Where the server itself lies there it stays.
+    """
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:
+        here = ""
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if os.path.isabs(entry) and (os.path.realpath(entry) != here or here == own)
+    ]
 
 
 def _without_plugins() -> None:

@@ -1,11 +1,8 @@
 """The home folder and the places inside it.
 
-Here live path names, and how a folder of the home is made; no file is read or written here.
+Here live path names only; nothing is read or written here.
 """
 
-import contextlib
-import errno
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,21 +44,3 @@ class Home:
     def servers(self) -> Path:
         """What the servers of this home know of each other, and what they have under way."""
         return self.root / "servers"
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder and what is missing above it, for nobody but the user, whatever the umask.
-
-    The rights of what is there already are its owner's matter. Raises OSError.
-    """
-    if folder.is_dir():
-        return
-    if not folder.parent.is_dir():
-        make_private(folder.parent)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(0o700)
-        # A umask takes rights away, and may take the user's own.
-        folder.chmod(0o700)
-        return
-    if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))

@@ -44,14 +44,14 @@ class Decision(Enum):
 class CommandAnswer:
     """A decision on a command.
 
-    `keep_rule`: commands that begin with `prefix` (where it is empty: with the command's own words)
-    are allowed from now on; with `network` also to reach the network.
+    `keep_rule`: commands that begin with `prefix` (None: this very command in its folder) are
+    allowed from now on; with `network` also to reach the network.
     """
 
     decision: Decision
     for_session: bool = False
     keep_rule: bool = False
-    prefix: tuple[str, ...] = ()
+    prefix: tuple[str, ...] | None = None
     network: bool = False
 
 

@@ -11,6 +11,9 @@ from enum import Enum
 
 from harness.wire.settings import ApprovalPolicy
 
+HEEDING_TRUST: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
+"""The policies under which a command that can only read runs unasked."""
+
 
 class Ruling(Enum):
     """What comes before an operation."""

@@ -11,11 +11,13 @@ commandExecution (commandActions).
 | anything else | unknown |
 
 Of a pipeline, what only shapes text (`| head`, `| wc -l`, `| sort`) is not an action of its own;
-`cd`, `echo` and their like are none beside others, and `cd` moves the paths after it. What cannot
-be taken apart is one unknown, and so is what is too long to be of use: each action repeats the text
-of its command and the folder that it is in.
+`cd`, `echo` and their like are none beside others, and `cd` moves the paths after it. A program
+that is told to write or run something is unknown, whatever it is else (`DOES_MORE`): who is asked
+must not be shown less than a command does. What cannot be taken apart is one unknown, and so is
+what is too long to be of use: each action repeats the text of its command and its folder.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
@@ -57,6 +59,23 @@ _WITH_VALUES = {
 _VALUE_OPTIONS = {name: frozenset(options.split()) for name, options in _WITH_VALUES.items()}
 """Options whose value is the next word."""
 _FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+_PROGRAM_THAT_ACTS = re.compile(r"system|getline|[|>]|^-[fiE]|^--(?!field|assign)")
+_PLAIN_SED = re.compile(
+    r"\d+(?:,(?:\d+|\$))?[pdq]|s(\W)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpI\d]*", re.DOTALL
+)
+DOES_MORE: dict[str, Callable[[list[str]], bool]] = {
+    "awk": lambda rest: any(map(_PROGRAM_THAT_ACTS.search, rest)),
+    "bat": lambda rest: any(one.startswith("--p") for one in rest),
+    "fd": lambda rest: any(re.match(r"-[A-Za-z]*[xX]|--exec", one) for one in rest),
+    "git": lambda rest: any(re.match(r"-[A-Za-z]*O|--o|-c", one) for one in rest),
+    "less": lambda rest: any(one.startswith(("+", "-o", "-O", "--log", "-k")) for one in rest),
+    "more": lambda rest: any(one.startswith("+") for one in rest),
+    "rg": lambda rest: any(re.match(r"--pre|--ho|--se|-[A-Za-z]*z", one) for one in rest),
+    "sed": lambda rest: not all(one == "-n" or _PLAIN_SED.fullmatch(one) for one in rest[:2]),
+    "sort": lambda rest: any(re.match(r"-[A-Za-z]*[oT]|--[oct]", one) for one in rest),
+    "tree": lambda rest: any(re.match(r"-[A-Za-z]*[oRH]|--o", one) for one in rest),
+}
+"""Whether a program's arguments have it write or run something."""
 LONGEST = 8192
 """Characters of a command that is taken apart."""
 MOST = 64
@@ -87,10 +106,19 @@ def _found(commands: Sequence[Simple]) -> list[Action]:
             folder = _joined(folder, words[1]) if known else folder
         if words and words[0] in NO_ACTION and not _writes(command):
             minor.append(UnknownAction(command=command.source))
-        elif not (piped and words and words[0] in SHAPING and not _files_of(words)):
+        elif not (piped and words and words[0] in SHAPING and _only_shapes(words)):
             found += _actions(command, words, folder)
         piped = command.then == "|"
     return found or minor
+
+
+def _only_shapes(words: list[str]) -> bool:
+    return not _files_of(words) and not _does_more(words)
+
+
+def _does_more(words: list[str]) -> bool:
+    more = DOES_MORE.get(PurePosixPath(words[0]).name)
+    return more is not None and more(words[1:])
 
 
 def _writes(command: Simple) -> bool:
@@ -102,7 +130,7 @@ def _writes(command: Simple) -> bool:
 
 def _actions(command: Simple, words: list[str], folder: str) -> list[Action]:
     understand = _UNDERSTOOD.get(PurePosixPath(words[0]).name if words else "")
-    if understand is None or _writes(command):
+    if understand is None or _writes(command) or _does_more(words):
         return [UnknownAction(command=command.source)]
     return understand(words, command.source, folder) or [UnknownAction(command=command.source)]
 

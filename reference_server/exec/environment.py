@@ -5,7 +5,8 @@ rest of the server's environment stays with it, whatever it is called. Who confi
 `sandbox.py`.
 """
 
-from collections.abc import Mapping, Set
+import os
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -44,3 +45,14 @@ def command_environment(
     else:
         made |= {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
     return {**made, **wanted.added}
+
+
+def path_without(path: str, folders: Iterable[str]) -> str:
+    """Give a PATH without the entries that lie in these folders, or that are no absolute path."""
+    real = [os.path.join(os.path.realpath(folder), "") for folder in folders]
+
+    def stays(entry: str) -> bool:
+        place = os.path.join(os.path.realpath(entry), "")
+        return os.path.isabs(entry) and not any(place.startswith(folder) for folder in real)
+
+    return os.pathsep.join(filter(stays, path.split(os.pathsep))) or os.defpath

@@ -1,15 +1,16 @@
 """What the user allowed for good: the rules of an agent's home.
 
-Here lives the file `rules/default.rules`: one rule a line, the word `allow` and a JSON array of the
-words that a command begins with. `#` begins a comment.
+Here lives the file `rules/default.rules`: one rule a line. `#` begins a comment.
 
-    # made by acceptWithExecpolicyAmendment
-    allow ["npm", "run", "build"]
+    # made by acceptWithExecpolicyAmendment: this very command in this folder
+    allow exactly ["bash", "-c", "npm run build"] in "/home/me/project"
+    # the client itself said which words a command is to begin with
+    allow ["npm", "run"]
 
-A command is allowed where it is one or more simple commands, joined by `|`, `&&`, `||` or `;`, each
-of which begins with the words of a rule; so `npm run build; rm x` is not, nor is anything with a
-redirection or substitution. Whatever it is, a command whose whole argv is a rule is allowed. A line
-that is no rule is reported and has no effect.
+A command is allowed where an `exactly` is about it, or where it is one or more simple commands,
+joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule; so `npm run build;
+rm x` is not, nor is anything with a redirection or substitution. To programs that run what they are
+given (`RUNNERS`) a rule allows no further word. A line that is no rule is reported, without effect.
 
 A rule spares a question, nothing else: what it allows runs within the sandbox, and where a command
 is to run outside of it, no rule counts. Source: session-protocol "Approval sequence",
@@ -19,6 +20,7 @@ acceptWithExecpolicyAmendment.
 import fcntl
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,17 +28,25 @@ from typing import Any, cast
 
 from reference_server.exec.trust import JOINS, only_reads, program_name
 from reference_server.exec.words import SHELLS, NotSimple, Simple, commands_of, script_of
+from reference_server.regular import make_private, open_regular, opened
 
 FILE = "rules/default.rules"
 NETWORK_FILE = "rules/network.rules"
 """What may also reach the network (applyNetworkPolicyAmendment), in the same form."""
-_WORD = "allow "
-_WIDE = """
-sudo su doas env nohup nice timeout xargs eval exec command python python3 perl ruby node php
-osascript git npm npx pip docker ssh rm
+_RUN_WORDS = """
+sudo su doas env nohup nice timeout xargs eval exec command builtin source time setsid stdbuf
+python perl ruby node php lua osascript ssh busybox toybox find fd sed awk gawk mawk make tar vi vim
 """
-TOO_WIDE = SHELLS | frozenset(_WIDE.split())
-"""Programs that do anything: one of them alone, or with one option, is no rule."""
+RUNNERS = SHELLS | frozenset(_RUN_WORDS.split())
+"""Programs that run what their arguments say: a rule allows them with its own words alone."""
+TOO_WIDE = RUNNERS | frozenset(
+    ["git", "npm", "npx", "pnpm", "yarn", "pip", "docker", "podman", "rm"]
+)
+"""Programs that do anything: one of them without more than options is no rule."""
+_VERSION = re.compile(r"[0-9.]+$")
+_NO_WORD = re.compile(r"-|[A-Za-z_]\w*=")
+_EXACT = re.compile(r"exactly (\[.*\]) in (\".*\")", re.DOTALL)
+_WORD = "allow "
 
 
 class BadRule(ValueError):
@@ -44,19 +54,28 @@ class BadRule(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Exact:
+    """One command, all of its argv, in one folder."""
+
+    argv: tuple[str, ...]
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """The rules as they stood in the file, and the lines that were none, `file:line: why`."""
 
     prefixes: tuple[tuple[str, ...], ...] = ()
+    exact: frozenset[Exact] = frozenset()
     damaged: tuple[str, ...] = ()
 
-    def allow(self, argv: Sequence[str], *, trusting: bool = False) -> bool:
-        """Whether a command was allowed for good.
+    def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
+        """Whether a command, run in `cwd`, was allowed for good.
 
-        `trusting`: the rest of a list or pipe in which a rule allows some may be trusted ones
-        (`trust.py`); so a trusted command alone is allowed then.
+        `trusted_in`: trust counts too, for a thread that works in this folder. What no rule
+        covers of a list or pipe may be trusted then, and so may all of it (`trust.py`).
         """
-        if tuple(argv) in self.prefixes:
+        if Exact(tuple(argv), cwd) in self.exact or tuple(argv) in self.prefixes:
             return True
         try:
             commands = commands_of(argv)
@@ -64,8 +83,9 @@ class Rules:
             return False
         if not commands or (script_of(argv) is not None and program_name(argv[0]) is None):
             return False
+        trusting, at_home = trusted_in is not None, trusted_in == cwd
         return all(
-            self._covers(command) or (trusting and only_reads(command, commands))
+            self._covers(command) or (trusting and only_reads(command, commands, at_home=at_home))
             for command in commands
         )
 
@@ -74,23 +94,38 @@ class Rules:
             return False
         words = tuple(word.text for word in command.words)
         # What a variable or a pattern stands for was not seen by who allowed it.
-        plain = not any(word.varies for word in command.words)
-        return plain and any(words[: len(prefix)] == prefix for prefix in self.prefixes)
+        if any(word.varies for word in command.words):
+            return False
+        if _name(words[0]) in RUNNERS:
+            return words in self.prefixes
+        return any(words[: len(prefix)] == prefix for prefix in self.prefixes)
 
 
 def checked(words: object) -> tuple[str, ...]:
-    """The words of a rule. Raises BadRule."""
+    """The words of a rule that a client states. Raises BadRule."""
+    prefix = _words(words)
+    name = _name(prefix[0])
+    if name in TOO_WIDE and all(_NO_WORD.match(word) for word in prefix[1:]):
+        raise BadRule(f"a rule that begins with {' '.join(prefix)} alone would allow anything")
+    if "/" in prefix[0] and not os.path.isabs(prefix[0]):
+        raise BadRule(f"{prefix[0]} is another program in another folder; give its absolute path")
+    return prefix
+
+
+def _words(words: object) -> tuple[str, ...]:
     listed = cast("list[Any]", words) if isinstance(words, list | tuple) else []
     if not listed or not all(isinstance(word, str) and word for word in listed):
         raise BadRule("a rule is an array of one or more words that are not empty")
-    prefix = tuple(cast("list[str]", listed))
-    if any("\0" in word or _unwritable(word) for word in prefix):
+    found = tuple(cast("list[str]", listed))
+    if any("\0" in word or _unwritable(word) for word in found):
         raise BadRule("a word of the rule holds what no command can")
-    name = PurePosixPath(prefix[0]).name
-    alone = len(prefix) == 1 or (len(prefix) == 2 and prefix[1].startswith("-"))
-    if name in TOO_WIDE and alone:
-        raise BadRule(f"a rule that begins with {' '.join(prefix)} alone would allow anything")
-    return prefix
+    return found
+
+
+def _name(program: str) -> str:
+    """The name of a program without its folder and version: `python` of `/usr/bin/python3.11`."""
+    name = PurePosixPath(program).name
+    return _VERSION.sub("", name) or name
 
 
 def _unwritable(word: str) -> bool:
@@ -99,27 +134,6 @@ def _unwritable(word: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def proposal(argv: Sequence[str]) -> tuple[str, ...] | None:
-    """The rule to offer for a command; None where none would do.
-
-    Its words, where it is one simple command that nothing varies; else the whole argv, which
-    allows that very command.
-    """
-    words = list(argv)
-    try:
-        [command] = commands_of(argv)
-    except ValueError:
-        pass
-    else:
-        plain = not (command.redirects or command.assigns or command.then)
-        if plain and not any(word.varies for word in command.words):
-            words = [word.text for word in command.words]
-    try:
-        return checked(words)
-    except BadRule:
-        return None
 
 
 class RulesFile:
@@ -131,22 +145,28 @@ class RulesFile:
     def read(self) -> Rules:
         """The rules that are in force; never raises."""
         try:
-            text = self.path.read_bytes().decode("utf-8", "replace")
+            with opened(self.path) as file:
+                text = file.read().decode("utf-8", "replace")
         except FileNotFoundError:
             return Rules()
         except OSError as error:
             return Rules(damaged=(f"{self.path}: cannot be read: {error.strerror}",))
         prefixes: dict[tuple[str, ...], None] = {}
+        exact: set[Exact] = set()
         damaged: list[str] = []
         for number, line in enumerate(text.split("\n"), 1):
             stripped = line.strip()
             if not stripped or stripped.startswith("#"):
                 continue
             try:
-                prefixes[_parsed(stripped)] = None
+                rule = _parsed(stripped)
+                if isinstance(rule, Exact):
+                    exact.add(rule)
+                else:
+                    prefixes[rule] = None
             except ValueError as error:
                 damaged.append(f"{self.path}:{number}: {error}")
-        return Rules(tuple(prefixes), tuple(damaged))
+        return Rules(tuple(prefixes), frozenset(exact), tuple(damaged))
 
     def add(self, words: Sequence[str]) -> None:
         """Allow from now on what begins with these words. Raises BadRule, OSError.
@@ -154,28 +174,38 @@ class RulesFile:
         The rule is on the disk when this returns; of two servers that add at once, neither loses.
         """
         prefix = checked(list(words))
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        file = os.open(self.path, flags, 0o600)
+        self._append(json.dumps(prefix, ensure_ascii=False))
+
+    def add_exactly(self, argv: Sequence[str], folder: str) -> None:
+        """Allow from now on this very command in this folder. Raises BadRule, OSError."""
+        words = json.dumps(_words(list(argv)), ensure_ascii=False)
+        self._append(f"exactly {words} in {json.dumps(folder, ensure_ascii=False)}")
+
+    def _append(self, rule: str) -> None:
+        line = f"{_WORD}{rule}\n"
+        make_private(self.path.parent)
+        file = open_regular(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if prefix in self.read().prefixes:
+            text = self.path.read_bytes()
+            if line.encode() in text.splitlines(keepends=True):
                 return
-            size = os.fstat(file).st_size
             # An edit by hand may have left the last line without its end.
-            torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-            line = f"{_WORD}{json.dumps(prefix, ensure_ascii=False)}\n"
+            torn = bool(text) and not text.endswith(b"\n")
             os.write(file, ("\n" + line if torn else line).encode())
             os.fsync(file)
         finally:
             os.close(file)
 
 
-def _parsed(line: str) -> tuple[str, ...]:
+def _parsed(line: str) -> tuple[str, ...] | Exact:
     if not line.startswith(_WORD):
         raise BadRule('a rule is `allow ["word", …]`')
+    rule = line.removeprefix(_WORD)
     try:
-        words = json.loads(line.removeprefix(_WORD))
+        if found := _EXACT.fullmatch(rule):
+            return Exact(_words(json.loads(found[1])), str(json.loads(found[2])))
+        words = json.loads(rule)
     except ValueError as error:
         raise BadRule(f"what follows `allow` is no JSON array: {error}") from error
     return checked(words)

@@ -8,17 +8,18 @@ under /bin, /usr/bin, /usr/local/bin.
 | program | trusted |
 |---|---|
 | those of `ALWAYS` | always |
-| printf | without -v |
+| printf | without -v, and without `%n`, which sets a variable too |
 | find | without -exec, -execdir, -ok, -okdir, -delete, -fprint…, -fls, -files0-from |
 | rg | without --pre, --hostname-bin, -z, --search-zip |
 | sort | without -o, --output, -T, --temporary-directory, --compress-program, --files0-from |
 | uniq | with one file at most |
-| tree | without -o |
-| file | without -C, --compile |
+| tree | without -o, -R, -H, which write or run something |
+| file | without -C, --compile, -z, -Z |
 | date | without -s, --set, and with no operand but +FORMAT |
 | sed | only `sed -n {N}p` or `{N},{M}p`, then files |
 | git | status, log, diff, show, rev-parse, ls-files, blame: without --output, --ext-diff, |
-|     | --textconv, --no-index, -O, -o, --contents; branch: listing only; none after a cd |
+|     | --textconv, --no-index, -O, -o, --contents; branch: listing only; only in the working |
+|     | directory of the thread, since it obeys the configuration of where it is |
 
 Patterns (`*.py`), tildes and braces may stand where a program is trusted always: elsewhere a file
 could have the name of an option. Long options are compared as programs do, by their beginning.
@@ -42,6 +43,8 @@ JOINS = frozenset({"", "|", "&&", "||", ";"})
 """What may join commands; not `&`, which leaves one running."""
 _FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from")
 _LINES = re.compile(r"(?:[0-9]+|[0-9]+,(?:[0-9]+|\$))p")
+_COUNTS = re.compile(r"%[^%A-Za-z]*[hlqLjzt]*n")
+"""`%n` of printf: the next word names a variable."""
 _GIT_READS = frozenset({"status", "log", "diff", "show", "rev-parse", "ls-files", "blame"})
 _GIT_LISTS = frozenset(
     {"-a", "-r", "-v", "-vv", "--all", "--list", "--remotes", "--show-current", "--verbose"}
@@ -56,8 +59,11 @@ def program_name(program: str) -> str | None:
     return path.name if str(path.parent) in _FOLDERS else None
 
 
-def only_reads(command: Simple, among: Sequence[Simple]) -> bool:
-    """Whether one simple command is of the table, beside those that it is run with."""
+def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bool:
+    """Whether one simple command is of the table, beside those that it is run with.
+
+    `at_home`: it is run in the working directory of its thread.
+    """
     if command.redirects or command.assigns or not command.words or command.then not in JOINS:
         return False
     program, *arguments = command.words
@@ -66,8 +72,9 @@ def only_reads(command: Simple, among: Sequence[Simple]) -> bool:
         return False
     if name in ALWAYS:
         return True
-    if name == "git" and any(one.words and one.words[0].text == "cd" for one in among):
-        # It obeys the configuration of the repository that it is in.
+    moved = any(one.words and one.words[0].text == "cd" for one in among)
+    if name == "git" and (moved or not at_home):
+        # It obeys the configuration of the repository that it is in, which can name programs.
         return False
     check = _CHECKS.get(name)
     if check is None or any(word.varies for word in arguments):
@@ -101,8 +108,10 @@ def _sort(arguments: list[str]) -> bool:
 
 
 def _uniq(arguments: list[str]) -> bool:
-    # An option's value counts as a file here, which errs to the safe side.
-    return sum(not one.startswith("-") or one == "-" for one in arguments) <= 1
+    # An option's value counts as a file here, which errs to the safe side, and all after `--` does.
+    end = [*arguments, "--"].index("--")
+    files = [one for one in arguments[:end] if not one.startswith("-") or one == "-"]
+    return len(files) + len(arguments[end + 1 :]) <= 1
 
 
 def _date(arguments: list[str]) -> bool:
@@ -131,15 +140,19 @@ def _git(arguments: list[str]) -> bool:
 
 _CHECKS: dict[str, Callable[[list[str]], bool]] = {
     "date": _date,
-    "file": lambda arguments: _without(arguments, "C", "--compile"),
+    "file": lambda arguments: _without(
+        arguments, "CzZ", "--compile", "--uncompress", "--uncompress-noreport"
+    ),
     "find": _find,
     "git": _git,
     "rg": _rg,
     "sed": _sed,
     "sort": _sort,
-    "tree": lambda arguments: _without(arguments, "o", "--output"),
+    "tree": lambda arguments: _without(arguments, "oRH", "--output"),
     "uniq": _uniq,
     # bash's own printf can set a variable, and that only for the rest of its own text.
-    "printf": lambda arguments: _without(arguments, "v"),
+    "printf": lambda arguments: (
+        _without(arguments, "v") and not any(map(_COUNTS.search, arguments))
+    ),
 }
 """What else is asked of a program's arguments, none of which varies."""

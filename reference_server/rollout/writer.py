@@ -11,8 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from reference_server.config.home import make_private
-from reference_server.regular import open_regular
+from reference_server.regular import make_private, open_regular
 from reference_server.rollout.records import Record
 
 OPEN_AT_MOST = 64

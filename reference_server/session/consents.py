@@ -4,31 +4,38 @@ Here lives the memory of `acceptForSession`. The session is the loaded thread: i
 other threads, and forgotten when the thread is unloaded or the server ends ("acceptForSession
 (approve and cache for the session)"; which session is not shown). A later command is the same when
 its words, its folder and where it is to run are the same; a later file change is covered when each
-of its files is.
+of its files is. What was accepted under one sandbox policy says nothing of another.
 """
 
 from collections.abc import Iterable
+
+from harness.wire.settings import SandboxPolicy
 
 
 class Consents:
     """The memory of one thread."""
 
     def __init__(self) -> None:
-        self._commands: set[tuple[tuple[str, ...], str, bool]] = set()
-        self._files: set[str] = set()
+        self._commands: set[tuple[bytes, tuple[str, ...], str, bool]] = set()
+        self._files: set[tuple[bytes, str]] = set()
 
-    def accept_command(self, argv: tuple[str, ...], cwd: str, *, outside: bool) -> None:
+    def accept_command(
+        self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
+    ) -> None:
         """Remember a command; `outside`: it was accepted to run outside the sandbox."""
-        self._commands.add((argv, cwd, outside))
+        self._commands.add((under.encode(), argv, cwd, outside))
 
-    def has_command(self, argv: tuple[str, ...], cwd: str, *, outside: bool) -> bool:
-        """Tell whether this very command was accepted."""
-        return (argv, cwd, outside) in self._commands
+    def has_command(
+        self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
+    ) -> bool:
+        """Tell whether this very command was accepted under this policy."""
+        return (under.encode(), argv, cwd, outside) in self._commands
 
-    def accept_files(self, paths: Iterable[str]) -> None:
+    def accept_files(self, under: SandboxPolicy, paths: Iterable[str]) -> None:
         """Remember the files of a change."""
-        self._files.update(paths)
+        self._files.update((under.encode(), path) for path in paths)
 
-    def has_files(self, paths: Iterable[str]) -> bool:
-        """Tell whether changes of all these files were accepted."""
-        return self._files.issuperset(paths)
+    def has_files(self, under: SandboxPolicy, paths: Iterable[str]) -> bool:
+        """Tell whether changes of all these files were accepted under this policy."""
+        policy = under.encode()
+        return self._files.issuperset((policy, path) for path in paths)

@@ -22,7 +22,7 @@ from attacks import (
     sandboxed,
 )
 from confined import Place
-from model_side import runs, says
+from model_side import patches, runs, says
 
 pytestmark = sandboxed
 POLICIES = ("never", "untrusted", "on-request", "on-failure", "reject")
@@ -159,3 +159,111 @@ async def test_variables_are_passed_on_request_but_never_a_providers_key(place: 
         lines = output(one).splitlines()
         assert {"EDITOR=vi", "COLOUR=blue"} <= set(lines)
         assert not {"PROVIDER_API_KEY", "MY_MODEL"} & {line.partition("=")[0] for line in lines}
+
+
+PLANTED = "#!/bin/sh\necho planted\n"
+
+
+def plant(place: Place, *names: str) -> str:
+    """Let programs of these names lie in the workspace; gives a PATH that begins with them."""
+    folder = place.work / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text(PLANTED)
+        (folder / name).chmod(0o755)
+    return f"{folder}:{place.variables['PATH']}"
+
+
+async def test_what_the_model_wrote_stands_for_no_program_that_the_client_knows(
+    place: Place,
+) -> None:
+    path = plant(place, "bash", "date", "ls")
+    async with attack(place, PATH=path) as one:
+        # Accepted to run outside, by the name of a program.
+        thread = await one.thread(CONFINING["workspaceWrite"], "on-request")
+        wanted = runs("date +now", sandbox_permissions="require_escalated")
+        assert await one.turn(thread, wanted, DONE, decision="accept")
+        assert output(one) == "now\n"
+        # Trusted, where nothing confines it.
+        thread = await one.thread(OPEN, "untrusted")
+        assert not await one.turn(thread, runs("ls"), DONE)
+        assert "planted" not in output(one)
+        # Within the sandbox the workspace's own programs are what a user expects.
+        thread = await one.thread(CONFINING["workspaceWrite"], "never")
+        await one.turn(thread, runs("date"), DONE)
+        assert output(one) == "planted\n"
+
+
+async def test_what_was_accepted_under_one_policy_says_nothing_of_another(place: Place) -> None:
+    sandboxes = {**CONFINING, "dangerFullAccess": OPEN}
+    async with attack(place) as one:
+        for name, sandbox in sandboxes.items():
+            thread = await one.thread(sandbox, "on-request")
+            call = runs(f"echo {name}; cat ~/.ssh/secret")
+            assert await one.turn(thread, call, DONE, decision="acceptForSession")
+            assert not await one.turn(thread, call, DONE)
+            for other, policy in sandboxes.items():
+                if other != name:
+                    assert await one.turn(thread, call, DONE, sandboxPolicy=policy), (name, other)
+
+
+async def test_what_was_accepted_outside_stays_inside_where_nobody_is_asked(place: Place) -> None:
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["readOnly"], "on-request")
+        call = runs(script(one, trusted=True), sandbox_permissions="require_escalated")
+        assert await one.turn(thread, call, DONE, decision="acceptForSession")
+        assert SECRET in output(one)
+        assert not await one.turn(thread, call, DONE)
+        # Under on-failure the sandbox stops it, the client would be asked, and has answered.
+        for policy in ("never", "reject"):
+            await one.turn(thread, call, DONE, approvalPolicy=policy)
+            assert SECRET not in output(one), policy
+
+
+async def test_a_file_accepted_where_nothing_confines_is_asked_about_where_something_does(
+    place: Place,
+) -> None:
+    change = patches("*** Add File: ../outside/new", "+x")
+    async with attack(place) as one:
+        thread = await one.thread(OPEN, "on-request")
+        assert await one.turn(thread, change, DONE, decision="acceptForSession")
+        (place.outside / "new").unlink()
+        for policy in ("never", "reject", "on-request"):
+            await one.turn(
+                thread, change, DONE, sandboxPolicy=CONFINING["readOnly"], approvalPolicy=policy
+            )
+            assert not (place.outside / "new").exists(), policy
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("ls | wc -l", "ls | wc -l; touch made"),
+        ("env A=1", "env A=1 touch made"),
+        ("perl -e 1", "perl -e 1 -e 'system(\"touch made\")'"),
+        ("find . -maxdepth 0", "find . -maxdepth 0 -exec touch made ;"),
+    ],
+)
+async def test_a_rule_that_the_client_did_not_word_is_about_that_command(
+    place: Place, first: str, later: str
+) -> None:
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["workspaceWrite"], "on-request")
+        amendment = "acceptWithExecpolicyAmendment"
+        assert await one.turn(thread, runs(first), DONE, decision=amendment)
+        assert not await one.turn(thread, runs(first), DONE)
+        assert await one.turn(thread, runs(later), DONE)
+        (place.work / "sub").mkdir()
+        assert await one.turn(thread, runs(first, workdir="sub"), DONE)
+        assert not (place.work / "made").exists()
+
+
+async def test_the_server_imports_nothing_from_where_it_was_started(place: Place) -> None:
+    names = ("httpx", "jsonschema_rs", "tomllib", "difflib", "socksio", "readline", "sniffio")
+    for name in names:
+        (place.base / f"{name}.py").write_text(f"open({str(place.outside / name)!r}, 'w')\n")
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["readOnly"], "never")
+        schema = {"outputSchema": {"type": "string"}}
+        await one.turn(thread, says('"x"'), **schema)
+        assert [name for name in names if (place.outside / name).exists()] == []

@@ -18,7 +18,6 @@ from reference_server.envelope import decode
 from reference_server.exec.actions import actions_of
 from reference_server.exec.output import Output
 from reference_server.exec.rules import Rules
-from reference_server.exec.trust import is_trusted
 from reference_server.exec.words import LONGEST_WORD
 from reference_server.model.errors import ModelError, http_failed, response_failed
 from reference_server.model.events import read_event
@@ -92,8 +91,12 @@ COMMANDS = {
 @pytest.mark.parametrize("reader", ["trust", "rules"])
 def test_judging_a_command(shape: str, reader: str) -> None:
     rules = Rules(tuple(("a", str(number)) for number in range(100)))
-    judge = is_trusted if reader == "trust" else rules.allow
-    check(COMMANDS[shape], lambda text: judge(("bash", "-c", text)), LONGEST_WORD // 8)
+    trusted_in = "/w" if reader == "trust" else None
+    check(
+        COMMANDS[shape],
+        lambda text: rules.allow(("bash", "-c", text), "/w", trusted_in=trusted_in),
+        LONGEST_WORD // 8,
+    )
 
 
 @pytest.mark.parametrize("shape", COMMANDS)

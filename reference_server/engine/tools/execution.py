@@ -4,17 +4,19 @@ Here lives what is the same for all commands of a server. The way of one command
 """
 
 import logging
+import os
 from dataclasses import dataclass
+from functools import partial
 
 from anyio import to_thread
 
-from harness.wire.settings import DangerFullAccess
+from harness.wire.settings import DangerFullAccess, WorkspaceWrite
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.approvals import CommandAnswer
-from reference_server.exec.environment import command_environment
+from reference_server.exec.environment import command_environment, path_without
 from reference_server.exec.process import Command, Finished, Running
-from reference_server.exec.rules import NETWORK_FILE, BadRule, RulesFile, proposal
+from reference_server.exec.rules import NETWORK_FILE, BadRule, RulesFile
 from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
 from reference_server.settings import ThreadSettings
 
@@ -70,16 +72,23 @@ class Execution:
         timeout: float | None,
         outside: bool,
         network: bool,
+        by_trust: bool,
     ) -> Prepared:
-        """Put a command together; `outside`: without sandbox, `network`: with the network.
+        """Put a command together.
 
+        `outside`: without sandbox; `network`: with the network; `by_trust`: nobody was asked since
+        its programs can only read.
         Raises SandboxUnavailable where the policy of `settings` cannot be enforced.
         """
+        env = command_environment(self._environment, self._variables, tty=tty)
+        if outside or by_trust:
+            # What the model may write must not stand for a program that the client knows by name.
+            env["PATH"] = path_without(env.get("PATH", os.defpath), _written_by_model(settings))
         confinement = await self._sandbox.confine(
             DangerFullAccess() if outside else settings.sandbox,
             workspace=settings.cwd,
             cwd=cwd,
-            env=command_environment(self._environment, self._variables, tty=tty),
+            env=env,
             tty=tty,
             network=network,
         )
@@ -94,26 +103,37 @@ class Execution:
         )
         return Prepared(Running(command), confinement)
 
-    def standing(self, argv: tuple[str, ...]) -> Standing:
-        """Look up what the client has allowed for good, and what can do no harm."""
+    def standing(self, argv: tuple[str, ...], cwd: str, workspace: str) -> Standing:
+        """Look up what the client has allowed for good, and what can do no harm.
+
+        `workspace`: the folder of the thread; `cwd`: where the command is to run.
+        """
         rules = self._rules.read()
-        network = self._network_rules.read().allow(argv)
+        network = self._network_rules.read().allow(argv, cwd)
         return Standing(
-            allowed=network or rules.allow(argv),
+            allowed=network or rules.allow(argv, cwd),
             network=network,
-            trusted=rules.allow(argv, trusting=True),
+            trusted=rules.allow(argv, cwd, trusted_in=workspace),
         )
 
-    async def keep_rule(self, argv: tuple[str, ...], answer: CommandAnswer) -> None:
+    async def keep_rule(self, argv: tuple[str, ...], cwd: str, answer: CommandAnswer) -> None:
         """Keep what the client wants to be allowed from now on, if it can be a rule.
 
-        Where it cannot, or not be written, that is a line in the log: this once it is accepted.
+        Where the client states no words, that is this very command in this folder: it has seen no
+        more. Where it cannot be kept, that is a line in the log: this once it is accepted.
         """
-        words = answer.prefix or proposal(argv)
         rules = self._network_rules if answer.network else self._rules
+        if answer.prefix is None:
+            add = partial(rules.add_exactly, argv, cwd)
+        else:
+            add = partial(rules.add, answer.prefix)
         try:
-            if words is None:
-                raise BadRule(f"no rule fits {argv}")
-            await to_thread.run_sync(rules.add, words, abandon_on_cancel=True)
+            await to_thread.run_sync(add, abandon_on_cancel=True)
         except (BadRule, OSError) as error:
             _log.warning("not kept as a rule: %s", error)
+
+
+def _written_by_model(settings: ThreadSettings) -> list[str]:
+    policy = settings.sandbox
+    roots = policy.writable_roots if isinstance(policy, WorkspaceWrite) else []
+    return [settings.cwd, *roots]

@@ -101,13 +101,13 @@ class _PatchRun:
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
-        if self._scene.thread.consents.has_files(self._plan.paths):
-            return await self._apply()
-        policy = self._scene.settings.approval_policy
-        match ruling_on_file_change(policy, inside=self._denied is None):
+        settings, consents = self._scene.settings, self._scene.thread.consents
+        match ruling_on_file_change(settings.approval_policy, inside=self._denied is None):
             case Ruling.RUN:
                 return await self._apply()
             case Ruling.ASK:
+                if consents.has_files(settings.sandbox, self._plan.paths):
+                    return await self._apply()
                 return await self._ask(self._denied)
             case Ruling.DECLINE:
                 await self._complete("declined")
@@ -131,7 +131,7 @@ class _PatchRun:
                 scene.interrupt()
             return DECLINED
         if answer.for_session:
-            scene.thread.consents.accept_files(self._plan.paths)
+            scene.thread.consents.accept_files(scene.settings.sandbox, self._plan.paths)
         return await self._apply()
 
     async def _apply(self) -> str:

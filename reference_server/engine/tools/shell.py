@@ -16,7 +16,12 @@ import anyio
 from harness.wire.item import DeclinableStatus
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
-from reference_server.engine.policy import Ruling, ruling_on_command, ruling_on_denial
+from reference_server.engine.policy import (
+    HEEDING_TRUST,
+    Ruling,
+    ruling_on_command,
+    ruling_on_denial,
+)
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.tools.execution import Execution, Prepared
 from reference_server.engine.tools.patch import PatchTool
@@ -150,25 +155,26 @@ class _CommandRun:
         self._scene = scene
         self._wanted = wanted
         self._work = work
+        self._by_trust = False
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
-        wanted = self._wanted
-        consents = self._scene.thread.consents
-        standing = self._execution.standing(wanted.argv)
+        wanted, settings = self._wanted, self._scene.settings
+        standing = self._execution.standing(wanted.argv, wanted.cwd, settings.cwd)
         network = standing.network and not wanted.escalated
-        if consents.has_command(wanted.argv, wanted.cwd, outside=wanted.escalated):
-            return await self._run(outside=wanted.escalated, network=network)
         ruling = ruling_on_command(
-            self._scene.settings.approval_policy,
+            settings.approval_policy,
             allowed=standing.allowed,
             trusted=standing.trusted,
             escalated=wanted.escalated,
         )
         match ruling:
             case Ruling.RUN:
+                self._by_trust = settings.approval_policy in HEEDING_TRUST and not standing.allowed
                 return await self._run(outside=False, network=network)
             case Ruling.ASK:
+                if self._was_accepted(outside=wanted.escalated):
+                    return await self._run(outside=wanted.escalated, network=network)
                 answer = await self._ask(wanted.question, outside=wanted.escalated)
                 if answer.decision is not Decision.ACCEPT:
                     return self._denied(answer.decision)
@@ -177,6 +183,13 @@ class _CommandRun:
                 self._work.complete("declined")
                 return REFUSED
 
+    def _was_accepted(self, *, outside: bool) -> bool:
+        """Tell whether the session remembers it; asked only where the client would be."""
+        wanted = self._wanted
+        return self._scene.thread.consents.has_command(
+            self._scene.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+        )
+
     async def _ask(self, reason: str | None, *, outside: bool) -> CommandAnswer:
         wanted = self._wanted
         try:
@@ -184,13 +197,15 @@ class _CommandRun:
                 self._work.item, wanted.argv, reason
             )
             if answer.keep_rule:
-                await self._execution.keep_rule(wanted.argv, answer)
+                await self._execution.keep_rule(wanted.argv, wanted.cwd, answer)
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
         # What may run outside has no sandbox that a rule could open: the session remembers it.
         if answer.for_session or (answer.keep_rule and outside):
-            self._scene.thread.consents.accept_command(wanted.argv, wanted.cwd, outside=outside)
+            self._scene.thread.consents.accept_command(
+                self._scene.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+            )
         return answer
 
     async def _run(self, *, outside: bool, network: bool = False) -> str:
@@ -198,9 +213,8 @@ class _CommandRun:
         finished = await self._execute(prepared)
         policy = self._scene.settings.approval_policy
         if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
-            wanted = self._wanted
             self._work.runs_again(finished.output)
-            if not self._scene.thread.consents.has_command(wanted.argv, wanted.cwd, outside=True):
+            if not self._was_accepted(outside=True):
                 answer = await self._ask(ASK_AGAIN, outside=True)
                 if answer.decision is not Decision.ACCEPT:
                     return self._denied(answer.decision)
@@ -220,6 +234,7 @@ class _CommandRun:
                 timeout=wanted.timeout,
                 outside=outside,
                 network=network,
+                by_trust=self._by_trust,
             )
         except SandboxUnavailable as error:
             self._work.complete("failed", output=str(error))

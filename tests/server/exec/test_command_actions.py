@@ -110,3 +110,32 @@ def test_what_is_too_long_to_be_of_use_is_one_unknown(script: str) -> None:
     # Each action repeats the text of its command, or the folder that it is in.
     [one] = actions_of(["bash", "-c", script])
     assert one == UnknownAction(command=script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ls | awk 'BEGIN{system(\"id\")}'",
+        "ls | awk '{print > \"x\"}'",
+        "ls | sort -o x",
+        "ls | sed -n 'w x'",
+        "sed -n '1e id' a",
+        "sed -n 'w x' a",
+        "fd -xrm",
+        "rg --pre id x",
+        "rg -z x a",
+        "git grep -Oid x",
+        "tree -o x",
+        "less +!id a",
+    ],
+)
+def test_a_command_that_does_more_is_not_shown_as_harmless(script: str) -> None:
+    """Who is asked reads the actions first."""
+    assert "unknown" in [action.type for action in actions_of(["bash", "-c", script])]
+
+
+@pytest.mark.parametrize(
+    "script", ["ls | sed s/a/b/", "ls | awk '{print $1}'", "ls | sort -u", "sed -n 1,5p a"]
+)
+def test_what_only_shapes_text_is_no_action(script: str) -> None:
+    assert "unknown" not in [action.type for action in actions_of(["bash", "-c", script])]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.exec.rules import FILE, BadRule, Rules, RulesFile, checked, proposal
+from reference_server.exec.rules import FILE, BadRule, Exact, Rules, RulesFile, checked
 
 
 @pytest.fixture
@@ -17,17 +17,20 @@ def rules(tmp_path) -> RulesFile:
     return RulesFile(tmp_path)
 
 
+W = "/w"
+
+
 def sh(script: str) -> list[str]:
     return ["bash", "-lc", script]
 
 
 def test_a_rule_is_obeyed_from_the_file(rules: RulesFile, tmp_path) -> None:
-    assert not rules.read().allow(["npm", "run", "build"])
+    assert not rules.read().allow(["npm", "run", "build"], W)
     rules.add(["npm", "run", "build"])
     again = RulesFile(tmp_path).read()
     assert again.damaged == ()
-    assert again.allow(["npm", "run", "build"])
-    assert again.allow(["npm", "run", "build", "--fast"])
+    assert again.allow(["npm", "run", "build"], W)
+    assert again.allow(["npm", "run", "build", "--fast"], W)
     assert (tmp_path / FILE).read_text() == 'allow ["npm", "run", "build"]\n'
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
 
@@ -62,7 +65,7 @@ ONE = Rules((("npm", "run", "build"),))
     ],
 )
 def test_what_a_rule_allows(argv: list[str], allowed: bool) -> None:
-    assert ONE.allow(argv) is allowed
+    assert ONE.allow(argv, W) is allowed
 
 
 @pytest.mark.parametrize(
@@ -76,35 +79,57 @@ def test_what_a_rule_allows(argv: list[str], allowed: bool) -> None:
     ],
 )
 def test_where_trust_counts_the_rest_of_a_list_may_be_trusted(script: str, allowed: bool) -> None:
-    assert ONE.allow(sh(script), trusting=True) is allowed
+    assert ONE.allow(sh(script), W, trusted_in=W) is allowed
 
 
-def test_a_whole_command_may_be_a_rule(rules: RulesFile) -> None:
+def test_a_rule_may_be_about_this_very_command_in_its_folder(rules: RulesFile, tmp_path) -> None:
     argv = sh("for x in a b; do make $x > log; done")
-    offered = proposal(argv)
-    assert offered == tuple(argv)
-    rules.add(argv)
-    assert rules.read().allow(argv)
-    assert not rules.read().allow(sh("for x in a b; do rm $x; done"))
+    rules.add_exactly(argv, W)
+    found = RulesFile(tmp_path).read()
+    assert found == Rules(exact=frozenset({Exact(tuple(argv), W)}))
+    assert found.allow(argv, W)
+    assert not found.allow(argv, "/elsewhere")
+    for other in ([*argv, "x"], sh("for x in a b; do rm $x; done"), [*argv[:2]]):
+        assert not found.allow(other, W)
 
 
 @pytest.mark.parametrize(
-    ("argv", "offered"),
+    "words",
     [
-        (sh("make test"), ("make", "test")),
-        (["make", "test"], ("make", "test")),
-        (sh("make; rm x"), ("bash", "-lc", "make; rm x")),
-        (sh("make > log"), ("bash", "-lc", "make > log")),
-        (sh("make *"), ("bash", "-lc", "make *")),
-        (["bash"], None),
-        (["python", "-c"], None),
-        (sh("sudo"), None),
-        ([], None),
-        ([""], None),
+        ("ls", "-l"),
+        ("bash", "-c", 'ls | wc -l; "$@"'),
+        ("env", "A=1"),
+        ("eval", "true"),
+        ("perl", "-e", "print 1"),
+        ("find", ".", "-maxdepth", "0"),
+        ("make",),
+        ("sed", "-e", "p"),
+        ("./run.sh",),
     ],
 )
-def test_what_is_offered_as_a_rule(argv: list[str], offered) -> None:
-    assert proposal(argv) == offered
+def test_no_word_may_be_added_to_a_command_that_was_allowed_exactly(
+    rules: RulesFile, words: tuple[str, ...]
+) -> None:
+    rules.add_exactly(words, W)
+    assert rules.read().allow(words, W)
+    assert not rules.read().allow((*words, "--more"), W)
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (("env", "A=1", "ls"), "rm"),
+        (("/usr/bin/python3.11", "build.py"), "-x"),
+        (("find", ".", "-name", "x"), "-delete"),
+        (("make", "test"), "--eval=x"),
+    ],
+)
+def test_what_runs_its_arguments_is_allowed_with_the_words_of_the_rule_alone(
+    words: tuple[str, ...], more: str
+) -> None:
+    rules = Rules((words,))
+    assert rules.allow(words, W)
+    assert not rules.allow((*words, more), W)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +150,16 @@ def test_what_is_offered_as_a_rule(argv: list[str], offered) -> None:
         ["python3", "-c"],
         ["env"],
         ["git"],
+        ["env", "A=1"],
+        ["env", "-u", "-i"],
+        ["sudo", "-n", "--"],
+        ["bash", "-x", "-c"],
+        ["python3.11"],
+        ["busybox"],
+        ["find"],
+        ["make", "-s"],
+        ["./run.sh"],
+        ["sub/run", "x"],
     ],
 )
 def test_what_cannot_be_a_rule(words: object) -> None:
@@ -133,20 +168,22 @@ def test_what_cannot_be_a_rule(words: object) -> None:
 
 
 def test_damaged_lines_are_reported_and_the_others_count(rules: RulesFile) -> None:
-    rules.add(["make"])
+    rules.add(["mk"])
     with rules.path.open("ab") as file:
         file.write(
             b'# a comment\n\nforbid ["rm"]\nallow ls\nallow {}\nallow ["bash"]\nallow [\xff]\n'
-            b'allow ["make", "test"]\n'
+            b'allow ["make", "test"]\nallow exactly ["a"]\nallow exactly [] in "/w"\n'
         )
     found = rules.read()
-    assert found.prefixes == (("make",), ("make", "test"))
+    assert found.prefixes == (("mk",), ("make", "test"))
     assert [line.removeprefix(str(rules.path)).split(":")[1] for line in found.damaged] == [
         "4",
         "5",
         "6",
         "7",
         "8",
+        "10",
+        "11",
     ]
     assert "no JSON array" in found.damaged[1]
 
@@ -172,7 +209,7 @@ def test_a_file_that_cannot_be_read_is_reported(rules: RulesFile) -> None:
     assert found.prefixes == ()
     assert "Is a directory" in found.damaged[0]
     with pytest.raises(OSError, match="directory"):
-        rules.add(["make"])
+        rules.add(["mk"])
 
 
 @given(st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=4))
@@ -184,7 +221,7 @@ def test_every_rule_that_can_be_written_is_read_again(tmp_path_factory, words) -
     file = RulesFile(tmp_path_factory.mktemp("home"))
     file.add(words)
     assert file.read() == Rules((prefix,))
-    assert file.read().allow(words)
+    assert file.read().allow(words, W)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from reference_server.exec.trust import ALWAYS
 
 def is_trusted(argv: list[str]) -> bool:
     """Whether a command is allowed where no rule is, but trust counts."""
-    return Rules().allow(argv, trusting=True)
+    return Rules().allow(argv, "/w", trusted_in="/w")
 
 
 TRUSTED = [
@@ -87,9 +87,14 @@ NOT_TRUSTED = [
     "sort --compress-prog x y",
     "sort *",
     "uniq a b",
+    "uniq -- a b",
+    "uniq -- a -d/../b",
     "tree -o x",
     "tree -ao x",
+    "tree -R -L 1 -H x .",
+    "tree -Hx",
     "file -C",
+    "file -z x",
     "file --comp",
     "date -s now",
     "date --set=now",
@@ -114,6 +119,8 @@ NOT_TRUSTED = [
     "git",
     "cd x && git status",
     "printf -v x y",
+    "printf 'abc%n' PATH",
+    "printf 'abc%-5ln' PATH",
     "env",
     "xargs rm",
     "awk 1 x",
@@ -210,3 +217,11 @@ def test_any_text_is_judged_without_failing(text: str) -> None:
 def test_every_program_that_is_checked_is_in_the_documented_table() -> None:
     table = set(re.findall(r"^\| (\w+) +\|", trust.__doc__ or "", re.M))
     assert set(trust._CHECKS) == table - {"program"}
+
+
+def test_git_is_trusted_only_where_the_thread_works() -> None:
+    """It obeys the configuration of the repository that it is in, which may name programs."""
+    rules, argv = Rules(), ["bash", "-c", "git status"]
+    assert rules.allow(argv, "/w", trusted_in="/w")
+    assert not rules.allow(argv, "/w/inner", trusted_in="/w")
+    assert rules.allow(["bash", "-c", "ls"], "/w/inner", trusted_in="/w")
