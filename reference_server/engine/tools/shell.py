@@ -42,7 +42,7 @@ LONGEST = 1e15
 DECLINED = "rejected by user"
 OUTSIDE = "To run outside the sandbox"
 SHORTER = "no system runs that: write it to a script with apply_patch, and run the script"
-ASK_AGAIN = "The sandbox stopped it. Run it again, outside the sandbox?"
+ASK_AGAIN = "It failed, it seems because of the sandbox. Run it again, outside the sandbox?"
 REFUSED = "not run: the approval policy allows no one to be asked about it"
 
 
