@@ -6,6 +6,7 @@ Here lives starting and ending the helper; what it does is in `warden.py`, what 
 
 import atexit
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 _PROGRAM = Path(__file__).with_name("warden.py")
 _END_BOUND = 5.0
+_OF_THE_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 class LaunchFailed(Exception):
@@ -52,6 +54,7 @@ class Launcher:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
+                    env=_environment(),
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                 )
@@ -104,6 +107,11 @@ class Launcher:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+def _environment() -> dict[str, str]:
+    """What the interpreter itself needs: any command can read its parent's variables."""
+    return {name: os.environ[name] for name in _OF_THE_LOADER if name in os.environ}
 
 
 SHARED = Launcher()
