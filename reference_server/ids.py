@@ -6,7 +6,6 @@ exclusive lock. Numbers are taken in blocks, so a server leaves a gap when it en
 rollouts. Source: session-protocol "Thread" and "Turn" (id shapes).
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Generator
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from reference_server.regular import make_private, open_regular
+from reference_server.regular import lock, make_private, open_regular
 
 THREADS_AT_ONCE = 4
 TURNS_AT_ONCE = 64
@@ -88,7 +87,7 @@ async def _apart(take: Callable[[], Counters]) -> Counters:
 def _locked(path: Path) -> Generator[int]:
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, path)
         yield descriptor
     finally:
         os.close(descriptor)

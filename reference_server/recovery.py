@@ -21,14 +21,20 @@ _log = logging.getLogger(__name__)
 def recover(home: Home) -> None:
     """Settle what servers that are gone have left. Blocks. Never raises for what is on the disk."""
     try:
-        for server, journals in left_behind(home).items():
+        found = left_behind(home)
+    except OSError as error:
+        _log.warning("what other servers of this home have left was not looked at: %s", error)
+        return
+    for server, journals in found.items():
+        try:
             with instead_of(home, server) as gone:
                 # Another server may have been here since the folder was read.
                 waiting = [path for path in journals if gone and path.exists()]
                 for path in reversed(waiting):
                     _settle(home, path)
-    except OSError as error:
-        _log.warning("what other servers of this home have left was not settled: %s", error)
+        except OSError as error:
+            # What one has left must not keep another's from being settled.
+            _log.warning("what the server %s has left was not settled: %s", server, error)
 
 
 def _settle(home: Home, path: Path) -> None:
@@ -38,7 +44,7 @@ def _settle(home: Home, path: Path) -> None:
     try:
         entry = read_journal(path)
     except OSError as error:
-        _log.warning("%s: a patch was not settled: %s", path, error.strerror)
+        _log.warning("%s: a patch was not settled: %s", path, error.strerror or error)
         return
     except ValueError:
         # The server was killed while it wrote this: the patch had not begun.
@@ -47,7 +53,8 @@ def _settle(home: Home, path: Path) -> None:
     try:
         told = settle(entry)
         _record(home, entry)
-    except OSError as error:
+    except (OSError, ValueError, RecursionError) as error:
+        # Whatever the file says, the server starts.
         _log.warning("%s: a patch was not settled, the next server tries again: %s", path, error)
         return
     for words in told:

@@ -6,12 +6,21 @@ for, a device may never end, and a link leads out of the home. What is in a file
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 # Not blocking, lest a pipe that has taken the file's place since it was looked at is waited for.
+LINE_LIMIT = 1 << 27
+"""Bytes of a line that is read at once; no record of ours comes near."""
+LOCK_TIME = 5.0
+"""Seconds; what servers do under a lock takes thousandths."""
+_LOOK_AGAIN = 0.01
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -35,6 +44,28 @@ def open_regular(path: Path, flags: int) -> int:
 def opened(path: Path) -> BinaryIO:
     """Open a file for reading. Raises OSError."""
     return open(open_regular(path, os.O_RDONLY), "rb")
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Give the lines of a file; of one longer than LINE_LIMIT its beginning, as several lines."""
+    while line := file.readline(LINE_LIMIT):
+        yield line
+
+
+def lock(descriptor: int, path: Path) -> None:
+    """Lock an open file against other servers. Blocks, for LOCK_TIME at most. Raises OSError."""
+    deadline = time.monotonic() + LOCK_TIME
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                words = f"another process has had it locked for {LOCK_TIME:g} s; end that one"
+                raise OSError(errno.EAGAIN, words, str(path)) from None
+            # The system tells nobody when a lock is free, unless one waits for ever.
+            threading.Event().wait(_LOOK_AGAIN)
+        else:
+            return
 
 
 def _check(status: os.stat_result, path: Path) -> None:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from harness.wire.base import Json, WireModel
 from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
 from harness.wire.rpc import ErrorCode
+from reference_server.bounds import TooMuch, check_lists
 from reference_server.brief import brief, brief_value
 from reference_server.envelope import IncomingRequest, encode_error, encode_result
 from reference_server.handlers import handler_of
@@ -120,7 +121,10 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
     if not isinstance(given, dict):
         raise invalid_params("params: must be an object")
     try:
+        check_lists(given)
         return spec.params.parse(given)
+    except TooMuch as error:
+        raise invalid_params(str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = field_path(first["loc"], cast("dict[str, Any]", given))

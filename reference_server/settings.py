@@ -24,8 +24,12 @@ from harness.wire.settings import (
 )
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
+from reference_server.bounds import TooMuch, check_path
 from reference_server.config.model import Config
 from reference_server.refusal import invalid_params, invalid_request
+
+MOST_ROOTS = 100
+"""Writable roots of one policy: each is looked at, and mounted, for every command."""
 
 
 class ThreadSettings(WireModel):
@@ -78,6 +82,9 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
 
     Raises Refusal.
     """
+    policy = params.sandbox_policy
+    if isinstance(policy, WorkspaceWrite):
+        _check_roots(policy.writable_roots)
     return settings.model_copy(
         update={
             "model": params.model or settings.model,
@@ -90,10 +97,24 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
     )
 
 
+def _check_roots(roots: list[str]) -> None:
+    if len(roots) > MOST_ROOTS:
+        raise invalid_params(f"sandboxPolicy.writableRoots: has more than {MOST_ROOTS} roots")
+    for root in roots:
+        try:
+            check_path(root)
+        except TooMuch as error:
+            raise invalid_params(f"sandboxPolicy.writableRoots: {error}") from None
+
+
 def _absolute(base: str | None, path: str | None) -> str:
     """Give a path as seen from `base`, or from the server's own folder. Raises Refusal."""
     if path and "\0" in path:
         raise invalid_params("cwd: holds a NUL character, which no path has")
+    try:
+        check_path(path or "")
+    except TooMuch as error:
+        raise invalid_params(f"cwd: {error}") from None
     if path and os.path.isabs(path):
         return os.path.normpath(path)
     base = _own_folder() if base is None else base

@@ -6,16 +6,21 @@ there are says `config.keys`; one that is unknown is told and let through.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
-from reference_server.brief import brief_value
+from reference_server.brief import brief, brief_value
 from reference_server.config.keys import unknown_keys
 from reference_server.config.model import PROVIDER_KEY, Config, Provider, WebSearch
 from reference_server.exec.environment import CommandVariables
 
 Table = dict[str, Any]
+MOST = 10**9
+"""Of a number of retries or milliseconds."""
+WARNINGS = 20
+"""Keys without effect that are told one by one."""
 D = TypeVar("D")
 
 
@@ -31,6 +36,8 @@ def load_config(
     `warn` is given a line, `path:line: what`, for each key that has no effect.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}:1: is no file; remove it, or write one in its place")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Config(environment=environment)
@@ -43,6 +50,9 @@ def load_config(
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_syntax_error(path, str(error), text)) from error
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, brackets within brackets without end.
+        raise ConfigError(f"{path}:1: cannot be read as TOML: {brief(str(error))}") from error
     reader = _Reader(path, text)
     config = reader.config(table, environment)
     for line in reader.warnings(table):
@@ -102,8 +112,11 @@ class _Reader:
         return CommandVariables(tuple(passed), cast("dict[str, str]", added), frozenset(keys))
 
     def warnings(self, table: Table) -> Iterator[str]:
-        for key, value, words in unknown_keys(table):
+        found = unknown_keys(table)
+        for key, value, words in islice(found, WARNINGS):
             yield f"{self._path}:{self._line_of(key, value)}: {words}"
+        if next(found, None):
+            yield f"{self._path}: there are more keys without effect"
 
     def _providers(self, table: Table) -> dict[str, Provider]:
         tables = self._table(table, "model_providers")
@@ -140,8 +153,8 @@ class _Reader:
 
     def _count(self, table: Table, key: str, default: int) -> int:
         value = table.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self._wrong(key, "a number from 0", value)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+            raise self._wrong(key, f"a number from 0 to {MOST}", value)
         return value
 
     def _size(self, table: Table, key: str) -> int | None:

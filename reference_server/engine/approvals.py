@@ -23,6 +23,7 @@ from harness.wire.approval import (
 )
 from harness.wire.base import WireModel
 from harness.wire.item import CommandExecutionItem
+from reference_server.bounds import TooMuch, check_lists
 from reference_server.brief import brief_value
 from reference_server.session.asks import Asks
 from reference_server.session.thread import LoadedThread
@@ -106,8 +107,9 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
     if "error" in answer:
         return DENIED
     try:
+        check_lists(answer.get("result"))
         decision = CommandApprovalResult.parse(answer.get("result")).decision
-    except ValidationError:
+    except (ValidationError, TooMuch):
         _log.warning(
             "not a decision on a command, so declined: %s", brief_value(answer.get("result"))
         )

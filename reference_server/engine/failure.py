@@ -3,12 +3,16 @@
 Here lives the making of a TurnError. Source: session-protocol "TurnError", "Errors" 1-2.
 """
 
+from typing import Any, cast
+
 from harness.wire.error import TurnError
 from reference_server.model.errors import ModelError
 from reference_server.refusal import disk_failure
 
 MODEL_CALLS_LIMIT = 50
 """Model calls of one turn or review; a model that goes on calling tools is stopped there."""
+SAID_LIMIT = 32 << 20
+"""Characters that a turn may add to the conversation: all of it is sent with each call."""
 
 
 def endless(who: str, what: str) -> ModelError:
@@ -17,6 +21,31 @@ def endless(who: str, what: str) -> ModelError:
         f"The {who} does not come to an end",
         "Other",
         f"{MODEL_CALLS_LIMIT} model calls in one {what}",
+    )
+
+
+def weight(items: list[dict[str, Any]]) -> int:
+    """Count the characters that items add to the conversation; images have a bound of their own."""
+    total = 0
+    for item in items:
+        total += sum(len(value) for value in item.values() if isinstance(value, str))
+        for parts in (item.get("content"), item.get("summary"), item.get("output")):
+            if isinstance(parts, list):
+                texts = [part.get("text") for part in cast("list[Any]", parts) if _is_object(part)]
+                total += sum(len(text) for text in texts if isinstance(text, str))
+    return total
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def too_much_said() -> ModelError:
+    """Give the failure of a turn that has said more than any model can be sent again."""
+    return ModelError(
+        "The turn has grown too long",
+        "ContextWindowExceeded",
+        f"its calls, outputs and messages have more than {SAID_LIMIT:,} characters together",
     )
 
 

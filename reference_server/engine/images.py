@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from harness.wire.input import LocalImageInput, UserInput
+from reference_server.bounds import TooMuch, check_path
 from reference_server.engine.prompt import unread_image
 from reference_server.exec.mounts import Plan, Refused, of_kernel
 from reference_server.exec.sandbox import Sandbox
@@ -30,6 +31,8 @@ IMAGE_LIMIT = 20 * 1024 * 1024
 """Bytes of the largest local image that is sent."""
 IMAGES_LIMIT = 50 * 1024 * 1024
 """Bytes of all local images of one turn together, and of one input; providers take no more."""
+MOST_IMAGES = 50
+"""Local images of one input."""
 READING_TIME = 5.0
 """Seconds that the reading of a file may take: a disk behind a network may never answer."""
 READERS = 4
@@ -78,6 +81,10 @@ class LocalImages:
             plan = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
         except (Refused, ValueError) as error:
             raise NoImage(str(error)) from None
+        try:
+            check_path(path)
+        except TooMuch as error:
+            raise NoImage(str(error)) from None
         reading = _Reading(absolute(settings.cwd, path), plan)
         try:
             with anyio.fail_after(READING_TIME):
@@ -106,6 +113,8 @@ class LocalImages:
         for one in content:
             if isinstance(one, LocalImageInput):
                 try:
+                    if len(found) >= MOST_IMAGES:
+                        raise NoImage(f"one input has at most {MOST_IMAGES} images of the disk")
                     found.append(await self.part(one.path, settings, room))
                 except NoImage as error:
                     found.append(unread_image(one.path, str(error)))

@@ -4,6 +4,7 @@ Here lives the way from `turn/start` to a running turn: the one active turn of a
 settings that the params change, the task. Source: session-protocol "turn/start".
 """
 
+import json
 from typing import Any
 
 from anyio.abc import TaskGroup
@@ -21,6 +22,8 @@ from reference_server.session.thread import LoadedThread
 from reference_server.settings import ThreadSettings, settings_of_turn
 
 Fields = dict[str, Any]
+SCHEMA_LIMIT = 256 * 1024
+"""Characters of an outputSchema: it is kept for its turn, and sent with each call of the model."""
 
 
 class Engine:
@@ -50,6 +53,12 @@ class Engine:
             return None
         _check_input(params)
         check_idle(thread)
+        try:
+            size = len(json.dumps(params.output_schema, allow_nan=False))
+        except (ValueError, RecursionError) as error:
+            raise invalid_params(f"outputSchema: cannot be written as JSON: {error}") from None
+        if size > SCHEMA_LIMIT:
+            raise invalid_params(f"outputSchema: has more than {SCHEMA_LIMIT:,} characters")
         try:
             return await self._judge.compiled(params.output_schema)
         except BadSchema as error:

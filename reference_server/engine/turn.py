@@ -29,10 +29,13 @@ from reference_server.config.model import Provider
 from reference_server.engine.compaction import compact
 from reference_server.engine.failure import (
     MODEL_CALLS_LIMIT,
+    SAID_LIMIT,
     endless,
     internal_error,
     retry_error,
+    too_much_said,
     turn_error,
+    weight,
 )
 from reference_server.engine.items import ItemLog
 from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
@@ -117,6 +120,7 @@ class ActiveTurn:
         self._steering = Steering(self._log)
         self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
         self._corrected = False
+        self._said = 0
         self._added = 0
         self.meter = Meter(thread, turn_id, support.window)
 
@@ -178,6 +182,9 @@ class ActiveTurn:
                 await self._converse()
         except ModelError as failure:
             error = turn_error(failure)
+        except OSError as failure:
+            _log.warning("turn %s failed: %s", self.id, failure)
+            error = internal_error(failure)
         except Exception as failure:
             _log.exception("turn %s failed", self.id)
             error = internal_error(failure)
@@ -310,9 +317,13 @@ class ActiveTurn:
         if not items and tokens is None:
             return
         thread = self._thread
-        thread.history.extend(items)
+        self._said += weight(items)
+        if self._said > SAID_LIMIT:
+            raise too_much_said()
         record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=items)
+        # What cannot be kept is not said again either: the two never differ.
         thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))
+        thread.history.extend(items)
 
     def tell_retry(self, failure: ModelError, how: str) -> None:
         """Tell that the turn goes on after a failure; `how` reads like `2/5`."""

@@ -17,9 +17,11 @@ How it holds:
 
 import enum
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from reference_server.bounds import PATH_LIMIT, check_path
+from reference_server.regular import opened
 
 SECRETS = (
     ".ssh",
@@ -219,13 +221,20 @@ def _repository(root: str) -> Iterator[str]:
     path = Path(root, REPOSITORY)
     yield str(path)
     try:
-        if stat.S_ISREG(path.stat().st_mode):
-            folder = path.read_text("utf-8").removeprefix("gitdir:").strip()
-            yield str(path.parent / folder)
-            common = path.parent / folder / "commondir"
-            yield str(common.parent / common.read_text("utf-8").strip())
+        folder = _pointed_to(path).removeprefix("gitdir:").strip()
+        yield str(path.parent / folder)
+        common = path.parent / folder / "commondir"
+        yield str(common.parent / _pointed_to(common))
     except (OSError, ValueError):
         return
+
+
+def _pointed_to(path: Path) -> str:
+    """The path that a file holds; it is a command's to write. Raises OSError, ValueError."""
+    with opened(path) as file:
+        text = file.read(PATH_LIMIT).decode().strip()
+    check_path(text)
+    return text
 
 
 def secrets_of(home: str) -> set[str]:

@@ -17,7 +17,6 @@ is to run outside of it, no rule counts. Source: session-protocol "Approval sequ
 acceptWithExecpolicyAmendment.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from typing import Any, cast
 
 from reference_server.exec.trust import JOINS, only_reads, program_name
 from reference_server.exec.words import SHELLS, NotSimple, Simple, commands_of, script_of
-from reference_server.regular import make_private, open_regular, opened
+from reference_server.regular import lock, make_private, open_regular, opened
 
 FILE = "rules/default.rules"
 NETWORK_FILE = "rules/network.rules"
@@ -43,6 +42,10 @@ TOO_WIDE = RUNNERS | frozenset(
     ["git", "npm", "npx", "pnpm", "yarn", "pip", "docker", "podman", "rm"]
 )
 """Programs that do anything: one of them without more than options is no rule."""
+FILE_LIMIT = 1 << 20
+"""Bytes of a file of rules; it is read before each command."""
+RULE_LIMIT = 10_000
+"""Characters of one rule."""
 _VERSION = re.compile(r"[0-9.]+$")
 _NO_WORD = re.compile(r"-|[A-Za-z_]\w*=")
 _EXACT = re.compile(r"exactly (\[.*\]) in (\".*\")", re.DOTALL)
@@ -117,6 +120,8 @@ def _words(words: object) -> tuple[str, ...]:
     if not listed or not all(isinstance(word, str) and word for word in listed):
         raise BadRule("a rule is an array of one or more words that are not empty")
     found = tuple(cast("list[str]", listed))
+    if sum(map(len, found)) > RULE_LIMIT:
+        raise BadRule(f"a rule has at most {RULE_LIMIT:,} characters")
     if any("\0" in word or _unwritable(word) for word in found):
         raise BadRule("a word of the rule holds what no command can")
     return found
@@ -146,7 +151,7 @@ class RulesFile:
         """The rules that are in force; never raises."""
         try:
             with opened(self.path) as file:
-                text = file.read().decode("utf-8", "replace")
+                text = file.read(FILE_LIMIT).decode("utf-8", "replace")
         except FileNotFoundError:
             return Rules()
         except OSError as error:
@@ -186,8 +191,10 @@ class RulesFile:
         make_private(self.path.parent)
         file = open_regular(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock(file, self.path)
             text = self.path.read_bytes()
+            if len(text) + len(line) > FILE_LIMIT:
+                raise BadRule(f"{self.path} has no room for it: take out rules that are not needed")
             if line.encode() in text.splitlines(keepends=True):
                 return
             # An edit by hand may have left the last line without its end.
@@ -206,6 +213,6 @@ def _parsed(line: str) -> tuple[str, ...] | Exact:
         if found := _EXACT.fullmatch(rule):
             return Exact(_words(json.loads(found[1])), str(json.loads(found[2])))
         words = json.loads(rule)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRule(f"what follows `allow` is no JSON array: {error}") from error
     return checked(words)

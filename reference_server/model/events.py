@@ -5,9 +5,11 @@ add new ones. What an event means for a turn is the engine's matter.
 """
 
 import json
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from reference_server.model.errors import (
     ModelError,
@@ -17,8 +19,24 @@ from reference_server.model.errors import (
 )
 
 Fields = dict[str, Any]
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """Read a number; one that no float holds could not be written as JSON again."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
 # Without the search of `json.loads` for other encodings, which each delta would pay for.
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
+DEPTH_LIMIT = 100
+"""Objects and arrays within each other; what is deeper could be neither stored nor sent again."""
 # What JSON spells with a backslash, as far as halves of surrogate pairs are concerned: an escaped
 # backslash, a pair, a half.
 _SURROGATES = re.compile(
@@ -116,6 +134,8 @@ def read_event(data: bytes) -> ModelEvent | None:
         raise stream_broken(f"an event is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise stream_broken("an event is not a JSON object")
+    if data.count(b"[") + data.count(b"{") > DEPTH_LIMIT and _is_deep(value):
+        raise stream_broken(f"an event is nested more than {DEPTH_LIMIT} levels deep")
     fields = cast("Fields", value)
     if fields.get("type") == "response.output_text.delta":
         return TextDelta(fields.get("output_index"), _text(fields, "delta"))
@@ -178,3 +198,21 @@ def without_lone_surrogates(value: Any) -> Any:
     """Replace what has no UTF-8 form; it could be neither stored nor sent on."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value is nested deeper than DEPTH_LIMIT."""
+    level: list[Any] = [value]
+    for _ in range(DEPTH_LIMIT):
+        inner: list[Any] = []
+        for one in level:
+            inside: Iterable[Any] = cast("Fields", one).values() if _is_object(one) else one
+            inner += [each for each in inside if isinstance(each, dict | list)]
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)

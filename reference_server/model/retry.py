@@ -37,7 +37,7 @@ class Retries:
         self._used[error.phase] = used + 1
         if error.retry_after is not None:
             return error.retry_after
-        backoff = min(self._first_delay * 2**used, LONGEST_DELAY)
+        backoff = min(self._first_delay * 2 ** min(used, 30), LONGEST_DELAY)
         return backoff * (1 + JITTER * (2 * self._rng() - 1))
 
     def count(self, phase: Phase) -> str:

@@ -17,12 +17,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from reference_server.bounds import check_path
 from reference_server.regular import open_regular, opened
 
 _log = logging.getLogger(__name__)
 
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
+LONGEST = 1 << 27
+"""Bytes of a journal that are read; a patch that is made has less to say."""
 
 
 class State(Enum):
@@ -34,6 +37,13 @@ class State(Enum):
     """All of them were, and stay."""
     UNDONE = b"undone   \n"
     """None of them is left to be taken back."""
+
+
+def _check_place(path: str) -> None:
+    """Take no path that the system would not; raises ValueError."""
+    check_path(path)
+    if b"\0" in os.fsencode(path):
+        raise ValueError("a path holds a NUL character")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class Noted:
         """Take no name that leads elsewhere; raises ValueError."""
         if not os.path.isabs(self.folder) or self.name in ("", ".", "..") or "/" in self.name:
             raise ValueError("a journal names a folder and a name in it")
+        _check_place(self.folder)
+        _check_place(self.name)
         if not TEMPORARY.fullmatch(self.fresh) or not TEMPORARY.fullmatch(self.old):
             raise ValueError("a journal names temporary files of patches only")
 
@@ -139,7 +151,7 @@ def read_journal(path: Path) -> Entry:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
             raise ValueError("belongs to another user")
-        state, line = State(file.readline()), file.readline()
+        state, line = State(file.readline(LONGEST)), file.readline(LONGEST)
     try:
         said = json.loads(line)
         if said["version"] != VERSION:
@@ -147,6 +159,8 @@ def read_journal(path: Path) -> Entry:
         heading: dict[str, Any] = dict(said["heading"])
         made: list[str] = list(said["made"])
         writes = tuple(Noted(**write) for write in said["writes"])
+        for one in made:
+            _check_place(one)
         if not all(os.path.isabs(one) for one in made):
             raise ValueError("is no journal")
     except (LookupError, TypeError, RecursionError) as error:

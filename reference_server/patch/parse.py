@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reference_server.bounds import TooMuch, check_path
 from reference_server.patch.heredoc import heredoc_patch
 
 __all__ = [
@@ -163,6 +164,10 @@ class _Reader:
         path = text.strip()
         if not path or "\0" in path:
             raise PatchError("a path is missing after the colon", self._at + 1)
+        try:
+            check_path(path)
+        except TooMuch as error:
+            raise PatchError(str(error), self._at + 1) from None
         self._at += 1
         return path
 

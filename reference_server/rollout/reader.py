@@ -15,7 +15,7 @@ from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
 from harness.wire.turn import Turn
-from reference_server.regular import opened
+from reference_server.regular import lines_of, opened
 from reference_server.rollout.records import (
     CompactedRecord,
     HistoryRecord,
@@ -72,7 +72,7 @@ def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:
 
 def _records_of(path: Path, given_up: Event) -> Iterator[Record]:
     with opened(path) as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines_of(lines), start=1):
             if given_up.is_set():
                 raise GivenUp
             if not line.strip():

@@ -19,7 +19,7 @@ from threading import Lock
 
 from reference_server.config.home import Home
 from reference_server.ids import NUMBER, Counters
-from reference_server.regular import opened
+from reference_server.regular import lines_of, opened
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class RolloutStore:
                 threads = max(threads, int(named[2]))
             try:
                 with opened(path) as lines:
-                    for line in lines:
+                    for line in lines_of(lines):
                         turns = max(turns, *map(int, _TURN.findall(line)), 0)
             except OSError as error:
                 _log.warning("%s: not searched for turn ids: %s", path, error.strerror)

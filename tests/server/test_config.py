@@ -64,7 +64,7 @@ def test_a_missing_file_is_an_empty_one(tmp_path) -> None:
             "[model_providers.a]\nrequest_max_retries = 1\n"
             "[model_providers.b]\nrequest_max_retries = -1\n",
             4,
-            "`request_max_retries` must be a number from 0, not -1",
+            "`request_max_retries` must be a number from 0 to 1000000000, not -1",
         ),
         ("[model_providers.a]\nstream_max_retries = true\n", 2, "a number"),
         ("[model_providers]\na.base_url = 4\n", 2, "a string"),

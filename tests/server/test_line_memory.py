@@ -10,6 +10,8 @@ MOST = 500
 """MiB beyond what a process has that has imported the same and read nothing."""
 
 READING = """
+import contextlib
+from reference_server.refusal import Refusal
 from harness.wire.methods import BY_METHOD
 from reference_server.envelope import decode
 from reference_server.router import check_params
@@ -28,7 +30,9 @@ for _ in range((size - len(head) - 8) // len(block)):
     assert splitter.feed(block) == []
 [line] = splitter.feed(b"0]}}}" + bytes([10]))
 request = decode(line)
-check_params(BY_METHOD["turn/start"], request.params)
+# Its lists are longer than any that are taken; what counts is what it takes to find out.
+with contextlib.suppress(Refusal):
+    check_params(BY_METHOD["turn/start"], request.params)
 end(type(request).__name__)
 """
 

@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from harness.wire.item import DeclinableStatus, FileUpdateChange
 from harness.wire.turn import TurnDiffUpdatedNotification
+from reference_server.bounds import check_path
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
@@ -72,6 +73,7 @@ class PatchTool:
         """Make a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
         settings = scene.settings
         try:
+            check_path(cwd)
             view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
             # It only reads: an interrupt need not wait for it.
             plan, changes = await to_thread.run_sync(

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import anyio
 
 from harness.wire.item import DeclinableStatus
+from reference_server.bounds import TooMuch, check_path
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import (
@@ -64,9 +65,14 @@ class ShellCall:
         command: Any = given.get("cmd")
         if not isinstance(command, str) or not command.strip():
             raise CallError("exec_command: `cmd` must be a command line")
+        workdir = _value(given, "workdir", str) or ""
+        try:
+            check_path(workdir)
+        except TooMuch as error:
+            raise CallError(f"exec_command: `workdir`: {error}") from None
         return cls(
             command=command,
-            cwd=os.path.normpath(os.path.join(cwd, _value(given, "workdir", str) or "")),
+            cwd=os.path.normpath(os.path.join(cwd, workdir)),
             tty=bool(_value(given, "tty", bool)),
             timeout=_seconds(given),
             escalated=_value(given, "sandbox_permissions", str) == "require_escalated",
