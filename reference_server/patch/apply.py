@@ -20,13 +20,11 @@ import stat
 from collections.abc import Callable
 
 from reference_server.patch.attributes import copy_attributes
-from reference_server.patch.files import read_file
+from reference_server.patch.files import FOLDER_FLAGS, read_file
 from reference_server.patch.journal import Journal, Noted, State, digest
 from reference_server.patch.parse import PatchError
 from reference_server.patch.plan import Plan, Write
 
-# Walking needs no right to list a folder where the system has this.
-_FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV)
 
 
@@ -104,6 +102,11 @@ class _Run:
         if self._journal is not None:
             self._journal.begin([target.noted() for target in targets], _missing(targets))
         for target in targets:
+            self._open(target)
+        # Before anything of a file is written: who watches the disk is told nothing new.
+        for target in targets:
+            self._check(target)
+        for target in targets:
             self._stage(target)
         for target in targets:
             self._check(target)
@@ -130,12 +133,15 @@ class _Run:
         if self._journal is not None:
             self._journal.mark(state)
 
-    def _stage(self, target: _Target) -> None:
+    def _open(self, target: _Target) -> None:
         write = target.write
         self.doing = f"cannot write {write.real}"
         target.folder = self._folder(os.path.dirname(write.real), make=write.before is None)
-        if write.after is not None:
-            self._write_fresh(target, write.after)
+
+    def _stage(self, target: _Target) -> None:
+        if target.write.after is not None:
+            self.doing = f"cannot write {target.write.real}"
+            self._write_fresh(target, target.write.after)
 
     def _write_fresh(self, target: _Target, content: bytes) -> None:
         write, folder, fresh = target.write, target.folder, target.fresh
@@ -230,10 +236,6 @@ class _Run:
                     raise
             removed = True
 
-    def folder(self, path: str) -> int:
-        """Open a folder that is there."""
-        return self._folder(path, make=False)
-
     def _folder(self, path: str, *, make: bool) -> int:
         """Open a folder, through open folders only; made if it may be."""
         if path in self._folders:
@@ -253,7 +255,7 @@ class _Run:
 
     def _opened(self, path: str, name: str, above: int | None) -> int:
         try:
-            descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=above)
+            descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
@@ -268,12 +270,6 @@ class _Run:
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
         """Remember how to take a step back, and what to say if that fails."""
         self._undo.append((words, step))
-
-
-def open_folder(path: str) -> int:
-    """Open a folder from the root on, through no link. Raises OSError, PatchError."""
-    with contextlib.ExitStack() as closing:
-        return os.dup(_Run(closing, None).folder(path))
 
 
 def _missing(targets: list[_Target]) -> list[str]:

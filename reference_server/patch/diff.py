@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from harness.wire.item import AddKind, DeleteKind, FileUpdateChange, UpdateKind
 from reference_server.patch.effort import Effort
-from reference_server.patch.files import read_file
+from reference_server.patch.files import Forbids, read_in_place
 from reference_server.patch.match import is_text
 from reference_server.patch.plan import Change, Plan
 from reference_server.patch.unified import PAIRS_OF_ALL, TooMuchToShow, unified_hunks
@@ -128,23 +128,24 @@ class TurnDiff:
         self._room -= len(content) if kept else 0
         return _State(_blob(content), content if kept else None, bool(mode & 0o100))
 
-    def text(self) -> str:
+    def text(self, forbids: Forbids = lambda _real, _status: None) -> str:
         """Give the diff, as git writes it, by path; "" where every file is as it was. Blocks.
 
         Paths are relative to the folder of the turn where they are below it, else absolute. What
         a command of the turn did to the noted files is in it, too. A moved file is a deleted one
-        and a new one. Never raises: what cannot be read differs as a binary file does.
+        and a new one. Never raises: what cannot be read, or must not be, differs as a binary file
+        does; what only a link leads to is gone.
         """
         room, effort = MOST_TOLD, Effort(PAIRS_OF_ALL)
         pieces: list[str] = []
         for path in sorted(self._baseline):
-            piece = self._piece(path, room, effort)
+            piece = self._piece(path, forbids, room, effort)
             room -= len(piece)
             pieces.append(piece)
         return "".join(pieces)
 
-    def _piece(self, path: str, room: int, effort: Effort) -> str:
-        before, now = self._baseline[path], _on_disk(path)
+    def _piece(self, path: str, forbids: Forbids, room: int, effort: Effort) -> str:
+        before, now = self._baseline[path], _on_disk(path, forbids)
         # The content of the other side may not be kept: the names of both are enough.
         if replace(before, content=None) == replace(now, content=None):
             return ""
@@ -162,9 +163,9 @@ class TurnDiff:
         return path.removeprefix(below)
 
 
-def _on_disk(path: str) -> _State:
+def _on_disk(path: str, forbids: Forbids) -> _State:
     try:
-        found = read_file(path)
+        found = read_in_place(path, forbids)
     except OSError:
         # A folder or a link that has taken its place is not the file.
         gone = os.path.islink(path) or os.path.isdir(path)

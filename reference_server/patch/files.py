@@ -1,15 +1,25 @@
 """Reading one file, safely.
 
 Here lives what counts as a file for a patch: a regular one that is not reached through a link of
-its own name, and not too large to hold. What is done with it is the callers'.
+its own name, and not too large to hold; and the way to it through folders that are no links. What
+is done with it is the callers'.
 """
 
 import errno
 import os
 import stat
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_BYTES = 16 * 2**20
+# Walking needs no right to list a folder where the system has this.
+FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+Forbids = Callable[[str, os.stat_result | None], str | None]
+"""Says of a resolved path why it may not even be read; None: it may.
+
+Asked before the file is looked at, then with the status of the open file, before it is read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +31,55 @@ class Found:
     owner: tuple[int, int]
 
 
-def read_file(path: str, folder: int | None = None) -> Found | None:
+def open_folder(path: str) -> int:
+    """Open a folder from the root on, through no link: one is no folder here. Raises OSError."""
+    folder = os.open("/", FOLDER_FLAGS)
+    for name in filter(None, path.split("/")):
+        above = folder
+        try:
+            folder = os.open(name, FOLDER_FLAGS, dir_fd=above)
+        finally:
+            os.close(above)
+    return folder
+
+
+def read_in_place(real: str, forbids: Forbids) -> Found | None:
+    """Read the file with a resolved path; None if it is not there, also if a link leads there now.
+
+    What is judged is the open file, not its name, which can mean another one at any moment.
+    Raises OSError as `read_file` does, also for what is forbidden.
+    """
+    above, name = os.path.split(real)
+    try:
+        folder = open_folder(above)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+    def judge(descriptor: int, status: os.stat_result) -> None:
+        where = real
+        if sys.platform == "linux":
+            # Its folder may have been moved after it was opened.
+            where = os.readlink(f"/proc/self/fd/{descriptor}")
+        if why := forbids(where, status):
+            raise OSError(errno.EACCES, why)
+
+    try:
+        return read_file(name, folder, judge)
+    finally:
+        os.close(folder)
+
+
+def read_file(
+    path: str,
+    folder: int | None = None,
+    judge: Callable[[int, os.stat_result], None] = lambda _descriptor, _status: None,
+) -> Found | None:
     """Read a file, `path` from the open folder if one is given; None if nothing is there.
 
-    Raises OSError, also for what is no file, with words in `strerror`.
+    `judge` sees it open before it is read, and may raise. Raises OSError, also for what is no file,
+    with words in `strerror`.
     """
     try:
         _check(os.stat(path, dir_fd=folder, follow_symlinks=False))
@@ -36,6 +91,7 @@ def read_file(path: str, folder: int | None = None) -> Found | None:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         _check(status)
+        judge(descriptor, status)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise OSError(errno.EFBIG, _TOO_LARGE)

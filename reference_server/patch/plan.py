@@ -5,23 +5,24 @@ real servers (models rewrite files so), and is told as added; moving onto anothe
 since that file's end is shown to nobody; a file named twice is refused; a deleted file may be
 binary. Folders on the way may be links, and `Plan.outside` judges where they lead; a file that is a
 link itself is refused. What may not be read at all is the caller's to say (`Forbids`), and is asked
-before anything is.
+before anything is, and again of the file that was opened in the end, which is reached through no
+link: the names may mean others by then.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from reference_server.patch.files import Found, read_file
+from reference_server.patch.files import Forbids, Found, read_in_place
 from reference_server.patch.match import edited, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
 
-Forbids = Callable[[str], str | None]
-"""Says of a resolved path why it may not even be read; None: it may."""
 MOST_BYTES = 32 * 2**20
 """Bytes of a patch's files, as they are and as they will be: they are held until it is made."""
+MOST_FOLDERS = 256
+"""Above a file; each is opened, and stays open until the patch is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ class Plan:
         return sorted(every, key=lambda write: write.after is None)
 
 
-def make_plan(patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lambda _: None) -> Plan:
+def make_plan(
+    patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lambda _real, _status: None
+) -> Plan:
     """Read the files and work out what they become; relative paths start at `cwd`.
 
     Raises PatchError. Nothing is written.
@@ -190,7 +193,11 @@ class _Planning:
             raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
         # Resolved as the system does: `link/..` is beside where the link leads.
         real = os.path.join(os.path.realpath(head), tail)
-        if why := self._forbids(real):
+        if real.count("/") > MOST_FOLDERS:
+            brief = named if len(named) <= 80 else f"{named[:80]}..."
+            words = f"{brief} lies too deep (in more than {MOST_FOLDERS} folders)"
+            raise PatchError(words, self._file.line)
+        if why := self._forbids(real, None):
             raise PatchError(f"{named}: {why}", self._file.line)
         path = os.path.normpath(joined)
         same = os.path.join(os.path.realpath(os.path.dirname(path)), tail) == real
@@ -198,14 +205,14 @@ class _Planning:
 
     def _read(self, place: Place) -> Found | None:
         try:
-            return read_file(place.real)
+            return read_in_place(place.real, self._forbids)
         except OSError as error:
             raise self._error(place, error.strerror or str(error)) from None
 
     def _check_folder(self, place: Place) -> None:
         for above in _parents(place.real):
             try:
-                status = os.stat(above)
+                status = os.stat(above, follow_symlinks=False)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:

@@ -6,12 +6,11 @@ author since, and stays; then its old content stays too, beside it, and the word
 """
 
 import contextlib
+import errno
 import os
 
-from reference_server.patch.apply import open_folder
-from reference_server.patch.files import read_file
+from reference_server.patch.files import open_folder, read_file
 from reference_server.patch.journal import Entry, Noted, State, digest
-from reference_server.patch.parse import PatchError
 
 
 def settle(entry: Entry) -> list[str]:
@@ -20,7 +19,9 @@ def settle(entry: Entry) -> list[str]:
     for write in reversed(entry.writes):
         try:
             folder = open_folder(write.folder)
-        except (FileNotFoundError, PatchError):
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
             # A folder that was missing may not have been made.
             if write.folder not in entry.made:
                 told.append(f"{write.folder} is no longer the folder that it was")

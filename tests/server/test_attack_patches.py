@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import CONFINING, IDENTITIES, OPEN, SECRET, Attack, attack, places, sandboxed
+from attacks import CONFINING, IDENTITIES, KEYS, OPEN, SECRET, Attack, attack, places, sandboxed
 from confined import KEPT, ORDINARY, Place
-from model_side import patches, says
+from model_side import patches, runs, says
 
 pytestmark = sandboxed
 ASKED = ("on-request", "untrusted", "on-failure")
@@ -136,3 +136,25 @@ async def test_what_the_kernel_makes_up_is_no_file_under_any_policy(
         await one.turn(thread, patches(f"*** Delete File: {path}"), DONE)
         assert "not a file of a disk" in one.peer.told_model()
         assert one.peer.completed_items("fileChange") == []
+
+
+async def test_the_diff_of_a_turn_shows_nothing_that_links_lead_to(place: Place) -> None:
+    """The names of the patch are those of secrets; a command then puts links in their folders."""
+    planted = {"d": place.home / ".ssh", "e": place.agent, "f": "/proc/self"}
+    names = ("d/secret", "e/auth.json", "f/environ")
+    links = " && ".join(f"ln -s {target} {name}" for name, target in planted.items())
+    replies = [
+        *(patches(f"*** Add File: {name}", "+x") for name in names),
+        runs(f"rm -r d e f && {links}"),
+        patches("*** Add File: last", "+x"),
+        DONE,
+    ]
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["workspaceWrite"], "never")
+        await one.turn(thread, *replies)
+        assert (place.work / "d").is_symlink()
+        [*_, diff] = one.peer.params_of("turn/diff/updated")
+        assert diff["diff"].startswith("diff --git a/last b/last\nnew file")
+        said = one.everything_said()
+        for secret in (SECRET, *KEYS.values()):
+            assert secret.encode() not in said

@@ -6,6 +6,7 @@ the diff of the turn that follows each fileChange item. How a patch is read and 
 "Events" (turn/diff/updated: "after every fileChange item").
 """
 
+import os
 from functools import partial
 from typing import Any
 
@@ -81,7 +82,7 @@ class PatchTool:
             )
         except (PatchError, Refused, ValueError) as error:
             raise CallError(f"apply_patch verification failed: {error}") from None
-        return await _PatchRun(scene, plan, changes, _denied(plan, view)).carry_out()
+        return await _PatchRun(scene, plan, changes, view).carry_out()
 
 
 def _planned(text: str, cwd: str, view: View | None) -> tuple[Plan, list[FileUpdateChange]]:
@@ -93,11 +94,12 @@ class _PatchRun:
     """One patch, from its started item to its completed one."""
 
     def __init__(
-        self, scene: Scene, plan: Plan, changes: list[FileUpdateChange], denied: str | None
+        self, scene: Scene, plan: Plan, changes: list[FileUpdateChange], view: View | None
     ) -> None:
         self._scene = scene
         self._plan = plan
-        self._denied = denied
+        self._forbids = partial(_why_not, view)
+        self._denied = _denied(plan, view)
         self._work = FileWork(scene.log, changes)
         self._journal = journal_of(scene.log, self._work.item)
 
@@ -163,7 +165,7 @@ class _PatchRun:
             self._journal.forget()
         # The diff follows every fileChange item, also one that an interrupt ends.
         with anyio.CancelScope(shield=True):
-            diff = await to_thread.run_sync(scene.diff.text)
+            diff = await to_thread.run_sync(scene.diff.text, self._forbids)
             scene.thread.audience.tell(
                 TurnDiffUpdatedNotification(
                     thread_id=scene.thread.id, turn_id=scene.log.turn_id, diff=diff
@@ -171,7 +173,7 @@ class _PatchRun:
             )
 
 
-def _why_not(view: View | None, path: str) -> str | None:
+def _why_not(view: View | None, path: str, status: os.stat_result | None) -> str | None:
     """Say why a file may not be looked at, however the client would decide.
 
     A patch that is checked against a file tells the model of its content.
