@@ -22,6 +22,7 @@ from harness.wire.input import LocalImageInput, UserInput
 from reference_server.bounds import TooMuch, check_path
 from reference_server.engine.prompt import unread_image
 from reference_server.exec.mounts import Plan, Refused, of_kernel
+from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
 from reference_server.settings import ThreadSettings
 
@@ -156,7 +157,7 @@ class _Reading:
     def _check(self, real: str, status: os.stat_result) -> None:
         if of_kernel(real) or not stat.S_ISREG(status.st_mode):
             raise NoImage("it is not a file of a disk")
-        if self._plan is not None and not self._plan.readable(real):
+        if self._plan is not None and not (self._plan.readable(real) and may_read(real, status)):
             raise NoImage("the sandbox hides it")
         _check_size(status.st_size)
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from anyio.abc import Process
-from confined import SECRET, Place, a_place, works_here
+from confined import ORDINARY, SECRET, Place, a_place, works_here
 from model_side import ModelSide, Refused, Reply, over_a_socket
 from session_peer import Peer
 
@@ -50,6 +50,7 @@ CONFINING = {
     "workspaceWrite": {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False},
 }
 OPEN = {"type": "dangerFullAccess"}
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 sandboxed = [
     pytest.mark.anyio,
     pytest.mark.slow,
@@ -209,4 +210,15 @@ def places(request: pytest.FixtureRequest) -> Generator[Place]:
         yield place
 
 
-__all__ = ["IDENTITIES", "KEYS", "SECRET", "Attack", "attack", "places"]
+def another_users(place: Place, name: str, content: bytes) -> Path:
+    """A file outside that root reads only by its capabilities, which commands do not have."""
+    path = place.outside / "another" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    for one, mode in ((path, 0o600), (path.parent, 0o755)):
+        os.chown(one, ORDINARY, ORDINARY)
+        one.chmod(mode)
+    return path
+
+
+__all__ = ["IDENTITIES", "KEYS", "SECRET", "Attack", "another_users", "attack", "places"]

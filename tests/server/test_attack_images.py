@@ -10,7 +10,19 @@ from typing import Any
 
 import anyio
 import pytest
-from attacks import CONFINING, IDENTITIES, KEYS, OPEN, SECRET, Attack, attack, places, sandboxed
+from attacks import (
+    CONFINING,
+    IDENTITIES,
+    KEYS,
+    OPEN,
+    SECRET,
+    Attack,
+    another_users,
+    attack,
+    only_root,
+    places,
+    sandboxed,
+)
 from confined import ORDINARY, Place
 from model_side import PIXEL, calls, says
 
@@ -107,3 +119,16 @@ async def test_what_is_no_image_of_a_disk_is_never_sent(place: Place, who: str) 
         for secret in (SECRET, *KEYS.values()):
             for words in (secret, base64.b64encode(secret.encode()).decode()):
                 assert words.encode() not in said
+
+
+@only_root
+@pytest.mark.parametrize("place", ["this user"], indirect=True)
+@pytest.mark.parametrize("who", ["model", "client"])
+async def test_a_server_of_root_sends_no_image_that_its_commands_cannot_read(
+    place: Place, who: str
+) -> None:
+    path = str(another_users(place, "a.png", PIXEL))
+    async with attack(place) as one:
+        for sandbox in CONFINING.values():
+            assert not await shown(one, path, sandbox, who)
+        assert await shown(one, path, OPEN, who)

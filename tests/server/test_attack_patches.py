@@ -8,7 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import CONFINING, IDENTITIES, KEYS, OPEN, SECRET, Attack, attack, places, sandboxed
+from attacks import (
+    CONFINING,
+    IDENTITIES,
+    KEYS,
+    OPEN,
+    SECRET,
+    Attack,
+    another_users,
+    attack,
+    only_root,
+    places,
+    sandboxed,
+)
 from confined import KEPT, ORDINARY, Place
 from model_side import patches, runs, says
 
@@ -158,3 +170,24 @@ async def test_the_diff_of_a_turn_shows_nothing_that_links_lead_to(place: Place)
         said = one.everything_said()
         for secret in (SECRET, *KEYS.values()):
             assert secret.encode() not in said
+
+
+@only_root
+@pytest.mark.parametrize("place", ["this user"], indirect=True)
+async def test_a_server_of_root_reads_nothing_that_its_commands_cannot(place: Place) -> None:
+    path = another_users(place, "key", b"private-of-another")
+    attempts = (
+        (f"*** Delete File: {path}",),
+        (f"*** Update File: {path}", "@@", "-private-of-another", "+x"),
+        (f"*** Update File: {path}", "*** Move to: mine"),
+    )
+    async with attack(place) as one:
+        for sandbox in CONFINING.values():
+            for lines in attempts:
+                thread = await one.thread(sandbox, "on-request")
+                assert not await one.turn(thread, patches(*lines), DONE)
+                assert "hides it" in one.peer.told_model()
+        assert one.peer.completed_items("fileChange") == []
+        thread = await one.thread(OPEN, "never")
+        await one.turn(thread, patches(*attempts[0]), DONE)
+        assert not path.exists()

@@ -24,6 +24,7 @@ from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
 from reference_server.exec.mounts import Plan as View
 from reference_server.exec.mounts import Refused, inside, of_kernel
+from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
 from reference_server.patch.apply import HalfMade, apply_plan
 from reference_server.patch.diff import file_changes
@@ -180,7 +181,9 @@ def _why_not(view: View | None, path: str, status: os.stat_result | None) -> str
     """
     if of_kernel(path):
         return "is not a file of a disk"
-    return None if view is None or view.readable(path) else "the sandbox hides it"
+    if view is None or (view.readable(path) and may_read(path, status)):
+        return None
+    return "the sandbox hides it"
 
 
 def _denied(plan: Plan, view: View | None) -> str | None:

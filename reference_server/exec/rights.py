@@ -1,0 +1,61 @@
+"""What a command of root may read, which has none of root's capabilities.
+
+Here lives the judgement of owner, group and others, as the kernel makes it for such a command. For
+any other user the kernel judges the server itself in the same way, so nothing is to be done. Where
+an access list has the say, it is not read but taken to refuse.
+"""
+
+import os
+import stat
+import sys
+
+_ACCESS_LIST = "system.posix_acl_access"
+_READ, _SEARCH = 4, 1
+
+
+def may_read(real: str, status: os.stat_result | None = None) -> bool:
+    """Whether a command could read a file with a resolved path.
+
+    `status` is that of the open file; without one only the way to it is judged.
+    """
+    if os.geteuid() != 0:
+        return True
+    if status is not None and not _lets(status, real, _READ):
+        return False
+    return all(_can_be_searched(folder) for folder in _folders(real))
+
+
+def _folders(path: str) -> list[str]:
+    found: list[str] = []
+    while (above := os.path.dirname(path)) != path:
+        found.append(above)
+        path = above
+    return found
+
+
+def _can_be_searched(folder: str) -> bool:
+    try:
+        status = os.stat(folder, follow_symlinks=False)
+    except OSError:
+        # What is not there keeps nobody out.
+        return True
+    return not stat.S_ISDIR(status.st_mode) or _lets(status, folder, _SEARCH)
+
+
+def _lets(status: os.stat_result, path: str, right: int) -> bool:
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid == os.geteuid():
+        return bool(mode >> 6 & right)
+    if _has_access_list(path):
+        return False
+    in_group = status.st_gid == os.getegid() or status.st_gid in os.getgroups()
+    return bool((mode >> 3 if in_group else mode) & right)
+
+
+def _has_access_list(path: str) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        return _ACCESS_LIST in os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return False
