@@ -1,8 +1,10 @@
 """Making a plan true: all of its files, or none.
 
 Here lives writing. New contents are written to temporary files beside their targets; then nothing
-may have changed since the plan was made; then each is renamed into place, the old file kept under
-a temporary name until all are done. A failure undoes every step, in reverse, made folders too.
+may have changed since the plan was made; then each is put into place, the old file kept under a
+temporary name until all are done and no old file is found to be another than the one that was
+checked. A failure undoes every step, in reverse, made folders too. A file that somebody has made or
+saved meanwhile is never overwritten, and no way back overwrites one either.
 
 Folders are opened one by one from the root, never through a link, and every name is used from its
 open folder: a link that was swapped in after the plan was checked leads nowhere. Renaming gives the
@@ -55,7 +57,7 @@ def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
 class _Target:
     """A write with the names that it uses in its folder, which is open when it is staged.
 
-    `source` is the file whose attributes it takes over.
+    `source` is the file whose attributes it takes over, `made` the status of the new file.
     """
 
     def __init__(self, write: Write, source: str) -> None:
@@ -65,6 +67,7 @@ class _Target:
         self.name = os.path.basename(write.real)
         self.fresh = _temporary_name()
         self.old = _temporary_name()
+        self.made: os.stat_result | None = None
 
     def noted(self) -> Noted:
         """Write it down for who has to settle it."""
@@ -105,13 +108,17 @@ class _Run:
             self._open(target)
         # Before anything of a file is written: who watches the disk is told nothing new.
         for target in targets:
-            self._check(target)
+            self._check(target, target.name)
         for target in targets:
             self._stage(target)
         for target in targets:
-            self._check(target)
+            self._check(target, target.name)
         for target in targets:
             self._commit(target)
+        for target in targets:
+            if target.write.before is not None:
+                # What was saved in the meantime was kept with it.
+                self._check(target, target.old)
         self._mark(State.COMMITTED)
         self._forget([target for target in targets if target.write.before is not None])
 
@@ -163,6 +170,8 @@ class _Run:
                 self._take_attributes_over(target, descriptor)
         finally:
             os.close(descriptor)
+        # Some disks set the time when a file is closed.
+        target.made = os.stat(fresh, dir_fd=folder, follow_symlinks=False)
 
     def _take_attributes_over(self, target: _Target, descriptor: int) -> None:
         folder, name = os.path.split(target.source)
@@ -179,22 +188,20 @@ class _Run:
         finally:
             os.close(source)
 
-    def _check(self, target: _Target) -> None:
+    def _check(self, target: _Target, name: str) -> None:
         write = target.write
         self.doing = f"cannot read {write.real}"
-        found = read_file(target.name, target.folder)
+        found = read_file(name, target.folder)
         same = found.content == write.before if found else write.before is None
         if not same or (found and found.mode != write.mode):
-            raise PatchError(
-                f"{write.real} has changed since the patch was checked, so nothing was changed; "
-                "read it again and write a new patch"
-            )
+            raise _changed(write)
 
     def _commit(self, target: _Target) -> None:
         write, folder, name, old = target.write, target.folder, target.name, target.old
         self.doing = f"cannot {'remove' if write.after is None else 'replace'} {write.real}"
 
         def restore() -> None:
+            _only_ours(target, folder)
             os.replace(old, name, src_dir_fd=folder, dst_dir_fd=folder)
 
         kept = f"{write.real} could not be restored, its content is in {old} beside it"
@@ -202,13 +209,50 @@ class _Run:
         if write.before is not None and not linked:
             os.replace(name, old, src_dir_fd=folder, dst_dir_fd=folder)
             self._on_undo(kept, restore)
-        if write.after is not None:
+        if linked:
             os.replace(target.fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-        if write.before is None:
-            self._on_undo(f"{write.real} stays", lambda: _remove(name, folder))
-        elif linked:
             # From now on the second name is the old content's only one: never just removed.
             self._undo[-1] = (kept, restore)
+        elif write.after is not None:
+            self._put_in(target)
+
+    def _put_in(self, target: _Target) -> None:
+        """Give a new file a name that no file has. Raises PatchError where one has it now."""
+        folder, fresh, name = target.folder, target.fresh, target.name
+        try:
+            os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise _changed(target.write) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            made = target.made
+            self._take_name(target)
+            os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            target.made = made
+        else:
+            self._remove_on_undo(target)
+            os.unlink(fresh, dir_fd=folder)
+
+    def _take_name(self, target: _Target) -> None:
+        """Take the name with an empty file, which nobody can open: for disks without links."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(target.name, flags, 0, dir_fd=target.folder)
+        except FileExistsError:
+            raise _changed(target.write) from None
+        target.made = os.fstat(descriptor)
+        self._remove_on_undo(target)
+        os.close(descriptor)
+
+    def _remove_on_undo(self, target: _Target) -> None:
+        def remove() -> None:
+            _only_ours(target, target.folder)
+            _remove(target.name, target.folder)
+
+        # Where there was a file before, that one is put back instead.
+        if target.write.before is None:
+            self._on_undo(f"{target.write.real} stays", remove)
 
     def _linked(self, target: _Target) -> bool:
         """Give the old file a second name, so that its own is never missing; whether it can be."""
@@ -281,6 +325,28 @@ def _missing(targets: list[_Target]) -> list[str]:
             missing.add(above)
             above = os.path.dirname(above)
     return sorted(missing, key=len, reverse=True)
+
+
+def _changed(write: Write) -> PatchError:
+    return PatchError(
+        f"{write.real} has changed since the patch was checked, so nothing was changed; "
+        "read it again and write a new patch"
+    )
+
+
+def _only_ours(target: _Target, folder: int) -> None:
+    """See that a name has no file but the one that was made for it. Raises OSError."""
+    try:
+        now = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    made = target.made
+    if made is None or not os.path.samestat(now, made) or _saved(now) != _saved(made):
+        raise OSError(errno.EEXIST, "somebody has made or changed it since")
+
+
+def _saved(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
 
 
 def _remove(name: str, folder: int) -> None:

@@ -8,6 +8,7 @@ author since, and stays; then its old content stays too, beside it, and the word
 import contextlib
 import errno
 import os
+import stat
 
 from reference_server.patch.files import open_folder, read_file
 from reference_server.patch.journal import Entry, Noted, State, digest
@@ -50,9 +51,13 @@ def _take_back(write: Noted, folder: int, told: list[str]) -> None:
     name, old = write.name, write.old
     path = os.path.join(write.folder, name)
     now, kept = _status(name, folder), _status(old, folder)
-    # The new content waits under its first name until it takes the file's.
-    replaced = write.after is not None and _status(write.fresh, folder) is None
+    fresh = _status(write.fresh, folder)
+    # The new content waits under its first name until it takes the file's, for a moment with both.
+    both = now is not None and fresh is not None and os.path.samestat(now, fresh)
+    replaced = write.after is not None and (fresh is None or both)
     ours = replaced and now is not None and _digest(name, folder) == write.after
+    # Or an empty file that nobody can open keeps the name for it.
+    ours = ours or (now is not None and fresh is not None and _keeps_a_name(now))
     if kept is not None:
         if now is not None and os.path.samestat(now, kept):
             os.unlink(old, dir_fd=folder)
@@ -67,6 +72,10 @@ def _take_back(write: Noted, folder: int, told: list[str]) -> None:
         os.unlink(name, dir_fd=folder)
     elif write.before is None and replaced and now is not None:
         told.append(f"{path} was made or changed by somebody else since, and stays")
+
+
+def _keeps_a_name(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and not stat.S_IMODE(status.st_mode) and not status.st_size
 
 
 def _digest(name: str, folder: int) -> str | None:
