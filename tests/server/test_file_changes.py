@@ -266,3 +266,21 @@ async def test_a_file_that_changed_while_the_client_was_asked_fails_the_change(
         [item] = peer.completed_items("fileChange")
     assert item["status"] == "failed"
     assert old.read_text() == "a\nmine\n"
+
+
+async def test_a_question_tells_where_a_link_leads_a_patch(tmp_path: Path) -> None:
+    (home := tmp_path / "real-home").mkdir()
+    (tmp_path / "real").mkdir()
+    (cwd := tmp_path / "work").symlink_to("real")
+    (cwd / "docs").symlink_to(home)
+    replies = [patches("*** Add File: docs/.bashrc", "+x"), patches(*ADD), says("done")]
+    async with session(tmp_path / "home", replies) as peer:
+        thread = await peer.start_thread(cwd=str(cwd), **ASKED)
+        turn = await peer.start_turn(thread)
+        first = await peer.asked("fileChange")
+        await peer.decide(first, "decline")
+        second = await peer.asked("fileChange", after=first["id"])
+        await peer.decide(second, "decline")
+        await peer.turn_end(turn)
+    reason = f"links lead it elsewhere: {cwd}/docs/.bashrc is {home}/.bashrc"
+    assert [one["params"]["reason"] for one in (first, second)] == [reason, None]

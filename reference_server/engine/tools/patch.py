@@ -113,7 +113,7 @@ class _PatchRun:
             case Ruling.ASK:
                 if consents.has_files(settings.sandbox, self._plan.paths):
                     return await self._apply()
-                return await self._ask(self._denied)
+                return await self._ask(self._denied or _led_elsewhere(self._plan, settings.cwd))
             case Ruling.DECLINE:
                 await self._complete("declined")
                 return REFUSED
@@ -195,3 +195,17 @@ def _denied(plan: Plan, view: View | None) -> str | None:
     if outside:
         return f"it writes outside the writable folders: {', '.join(outside)}"
     return f"it writes what is protected: {', '.join(paths)}"
+
+
+def _led_elsewhere(plan: Plan, cwd: str) -> str | None:
+    """Say where links lead a patch: a question shows paths as they were named. None: nowhere."""
+    resolved = os.path.realpath(cwd)
+    led: list[str] = []
+    for change in plan.changes:
+        for place in filter(None, (change.place, change.moved_place)):
+            # The folder of the thread itself may be named by a link; that is no news.
+            below = os.path.relpath(place.path, cwd)
+            shown = os.path.join(resolved, below) if inside(place.path, cwd) else place.path
+            if shown != place.real:
+                led.append(f"{place.path} is {place.real}")
+    return f"links lead it elsewhere: {', '.join(led)}" if led else None
