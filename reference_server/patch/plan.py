@@ -192,7 +192,7 @@ class _Planning:
         if tail in ("", ".", ".."):
             raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
         # Resolved as the system does: `link/..` is beside where the link leads.
-        real = os.path.join(os.path.realpath(head), tail)
+        real = os.path.join(self._resolved(head), tail)
         if real.count("/") > MOST_FOLDERS:
             brief = named if len(named) <= 80 else f"{named[:80]}..."
             words = f"{brief} lies too deep (in more than {MOST_FOLDERS} folders)"
@@ -200,8 +200,15 @@ class _Planning:
         if why := self._forbids(real, None):
             raise PatchError(f"{named}: {why}", self._file.line)
         path = os.path.normpath(joined)
-        same = os.path.join(os.path.realpath(os.path.dirname(path)), tail) == real
+        same = os.path.join(self._resolved(os.path.dirname(path)), tail) == real
         return Place(named, path if same else real, real)
+
+    def _resolved(self, folder: str) -> str:
+        try:
+            return os.path.realpath(folder)
+        except OSError as error:
+            # A link that was there when it was looked at, and no more when it was read.
+            raise PatchError(f"{folder}: {error.strerror}; try again", self._file.line) from None
 
     def _read(self, place: Place) -> Found | None:
         try:

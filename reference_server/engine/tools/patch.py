@@ -199,7 +199,11 @@ def _denied(plan: Plan, view: View | None) -> str | None:
 
 def _led_elsewhere(plan: Plan, cwd: str) -> str | None:
     """Say where links lead a patch: a question shows paths as they were named. None: nowhere."""
-    resolved = os.path.realpath(cwd)
+    try:
+        resolved = os.path.realpath(cwd)
+    except OSError:
+        # A link was replaced at this very moment; what is said then is more than is needed.
+        resolved = cwd
     led: list[str] = []
     for change in plan.changes:
         for place in filter(None, (change.place, change.moved_place)):

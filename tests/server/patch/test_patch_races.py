@@ -3,6 +3,7 @@
 Whoever works in the same folder can do that: another command of the model, or its user.
 """
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,18 @@ def test_a_folder_that_is_moved_while_a_patch_is_checked_is_judged_where_it_is(
     monkeypatch.setattr(files_module, "os", Moving())
     with pytest.raises(PatchError, match="the sandbox hides it"):
         plan_of(work, lambda path, *_status: hidden(path), "*** Delete File: d/key")
+
+
+def test_a_link_that_goes_while_it_is_resolved_fails_the_patch_and_not_the_turn(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def readlink(path: str, **_: object) -> str:
+        raise OSError(errno.EINVAL, "Invalid argument", path)
+
+    (work / "to-d").symlink_to("d")
+    monkeypatch.setattr(os, "readlink", readlink)
+    with pytest.raises(PatchError, match=r"/to-d: Invalid argument; try again"):
+        plan_of(work, lambda *_: None, "*** Delete File: to-d/key")
 
 
 @pytest.mark.parametrize("name", ["upd.txt", "src/mv.txt", "over.sh"])
