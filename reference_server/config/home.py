@@ -16,9 +16,13 @@ class Home:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Home":
-        """Find the home; a relative AGENT_HOME is taken from the working directory."""
+        """Find the home; a relative AGENT_HOME is taken from the working directory.
+
+        Links are followed now: a command could lead them elsewhere while the server runs.
+        """
         named = environment.get("AGENT_HOME")
-        return cls(Path(named).absolute() if named else Path.home() / ".agent")
+        home = Path(named).absolute() if named else Path.home() / ".agent"
+        return cls(Path(os.path.realpath(home)))
 
     @property
     def config_file(self) -> Path:

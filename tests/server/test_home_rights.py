@@ -9,6 +9,8 @@ import pytest
 from model_side import patches, says
 from session_peer import session
 
+from reference_server.config.home import Home
+
 
 @pytest.fixture(params=[0o000, 0o022, 0o177], ids=oct)
 def umask(request) -> Iterator[int]:
@@ -54,3 +56,15 @@ async def test_the_rights_of_a_home_that_is_there_are_not_changed(tmp_path) -> N
     home.chmod(0o755)
     await used(home, tmp_path)
     assert rights(home) == 0o755
+
+
+def test_a_home_that_is_a_link_stays_where_it_led_at_the_start(tmp_path: Path) -> None:
+    """A command whose workspace holds the link could lead it to rules of its own."""
+    real = tmp_path / "real"
+    real.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    home = Home.from_environment({"AGENT_HOME": str(link)})
+    link.unlink()
+    link.symlink_to(tmp_path)
+    assert home.config_file == real / "config.toml"
