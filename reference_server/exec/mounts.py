@@ -2,14 +2,16 @@
 
 Here lives the plan: which paths are writable, protected or hidden, and in which order that is
 mounted. Commands get it as mounts; patches and images, which the server itself writes and reads,
-ask it (`readable`, `writable`). Which policy asks for what is `sandbox.py`. The plan only looks at
-the file system.
+ask it (`readable`, `writable`). Which policy asks for what is `sandbox.py`, where secrets and
+sockets lie is `places.py`. The plan only looks at the file system.
 
 How it holds:
 
 - mounts are made in the order of their depth, so a protected folder inside a writable one wins;
 - every path is resolved first, so a link leads nowhere else; a root that lies inside another
   writable root is not looked at, since an earlier command could have put a link there;
+- bubblewrap looks its paths up again, when a command that runs may have put a link in the way; so
+  what it mounted is compared with the plan (`expected`) before the command starts (`warden.py`);
 - a mount point cannot be renamed or removed, but the folders above it can; so each folder between
   a root and what is protected inside it is a mount of its own;
 - a hard link into a writable root fails by itself: roots and rest are different mounts.
@@ -17,52 +19,13 @@ How it holds:
 
 import enum
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from reference_server.bounds import PATH_LIMIT, check_path
+from reference_server.exec.places import KERNELS, inside, of_kernel
 from reference_server.regular import opened
 
-SECRETS = (
-    ".ssh",
-    ".aws",
-    ".gnupg",
-    ".azure",
-    ".kube",
-    ".password-store",
-    ".vault-token",
-    ".docker/config.json",
-    ".docker/run",
-    ".docker/desktop",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/sops",
-    ".local/share/keyrings",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-)
-"""Of the user's home: what no confined command reads, and where Docker listens."""
-SOCKETS = (".X11-unix", ".ICE-unix", "screens", "tmux-{user}")
-"""In the temporary folder: where programs listen that would do things outside for a command.
-
-Only such as stay there: a mount on a folder that has just gone fails.
-"""
-RUN_KEPT = (
-    "current-system",
-    "wrappers",
-    "opengl-driver",
-    "systemd/resolve",
-    "NetworkManager/resolv.conf",
-    "resolvconf",
-)
-"""In /run, otherwise hidden as a place of sockets: programs of some systems, and name servers."""
-KERNELS = ("/proc", "/sys", "/dev")
-"""What is no disk: never a root, and never read or written by the server for a model."""
 REPOSITORY = ".git"
 
 
@@ -78,16 +41,6 @@ class Kind(enum.IntEnum):
     EMPTY = 2
     HIDDEN = 3
     SEARCHABLE = 4
-
-
-def of_kernel(path: str) -> bool:
-    """Whether a resolved path is in a file system that the kernel makes up."""
-    return any(inside(path, kernel) for kernel in KERNELS)
-
-
-def inside(path: str, folder: str) -> bool:
-    """Whether a normalised path is that folder or below it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class Plan:
@@ -108,8 +61,15 @@ class Plan:
         """Mount on a resolved path that exists."""
         self._mounts[path] = max(kind, self._mounts.get(path, kind))
 
-    def allow(self, folders: Sequence[str], protected: Iterable[str]) -> None:
+    def allow(
+        self,
+        folders: Sequence[str],
+        protected: Iterable[str],
+        judge: Callable[[str, str], None] = lambda _folder, _real: None,
+    ) -> None:
         """Make these folders writable. Raises Refused where one cannot or must not be.
+
+        `judge` is called with each folder and what it leads to, and may raise Refused.
 
         One that does not exist, or is no folder, is left out with a note: nothing can be written
         there anyway.
@@ -119,7 +79,7 @@ class Plan:
         for folder in sorted({_normal(one) for one in folders}, key=lambda one: one.count("/")):
             if any(inside(folder, other) for other in accepted):
                 continue
-            real = os.path.realpath(folder)
+            real = resolved(folder)
             if real == "/":
                 raise Refused("the root / would make everything writable; dangerFullAccess says so")
             for other in refused:
@@ -128,6 +88,7 @@ class Plan:
             if not os.path.isdir(real):
                 self.notes.append(f"the root {folder} is no folder that exists; it is left out")
                 continue
+            judge(folder, real)
             accepted += [folder, real]
             if not any(inside(real, other) for other in self._roots):
                 self._roots.append(real)
@@ -161,22 +122,55 @@ class Plan:
 
     def protect(self, path: str, kind: Kind) -> None:
         """Mount on a path, and hold the folders between it and the root that it is in."""
-        real = os.path.realpath(path)
+        self.protect_resolved(resolved(path), kind)
+
+    def protect_resolved(self, real: str, kind: Kind) -> None:
+        """Protect a path that was resolved before; most of them are not there."""
         if not os.path.exists(real):
             self._absent.add(real)
             return
+        real = resolved(real)
         within = [root for root in self.roots if inside(real, root)]
-        if kind is Kind.READABLE and not within:
+        if kind is Kind.READABLE and (not within or real in within):
             return
+        for above in [*map(str, Path(real).parents)][::-1]:
+            if not any(inside(above, root) for root in within):
+                continue
+            if self._mounts.get(above, Kind.WRITABLE) > Kind.WRITABLE:
+                # Nothing below can be moved; a folder that is held would be writable again.
+                if kind is not Kind.READABLE:
+                    self.add(real, kind)
+                return
+            if above not in within:
+                self.add(above, Kind.WRITABLE)
         self.add(real, kind)
-        for root in within:
-            for above in Path(real).parents:
-                if inside(str(above), root) and str(above) != root:
-                    self.add(str(above), Kind.WRITABLE)
+
+    def hides(self, path: str) -> str | None:
+        """The folder or file that hides a resolved path; None where it can be seen."""
+        for above in (path, *map(str, Path(path).parents)):
+            if above in self._mounts:
+                return above if self._mounts[above] >= Kind.EMPTY else None
+        return None
+
+    def expected(self) -> tuple[tuple[str, str], ...]:
+        """What is to be found mounted where: a path, and the path of its source.
+
+        The source is empty for what hides a folder.
+        """
+        return tuple((path, _source(path, kind)) for path, kind in self._ordered())
+
+    def _ordered(self) -> list[tuple[str, Kind]]:
+        """The mounts, shallow ones first, without those that nobody would find."""
+        ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
+        return [
+            (path, kind)
+            for path, kind in ordered
+            if kind < Kind.EMPTY or self._kind(str(Path(path).parent)) is not Kind.HIDDEN
+        ]
 
     def arguments(self, *, root: bool) -> list[str]:
         """The options of bubblewrap, shallow mounts first; `root`: for a command run by root."""
-        ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
+        ordered = self._ordered()
         result = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         for path, kind in ordered:
             result += _mount(path, kind)
@@ -188,6 +182,20 @@ class Plan:
             # writable; for others it stays as it is, since programs adjust themselves there.
             result += ["--remount-ro", "/proc"]
         return result
+
+
+def resolved(path: str) -> str:
+    """Follow the links of a path. Raises Refused where that is not allowed."""
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        raise Refused(f"the path {path} cannot be followed: {error.strerror}") from error
+
+
+def _source(path: str, kind: Kind) -> str:
+    if kind < Kind.EMPTY:
+        return os.path.realpath(path)
+    return "" if os.path.isdir(path) else os.devnull
 
 
 def _mount(path: str, kind: Kind) -> list[str]:
@@ -235,41 +243,3 @@ def _pointed_to(path: Path) -> str:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)
     return text
-
-
-def secrets_of(home: str) -> set[str]:
-    """The secrets of a user's home, resolved, whether they exist or not."""
-    return {os.path.realpath(os.path.join(home, name)) for name in SECRETS}
-
-
-def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
-    """Folders with sockets of programs outside; /run is the first."""
-    for path in ("/run", "/var/run"):
-        if os.path.isdir(path):
-            yield os.path.realpath(path)
-    for name in SOCKETS:
-        path = os.path.join(temporary, name.format(user=os.getuid()))
-        if os.path.isdir(path) and not os.path.islink(path):
-            yield path
-
-
-def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Sockets that the environment leads to: of the ssh agent, tmux, the message bus, Docker."""
-    bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
-    named = (
-        environment.get("SSH_AUTH_SOCK", ""),
-        environment.get("TMUX", "").partition(",")[0],
-        bus.partition(",")[0],
-        environment.get("DOCKER_HOST", "").removeprefix("unix://"),
-    )
-    for path in named:
-        if os.path.isabs(path) and os.path.exists(path) and not os.path.isdir(path):
-            yield os.path.realpath(path)
-
-
-def kept_of_run() -> Iterator[str]:
-    """What of /run stays to be seen."""
-    for name in RUN_KEPT:
-        path = os.path.join("/run", name)
-        if os.path.exists(path):
-            yield path

@@ -49,6 +49,8 @@ class Command:
     named in failures. Without `tty` standard input is empty; with it, standard input, output and
     error are one terminal, and `Running.write` types into it. `timeout` and `grace` are seconds.
     `inputs`: what the first process finds to read at further descriptors, by their numbers.
+    `mounts`: what the wrapper is to have mounted, each a path and its source; it waits for the
+    warden to see it (`sandbox.LOOKED_AT`).
     """
 
     argv: tuple[str, ...]
@@ -59,6 +61,7 @@ class Command:
     wrapper: tuple[str, ...] = ()
     grace: float = GRACE
     inputs: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    mounts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +367,7 @@ class _Account:
             "wrapped": bool(command.wrapper),
             "grace": command.grace,
             "inputs": dict(command.inputs),
+            "mounts": [tuple(map(os.fsencode, mount)) for mount in command.mounts],
         }
         data = marshal.dumps(wanted)
         data = len(data).to_bytes(4, "big") + data

@@ -34,7 +34,7 @@ in the abstract namespace.
 import os
 import pwd
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,20 +45,31 @@ from harness.wire.settings import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from reference_server.exec.mounts import (
-    Kind,
-    Plan,
-    Refused,
+from reference_server.exec.links import KnownRoots, links_of
+from reference_server.exec.mounts import Kind, Plan, Refused, resolved
+from reference_server.exec.places import (
     inside,
     kept_of_run,
+    own_code,
     places_of_sockets,
+    secrets_moved_by,
     secrets_of,
+    socket_within,
     sockets_named_by,
 )
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished
 from reference_server.exec.seccomp import program as seccomp_program
 
+LOOKED_AT = (
+    "/bin/sh",
+    "-c",
+    "echo >&9 && IFS= read -r said <&9;"
+    ' [ "$said" = . ] || { echo "bwrap: ${said:-nobody looked at the mounts}"; exit 1; };'
+    ' exec "$@" 9>&-',
+    "sh",
+)
+"""What goes before a command within the sandbox: it waits until the warden has seen the mounts."""
 PRIVATE_TMP = "/dev/shm"
 """Bubblewrap's own /dev is in memory and ends with the command."""
 _LEADING_OUTSIDE = frozenset(
@@ -85,7 +96,7 @@ class Confinement:
     """How to run a command under a policy: `wrapper`, `env` and `inputs` of its `Command`.
 
     `files` and `network`: whether these are restricted by us. `notes`: what of the policy had no
-    effect, for the log.
+    effect, for the log. `mounts`: see `Command`.
     """
 
     wrapper: tuple[str, ...]
@@ -94,6 +105,7 @@ class Confinement:
     files: bool = False
     network: bool = False
     notes: tuple[str, ...] = field(default=())
+    mounts: tuple[tuple[str, str], ...] = ()
 
 
 class Sandbox:
@@ -115,12 +127,17 @@ class Sandbox:
         self._root = os.geteuid() == 0 if root is None else root
         self._home = os.path.realpath(home)
         homes = [user_home] if user_home else [Path.home(), _home_of_account()]
-        self._user_homes = [str(one) for one in homes if one is not None]
+        # In order, each once: they are mostly the same.
+        self._user_homes = list(dict.fromkeys(str(one) for one in homes if one is not None))
         self._probe = probe or Probe()
         self._environment = os.environ if environment is None else environment
         self._filter = _filter()
         # Once seen it stays one, though a command should remove the link that led to it.
         self._secrets: set[str] = set()
+        self._sockets: set[str] = set()
+        self._known = KnownRoots()
+        self._code = sorted(own_code())
+        self._home_links = self._links_to_home(home)
 
     async def confine(
         self,
@@ -144,11 +161,11 @@ class Sandbox:
             case ExternalSandbox():
                 return Confinement((), env) if network else await self._external(policy, env, tty)
             case ReadOnly():
-                return await self._confined((), network, cwd, env, tty)
+                return await self._confined((), network, workspace, cwd, env, tty)
             case WorkspaceWrite():
                 roots = (workspace, *policy.writable_roots)
                 reach = network or policy.network_access
-                return await self._confined(roots, reach, cwd, env, tty)
+                return await self._confined(roots, reach, workspace, cwd, env, tty)
 
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
         """Say what a policy lets be read and written; None: it confines no files. Raises Refused.
@@ -162,7 +179,7 @@ class Sandbox:
                 plan = self._plan(())
             case WorkspaceWrite():
                 plan = self._plan((workspace, *policy.writable_roots))
-        _show(plan, os.path.realpath(workspace))
+        _show(plan, resolved(workspace))
         return plan
 
     async def _external(
@@ -183,13 +200,15 @@ class Sandbox:
         self,
         roots: tuple[str, ...],
         network: bool,
+        workspace: str,
         cwd: str,
         env: Mapping[str, str],
         tty: bool,
     ) -> Confinement:
         try:
             plan = self._plan(roots, env)
-            self._check(plan, cwd)
+            _show(plan, resolved(workspace))
+            _check(plan, cwd)
         except (Refused, ValueError) as error:
             raise SandboxUnavailable(f"no sandbox: {error}") from error
         reach = () if network else (_NO_NETWORK,)
@@ -200,54 +219,90 @@ class Sandbox:
             raise SandboxUnavailable(f"no sandbox: {program} lies in a root that is writable")
         inner = {name: value for name, value in env.items() if name not in _LEADING_OUTSIDE}
         return Confinement(
-            (program, *options, *plan.arguments(root=self._root), "--"),
+            (program, *options, *plan.arguments(root=self._root), "--", *LOOKED_AT),
             {**inner, "TMPDIR": PRIVATE_TMP},
             self._filter,
             files=True,
             network=not network,
             notes=tuple(plan.notes),
+            mounts=plan.expected(),
         )
 
     def _plan(self, roots: tuple[str, ...], env: Mapping[str, str] | None = None) -> Plan:
         """Make the plan of a policy with these roots. Raises Refused, ValueError."""
         for home in self._user_homes:
             self._secrets |= secrets_of(home)
+        self._secrets |= secrets_moved_by(self._environment, self._user_homes)
+        for environment in (self._environment, env or {}):
+            self._sockets |= set(sockets_named_by(environment))
         plan = Plan()
-        plan.allow(roots, (*self._secrets, self._home))
-        self._hide(plan, env or {})
+        plan.allow(roots, (*self._secrets, self._home), self._known.judge)
+        self._known.are_written(plan.roots)
+        for link in self._home_links:
+            if any(inside(link, root) for root in plan.roots):
+                raise Refused(
+                    f"the agent's home is found through the link {link}, which lies in a root that "
+                    f"is writable; set AGENT_HOME to {self._home}"
+                )
+        for path in self._code if plan.roots else ():
+            plan.protect_resolved(path, Kind.READABLE)
+        self._hide(plan)
         return plan
 
-    def _hide(self, plan: Plan, env: Mapping[str, str]) -> None:
+    def _hide(self, plan: Plan) -> None:
         places = list(places_of_sockets())
+        for root in plan.roots:
+            _refuse_sockets(root, places)
         for path in places:
             plan.add(path, Kind.EMPTY)
-        for path in (*sockets_named_by(self._environment), *sockets_named_by(env)):
+        for path in self._sockets:
             if not any(inside(path, place) for place in places):
-                plan.add(path, Kind.HIDDEN)
+                plan.protect(path, Kind.HIDDEN)
         for path in kept_of_run():
             plan.add(path, Kind.READABLE)
         for path in self._secrets:
-            plan.protect(path, Kind.HIDDEN)
+            plan.protect_resolved(path, Kind.HIDDEN)
         plan.protect(self._home, Kind.SEARCHABLE)
         skills = os.path.join(self._home, "skills")
         if os.path.isdir(skills) and os.path.realpath(skills) == skills:
             plan.add(skills, Kind.READABLE)
 
-    def _check(self, plan: Plan, cwd: str) -> None:
-        """See that the command can be where it is to run. Raises Refused."""
-        real = os.path.realpath(cwd)
-        skills = os.path.join(self._home, "skills")
-        for folder in (*self._secrets, self._home):
-            if inside(real, folder) and not inside(real, skills):
-                raise Refused(f"the folder {cwd} lies in {folder}, which commands cannot see")
-        _show(plan, real)
+    def _links_to_home(self, home: Path) -> list[str]:
+        """The links that lead to the agent's home, which is looked up again at the next start."""
+        named = self._environment.get("AGENT_HOME")
+        usual = [named] if named else [os.path.join(one, ".agent") for one in self._user_homes]
+        ways = (os.path.abspath(one) for one in (str(home), *usual))
+        return [link for way in ways if resolved(way) == self._home for link in links_of(way)]
 
 
-def _show(plan: Plan, folder: str) -> None:
-    """Let the folder that work is done in be seen where it lies in a place of sockets."""
-    hidden = any(inside(folder, path) for path in places_of_sockets())
-    if hidden and not any(inside(folder, root) for root in plan.roots) and os.path.isdir(folder):
-        plan.add(folder, Kind.READABLE)
+def _check(plan: Plan, cwd: str) -> None:
+    """See that the command can be where it is to run. Raises Refused."""
+    hider = plan.hides(resolved(cwd))
+    if hider is not None:
+        raise Refused(f"the folder {cwd} lies in {hider}, which commands cannot see")
+
+
+def _show(plan: Plan, workspace: str) -> None:
+    """Let the client's workspace be seen where it lies in a place of sockets. Raises Refused.
+
+    Never a folder that the model chose: with it a place would be open.
+    """
+    places = list(places_of_sockets())
+    if plan.hides(workspace) in places and workspace not in places and os.path.isdir(workspace):
+        _refuse_sockets(workspace, places)
+        plan.add(workspace, Kind.READABLE)
+
+
+def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
+    """Raise Refused where a folder that would be shown holds sockets of programs outside."""
+    for place in places:
+        if inside(folder, place):
+            found = place if folder == place else socket_within(folder)
+            if found is not None:
+                raise Refused(
+                    f"the folder {folder} is one in which programs outside listen ({found}); work "
+                    "in another"
+                )
 
 
 def _filter() -> dict[int, bytes]:

@@ -31,17 +31,24 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import termios
 import time
 
-REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace", "inputs")
+REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace", "inputs", "mounts")
 """Keys of a request: texts are bytes; `program` is a path, found by the server; grace in seconds;
 `inputs` are bytes by the number of the descriptor at which the first process reads them.
 
 `wrapped`: the first process is a sandbox around the command, which a TERM would end at once and
 everything in it; so TERM goes to those within, and the sandbox ends after them.
+
+`mounts`: what the sandbox is to have mounted, each a path and its source (nothing: a folder in
+memory). It looks the paths up itself, when another command may have put a link in the way. So its
+first process writes a byte to descriptor `WAITING` and reads a line from it: "." once the mounts
+are what they should be, or why it must not go on.
 """
+WAITING = 9
 END_BYTE = b"T"
 KILL_BOUND = 5.0
 """Seconds in which killed processes must be gone; what the kernel holds longer is reported."""
@@ -51,6 +58,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _JOIN_SESSION_KEYRING = 1
+_CLONE_NEWNS = 0x20000
+_MS_PRIVATE_AND_BELOW = 1 << 18 | 1 << 14
+_CREDENTIALS = struct.Struct("3i")
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
@@ -70,6 +80,80 @@ def _leave_keyring() -> None:
     number = _KEYCTL.get(os.uname().machine) if _LINUX else None
     if number is not None:
         _LIBC.syscall(number, _JOIN_SESSION_KEYRING, None)
+
+
+def _leave_mounts() -> None:
+    """Let no later mount of others reach the sandbox: there it would be as writable as here.
+
+    Only root may; for an ordinary user nothing is changed.
+    """
+    if _LINUX and _LIBC.unshare(_CLONE_NEWNS) == 0:
+        _LIBC.mount(b"none", b"/", None, _MS_PRIVATE_AND_BELOW, None)
+
+
+class _Mounts:
+    """The mounts of a process by their ids: (device, path on it, file system)."""
+
+    def __init__(self, process: str) -> None:
+        self._root = b"" if process == "self" else f"/proc/{process}/root".encode()
+        self._known: dict[bytes, tuple[bytes, bytes, bytes]] = {}
+        self._points: dict[bytes, bytes] = {}
+        with open(f"/proc/{process}/mountinfo", "rb") as source:
+            for line in source:
+                words = line.split()
+                kind = words[words.index(b"-") + 1]
+                self._known[words[0]] = (words[2], words[3], kind)
+                self._points[words[0]] = words[4]
+
+    def at(self, path: bytes) -> tuple[bytes, bytes, bytes]:
+        """What lies at a path: the device, the path on it, and the kind of file system.
+
+        Raises OSError, also where a link is in the way.
+        """
+        found = os.open(self._root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not self._root and os.readlink(b"/proc/self/fd/%d" % found) != path:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            with open(f"/proc/self/fdinfo/{found}", "rb") as source:
+                [mount] = [line.split()[1] for line in source if line.startswith(b"mnt_id:")]
+        finally:
+            os.close(found)
+        if mount not in self._known:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        device, root, kind = self._known[mount]
+        point = self._points[mount]
+        if self._root and point != _escaped(path):
+            raise OSError(errno.ENOENT, "nothing is mounted there")
+        rest = _escaped(path)[len(point.rstrip(b"/")) :]
+        return device, root.rstrip(b"/") + rest or b"/", kind
+
+    @staticmethod
+    def fault(pid: int, mounts: list[tuple[bytes, bytes]]) -> bytes:
+        """Why the mounts that a process sees are not these; nothing if they are."""
+        path = b"/"
+        try:
+            within, outside = _Mounts(str(pid)), _Mounts("self")
+            for path, source in mounts:
+                device, root, kind = within.at(path)
+                if not source:
+                    right = kind == b"tmpfs" and root == b"/"
+                else:
+                    right = outside.at(source)[:2] == (device, root)
+                if not right:
+                    return b"something else than was planned is mounted at " + path
+        except OSError as error:
+            return b"the mount at %s is not as planned: %s" % (
+                path,
+                (error.strerror or "").encode(),
+            )
+        return b""
+
+
+def _escaped(path: bytes) -> bytes:
+    """Write a path as the kernel's tables of mounts do."""
+    for character in b"\\ \t\n":
+        path = path.replace(b"%c" % character, b"\\%03o" % character)
+    return path
 
 
 def _provide(inputs: dict[int, bytes]) -> None:
@@ -163,6 +247,7 @@ class Warden:
         self._main = 0
         self._ending = False
         self._deadline = 0.0
+        self._waiting: socket.socket | None = None
 
     def run(self, output: int) -> None:
         """Start it, follow it, end it; the lines of the module's docstring are its account."""
@@ -172,11 +257,17 @@ class Warden:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _on_child)
         failed, failing = os.pipe()
+        theirs: socket.socket | None = None
+        if self._request["mounts"]:
+            self._waiting, theirs = socket.socketpair()
+            self._waiting.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._main = os.fork()
         if self._main == 0:
-            _become(self._request, output, failing)
+            _become(self._request, output, failing, theirs)
         os.close(output)
         os.close(failing)
+        if theirs is not None:
+            theirs.close()
         why = os.read(failed, 100)
         os.close(failed)
         if why:
@@ -194,6 +285,8 @@ class Warden:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         poll.register(self._control, select.POLLIN)
+        if self._waiting is not None:
+            poll.register(self._waiting, select.POLLIN)
         killing = False
         while True:
             if self._reap():
@@ -210,9 +303,24 @@ class Warden:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake, 4096)
                     continue
+                if self._waiting is not None and fd == self._waiting.fileno():
+                    poll.unregister(fd)
+                    self._look_at_mounts(self._waiting)
+                    continue
                 # Its byte, or its end: the server wants the command gone, or is gone itself.
                 poll.unregister(fd)
                 self._terminate()
+
+    def _look_at_mounts(self, waiting: socket.socket) -> None:
+        """Tell the first process in the sandbox whether it may become the command."""
+        with waiting, contextlib.suppress(OSError):
+            byte, told, _, _ = waiting.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+            # Without a byte it has ended: the sandbox could not be made.
+            if byte and told:
+                pid: int = _CREDENTIALS.unpack(told[0][2])[0]
+                fault = _Mounts.fault(pid, self._request["mounts"])  # type: ignore[arg-type]
+                waiting.sendall((fault.replace(b"\n", b"?") or b".") + b"\n")
+        self._waiting = None
 
     def _patience(self, now: float, killing: bool) -> float | None:
         """Milliseconds until there is something to do unasked."""
@@ -259,7 +367,9 @@ class Warden:
             _send_group(self._main, signal.SIGKILL)
 
 
-def _become(request: dict[str, object], output: int, failing: int) -> None:
+def _become(
+    request: dict[str, object], output: int, failing: int, waiting: socket.socket | None
+) -> None:
     """In the child: become the command, or say which step failed with what errno."""
     argv: list[bytes] = request["argv"]  # type: ignore[assignment]
     step = "start"
@@ -281,6 +391,12 @@ def _become(request: dict[str, object], output: int, failing: int) -> None:
         os.dup2(output, 2)
         _leave_keyring()
         _provide(request["inputs"])  # type: ignore[arg-type]
+        if waiting is not None:
+            failing = fcntl.fcntl(failing, fcntl.F_DUPFD_CLOEXEC, WAITING + 1)
+            os.dup2(waiting.fileno(), WAITING)
+            os.set_inheritable(WAITING, True)
+        if request["wrapped"]:
+            _leave_mounts()
         step = "cwd"
         os.chdir(request["cwd"])  # type: ignore[arg-type]
         step = "exec"

@@ -100,6 +100,7 @@ class Execution:
             timeout=timeout,
             wrapper=confinement.wrapper,
             inputs=confinement.inputs,
+            mounts=confinement.mounts,
         )
         return Prepared(Running(command), confinement)
 

@@ -23,7 +23,8 @@ from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.work_items import FileWork
 from reference_server.exec.mounts import Plan as View
-from reference_server.exec.mounts import Refused, inside, of_kernel
+from reference_server.exec.mounts import Refused
+from reference_server.exec.places import inside, of_kernel
 from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
 from reference_server.patch.apply import HalfMade, apply_plan

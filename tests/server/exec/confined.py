@@ -102,6 +102,7 @@ class Place:
             env=self.confinement.env,
             wrapper=(*self.become, *self.confinement.wrapper),
             inputs=self.confinement.inputs,
+            mounts=self.confinement.mounts,
             **options,
         )
 

@@ -11,7 +11,7 @@ from commands import PATH, Heard, linux
 from confined import READ_ONLY, Place, a_place, works_here, workspace_write
 
 from harness.wire.settings import DangerFullAccess, ExternalSandbox
-from reference_server.exec.mounts import places_of_sockets, sockets_named_by
+from reference_server.exec.places import places_of_sockets, sockets_named_by
 from reference_server.exec.probe import Probe, SandboxUnavailable
 from reference_server.exec.process import Finished, Running
 from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined

@@ -1,0 +1,300 @@
+"""Places of this machine that confined commands see otherwise than they are, or never change.
+
+Here lives where secrets, sockets of programs outside, and the server's own code lie. What is
+mounted on them is `mounts.py`'s.
+"""
+
+import os
+import stat
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+KERNELS = ("/proc", "/sys", "/dev")
+"""What is no disk: never a root, and never read or written by the server for a model."""
+HISTORIES = (
+    ".bash_history",
+    ".zsh_history",
+    ".zhistory",
+    ".sh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+    ".rediscli_history",
+    ".irb_history",
+    ".lesshst",
+    ".local/share/fish/fish_history",
+)
+"""What was typed, passwords included."""
+SECRETS = (
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".pki",
+    ".cert",
+    ".azure",
+    ".kube",
+    ".password-store",
+    ".vault-token",
+    ".docker/config.json",
+    ".docker/run",
+    ".docker/desktop",
+    ".dockercfg",
+    ".config/containers/auth.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".boto",
+    ".s3cfg",
+    ".terraform.d/credentials.tfrc.json",
+    ".terraformrc",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".local/share/python_keyring",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".git-credential-cache",
+    ".cache/git/credential",
+    ".subversion/auth",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".gem/credentials",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".codex",
+    ".claude",
+    ".claude.json",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".electrum",
+    ".bitcoin",
+    *HISTORIES,
+)
+"""Of the user's home: what no confined command reads, and where Docker and git's cache listen.
+
+Settings that a build needs and that hold no password by their purpose stay: `.gitconfig`, say.
+"""
+_BASES = {
+    ".config/": "XDG_CONFIG_HOME",
+    ".local/share/": "XDG_DATA_HOME",
+    ".cache/": "XDG_CACHE_HOME",
+    ".docker/": "DOCKER_CONFIG",
+    ".cargo/": "CARGO_HOME",
+    ".gradle/": "GRADLE_USER_HOME",
+    ".composer/": "COMPOSER_HOME",
+}
+"""Variables that move what lies in these folders of the home."""
+_MOVED = (
+    "GNUPGHOME",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "KUBECONFIG",
+    "KRB5CCNAME",
+    "KRB5_CLIENT_KTNAME",
+    "NETRC",
+    "PGPASSFILE",
+    "CLOUDSDK_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "AZURE_CONFIG_DIR",
+    "GH_CONFIG_DIR",
+    "GLAB_CONFIG_DIR",
+    "NPM_CONFIG_USERCONFIG",
+    "npm_config_userconfig",
+    "PASSWORD_STORE_DIR",
+    "VAULT_TOKEN_PATH",
+    "SOPS_AGE_KEY_FILE",
+    "DOCKER_CERT_PATH",
+    "REGISTRY_AUTH_FILE",
+    "BOTO_CONFIG",
+    "RCLONE_CONFIG",
+    "TF_CLI_CONFIG_FILE",
+    "CODEX_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "HISTFILE",
+    "PYTHON_HISTORY",
+    "NODE_REPL_HISTORY",
+    "PSQL_HISTORY",
+    "MYSQL_HISTFILE",
+)
+"""Variables that name a file or folder of secrets, or several with colons between them."""
+SOCKETS = (".X11-unix", ".ICE-unix", "screens", "tmux-{user}")
+"""In the temporary folder: where programs listen that would do things outside for a command.
+
+Only such as stay there: a mount on a folder that has just gone fails.
+"""
+RUN_KEPT = (
+    "current-system",
+    "wrappers",
+    "opengl-driver",
+    "systemd/resolve/resolv.conf",
+    "systemd/resolve/stub-resolv.conf",
+    "NetworkManager/resolv.conf",
+    "NetworkManager/no-stub-resolv.conf",
+    "resolvconf/resolv.conf",
+    "connman/resolv.conf",
+    "netconfig/resolv.conf",
+)
+"""In /run, otherwise hidden as a place of sockets: programs of some systems, and name servers.
+
+Of the latter the files alone: those who wrote them listen beside them.
+"""
+_LOOKED_AT = 1000
+"""Entries of a folder in /run that are looked at for sockets; programs put theirs near the top."""
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether a normalised path is that folder or below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def of_kernel(path: str) -> bool:
+    """Whether a resolved path is in a file system that the kernel makes up."""
+    return any(inside(path, kernel) for kernel in KERNELS)
+
+
+def secrets_of(home: str) -> set[str]:
+    """The secrets of a user's home, resolved, whether they exist or not."""
+    return _resolved(os.path.join(home, name) for name in SECRETS)
+
+
+def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> set[str]:
+    """The secrets that these variables put elsewhere, resolved, whether they exist or not.
+
+    Not a folder that holds a home, or is one: that would hide everything.
+    """
+    named = [
+        os.path.join(environment[variable], name.removeprefix(base))
+        for base, variable in _BASES.items()
+        if environment.get(variable)
+        for name in SECRETS
+        if name.startswith(base)
+    ]
+    for variable in _MOVED:
+        # A cache of Kerberos has its kind before it, with a colon too.
+        named += environment.get(variable, "").split(os.pathsep)
+    named.append(f"/tmp/krb5cc_{os.getuid()}")
+    above = {"/", "/tmp", *(os.path.realpath(home) for home in homes)}
+    found = _resolved(path for path in named if os.path.isabs(path) and "\0" not in path)
+    return {
+        path
+        for path in found
+        if not of_kernel(path) and not any(inside(one, path) for one in above)
+    }
+
+
+def _resolved(paths: Iterable[str]) -> set[str]:
+    """Resolve many paths, of which most are not there and many have their folder in common."""
+    folders: dict[str, str] = {}
+    found: set[str] = set()
+    for path in paths:
+        folder, name = os.path.split(os.path.normpath(path))
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        whole = os.path.join(folders[folder], name)
+        found.add(os.path.realpath(whole) if os.path.islink(whole) else whole)
+    return found
+
+
+def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
+    """Folders with sockets of programs outside; /run is the first."""
+    for path in ("/run", "/var/run"):
+        if os.path.isdir(path):
+            yield os.path.realpath(path)
+    for name in SOCKETS:
+        path = os.path.join(temporary, name.format(user=os.getuid()))
+        if os.path.isdir(path) and not os.path.islink(path):
+            yield path
+
+
+def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
+    """Sockets that the environment leads to: of the ssh agent, tmux, the message bus, Docker."""
+    bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
+    named = (
+        environment.get("SSH_AUTH_SOCK", ""),
+        environment.get("TMUX", "").partition(",")[0],
+        bus.partition(",")[0],
+        environment.get("DOCKER_HOST", "").removeprefix("unix://"),
+    )
+    for path in named:
+        if os.path.isabs(path) and os.path.exists(path) and not os.path.isdir(path):
+            yield os.path.realpath(path)
+
+
+def socket_within(folder: str) -> str | None:
+    """A socket in a folder of /run or below it; None where none is found near the top.
+
+    A disk that is mounted there, as removable ones are, is like any other folder.
+    """
+    try:
+        if os.stat(folder).st_dev not in _devices_of_run():
+            return None
+        for path in islice(_everything_in(folder), _LOOKED_AT):
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                return path
+    except OSError as error:
+        # What cannot be looked at is not shown either.
+        return error.filename or folder
+    return None
+
+
+def _devices_of_run() -> set[int]:
+    """The file systems in memory in /run: of the system, and of each user who is there."""
+    users = [f"/run/user/{os.getuid()}"]
+    return {os.stat(path).st_dev for path in ("/run", *users) if os.path.isdir(path)}
+
+
+def _everything_in(folder: str) -> Iterator[str]:
+    """The paths in a folder, those nearer to it first."""
+    level = [folder]
+    while level:
+        deeper: list[str] = []
+        for one in level:
+            with os.scandir(one) as entries:
+                for entry in entries:
+                    yield entry.path
+                    if entry.is_dir(follow_symlinks=False):
+                        deeper.append(entry.path)
+        level = deeper
+
+
+def kept_of_run() -> Iterator[str]:
+    """What of /run stays to be seen."""
+    for name in RUN_KEPT:
+        path = os.path.join("/run", name)
+        if os.path.exists(path):
+            yield path
+
+
+def own_code() -> set[str]:
+    """Folders and files whose code this server runs, or will when it is started again, resolved."""
+    found = {sysconfig.get_path("stdlib"), sys.executable}
+    for package in ("reference_server", "harness"):
+        spec = find_spec(package)
+        found |= set((spec and spec.submodule_search_locations) or ())
+    if sys.prefix != sys.base_prefix:
+        found.add(sys.prefix)
+    found |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
+    return {os.path.realpath(path) for path in found if path}
