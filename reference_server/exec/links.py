@@ -5,7 +5,7 @@ used. Whether a command can still put a link in the way is `warden.py`'s to see.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from reference_server.exec.mounts import Refused
 from reference_server.exec.places import inside
@@ -14,11 +14,14 @@ _MOST = 40
 """Links in one path, as the kernel has it."""
 
 
-def links_of(path: str) -> Iterator[str]:
-    """The links that an absolute path passes through, in order, each where it really lies."""
+def follow(path: str) -> tuple[str, list[str]]:
+    """Follow an absolute path once: what it leads to, and the links, each where it really lies.
+
+    As the kernel does it; a path of too many links ends at one of them.
+    """
     rest = path.split("/")[::-1]
     at = "/"
-    followed = 0
+    links: list[str] = []
     while rest:
         name = rest.pop()
         if name in ("", "."):
@@ -28,16 +31,16 @@ def links_of(path: str) -> Iterator[str]:
             continue
         here = os.path.join(at, name)
         try:
-            target = os.readlink(here)
+            target = os.readlink(here) if len(links) < _MOST else ""
         except OSError:
+            target = ""
+        if not target:
             at = here
             continue
-        yield here
-        followed += 1
-        if followed == _MOST:
-            return
+        links.append(here)
         rest += target.split("/")[::-1]
         at = "/" if target.startswith("/") else at
+    return at, links
 
 
 class KnownRoots:
@@ -55,7 +58,10 @@ class KnownRoots:
         """Raise Refused where a command may have made the folder lead to what it leads to."""
         if self._led.get(folder) == real:
             return
-        for link in links_of(folder) if folder != real else ():
+        led, links = follow(folder)
+        if led != real:
+            raise Refused(f"the root {folder} leads to another place each time it is looked at")
+        for link in links:
             if any(inside(link, root) and link != root for root in self._written):
                 raise Refused(
                     f"the root {folder} leads through the link {link}, which a command may have "

@@ -49,6 +49,7 @@ class Plan:
     def __init__(self) -> None:
         self._mounts: dict[str, Kind] = {}
         self._roots: list[str] = []
+        self._sources: dict[str, str] = {}
         self._absent: set[str] = set()
         self.notes: list[str] = []
 
@@ -57,8 +58,10 @@ class Plan:
         """The writable folders, resolved."""
         return tuple(self._roots)
 
-    def add(self, path: str, kind: Kind) -> None:
-        """Mount on a resolved path that exists."""
+    def add(self, path: str, kind: Kind, source: str | None = None) -> None:
+        """Mount on a path that exists. Its `source` is what it leads to, where it is a link."""
+        if source is not None:
+            self._sources[path] = source
         self._mounts[path] = max(kind, self._mounts.get(path, kind))
 
     def allow(
@@ -157,7 +160,13 @@ class Plan:
 
         The source is empty for what hides a folder.
         """
-        return tuple((path, _source(path, kind)) for path, kind in self._ordered())
+        return tuple((path, self._source(path, kind)) for path, kind in self._ordered())
+
+    def _source(self, path: str, kind: Kind) -> str:
+        if kind < Kind.EMPTY:
+            # Not resolved again: by now a command may have put a link there.
+            return self._sources.get(path, path)
+        return "" if os.path.isdir(path) else os.devnull
 
     def _ordered(self) -> list[tuple[str, Kind]]:
         """The mounts, shallow ones first, without those that nobody would find."""
@@ -190,12 +199,6 @@ def resolved(path: str) -> str:
         return os.path.realpath(path)
     except OSError as error:
         raise Refused(f"the path {path} cannot be followed: {error.strerror}") from error
-
-
-def _source(path: str, kind: Kind) -> str:
-    if kind < Kind.EMPTY:
-        return os.path.realpath(path)
-    return "" if os.path.isdir(path) else os.devnull
 
 
 def _mount(path: str, kind: Kind) -> list[str]:

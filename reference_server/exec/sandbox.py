@@ -45,7 +45,7 @@ from harness.wire.settings import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from reference_server.exec.links import KnownRoots, links_of
+from reference_server.exec.links import KnownRoots, follow
 from reference_server.exec.mounts import Kind, Plan, Refused, resolved
 from reference_server.exec.places import (
     inside,
@@ -259,7 +259,7 @@ class Sandbox:
             if not any(inside(path, place) for place in places):
                 plan.protect(path, Kind.HIDDEN)
         for path in kept_of_run():
-            plan.add(path, Kind.READABLE)
+            plan.add(path, Kind.READABLE, resolved(path))
         for path in self._secrets:
             plan.protect_resolved(path, Kind.HIDDEN)
         plan.protect(self._home, Kind.SEARCHABLE)
@@ -272,7 +272,8 @@ class Sandbox:
         named = self._environment.get("AGENT_HOME")
         usual = [named] if named else [os.path.join(one, ".agent") for one in self._user_homes]
         ways = (os.path.abspath(one) for one in (str(home), *usual))
-        return [link for way in ways if resolved(way) == self._home for link in links_of(way)]
+        followed = [follow(way) for way in ways]
+        return [link for led, links in followed if led == self._home for link in links]
 
 
 def _check(plan: Plan, cwd: str) -> None:

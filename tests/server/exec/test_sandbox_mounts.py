@@ -2,8 +2,9 @@
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -80,6 +81,50 @@ async def test_a_link_that_a_command_left_is_no_root_for_a_later_thread(place: P
         assert str(root) in str(caught.value)
         with pytest.raises(Refused, match="a command may have made"):
             place.sandbox.view(workspace_write(), workspace=str(root))
+    assert not (place.outside / "new").exists()
+
+
+@pytest.mark.parametrize("first", ["a folder", "a link"])
+@pytest.mark.parametrize("swap_at", range(1, 9))
+@pytest.mark.parametrize("swaps", [1, 2, 100])
+async def test_a_root_that_is_swapped_while_it_is_looked_at_leads_nowhere(
+    place: Place, monkeypatch: pytest.MonkeyPatch, first: str, swap_at: int, swaps: int
+) -> None:
+    """Another command swaps the folder and a link just after somebody has looked at it."""
+    sub, aside = place.work / "sub", place.work / "aside"
+    await place.run("true", workspace_write())
+    aside.symlink_to(place.outside)
+    looks = 0
+
+    def exchange() -> None:
+        sub.rename(place.work / "third")
+        aside.rename(sub)
+        (place.work / "third").rename(aside)
+
+    def swapping(look: Callable[..., object]) -> Callable[..., object]:
+        def swapped(path: object, *args: object, **options: object) -> object:
+            nonlocal looks
+            found = look(path, *args, **options)
+            if os.fspath(cast("str", path)) == str(sub):
+                looks += 1
+                if swap_at <= looks < swap_at + swaps:
+                    exchange()
+            return found
+
+        return swapped
+
+    if first == "a link":
+        exchange()
+    for name in ("lstat", "stat", "readlink"):
+        monkeypatch.setattr(os, name, swapping(getattr(os, name)))
+    try:
+        script = "echo x > new; echo x > $OUT/new"
+        command = await place.command(script, workspace_write(), workspace=sub)
+    except SandboxUnavailable:
+        return
+    finally:
+        monkeypatch.undo()
+    await finished(command)
     assert not (place.outside / "new").exists()
 
 
