@@ -3,6 +3,7 @@
 Here live path names only; nothing is read or written here.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
