@@ -23,7 +23,10 @@ class Home:
         """
         named = environment.get("AGENT_HOME")
         home = Path(named).absolute() if named else Path.home() / ".agent"
-        return cls(Path(os.path.realpath(home)))
+        # What cannot be followed is told by whoever opens it.
+        with contextlib.suppress(OSError):
+            home = Path(os.path.realpath(home))
+        return cls(home)
 
     @property
     def config_file(self) -> Path:
