@@ -1,7 +1,8 @@
 """A sandbox policy, enforced: what stands in front of a command's argv.
 
-Here lives what each policy means; `mounts.py` says how the file system looks then, `probe.py`
-whether this machine can do it. Source: session-protocol "SandboxPolicy (object)".
+Here lives what each policy means; `mounts.py` says how the file system looks then, `places.py`
+where what is hidden lies, `links.py` which roots may be a command's doing, `probe.py` whether this
+machine can do it. Source: session-protocol "SandboxPolicy (object)".
 
 | policy | files | network |
 |---|---|---|
@@ -12,8 +13,10 @@ whether this machine can do it. Source: session-protocol "SandboxPolicy (object)
 
 Under readOnly and workspaceWrite, also:
 
-- what `mounts.SECRETS` lists of the user's home cannot be read, nor the agent's own home, but for
-  its skills; `.git` of a root that has one is read-only;
+- what `places.SECRETS` lists of the user's home cannot be read, nor where the environment moves it,
+  nor the agent's own home, but for its skills; `.git` of a root that has one is read-only, and so
+  is the server's own code in a root;
+- a command starts once the warden has seen that the mounts are those of the plan;
 - sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
   and the variables that name them are taken away;
 - processes outside are neither seen nor reached; no capability is held, also by root;
