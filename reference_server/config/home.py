@@ -3,6 +3,7 @@
 Here live path names only; nothing is read or written here.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
