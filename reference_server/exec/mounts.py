@@ -245,4 +245,6 @@ def _pointed_to(path: Path) -> str:
     with opened(path) as file:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)
+    if "\0" in text:
+        raise ValueError("no path holds a NUL character")
     return text
