@@ -10,6 +10,7 @@ line without its mark, a patch without its end (it may be cut off), line numbers
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from reference_server.bounds import TooMuch, check_path
 from reference_server.patch.heredoc import heredoc_patch
@@ -35,6 +36,8 @@ _WRAPPING = re.compile(r"<<[ \t]*['\"]?(\w+)['\"]?")
 _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@")
 _SECTIONS = "`*** Add File: path`, `*** Delete File: path` or `*** Update File: path`"
 _SHOWN = 80
+MOST_FILES = 2_000
+"""Files of one patch: each is an open folder, a temporary file and a line of the item."""
 MOST_TEXT = 2 * 2**20
 """Characters of a patch: more than any model writes, and each line is held several times over."""
 
@@ -109,7 +112,10 @@ def parse_patch(text: str) -> Patch:
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise PatchError("half of a surrogate pair is not text", line) from None
-    return Patch(tuple(_Reader(text).files()))
+    files = tuple(islice(_Reader(text).files(), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        raise PatchError(f"the patch has more than {MOST_FILES:,} files; make it in several")
+    return Patch(files)
 
 
 class _Reader:

@@ -10,6 +10,8 @@ from session_peer import session
 
 from reference_server.bounds import LIST_LIMIT, PATH_LIMIT, TooMuch, check_lists, check_path
 from reference_server.engine.start import SCHEMA_LIMIT
+from reference_server.engine.tools.plan import MOST_STEPS
+from reference_server.patch.parse import MOST_FILES
 from reference_server.settings import MOST_ROOTS
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +102,19 @@ async def test_a_path_of_the_model_that_is_too_long_is_told_to_it(tmp_path: Path
         # Within the peer's bound: resolved, such a path takes minutes.
         assert (await peer.run_turn(thread))["status"] == "completed"
         assert "at most 4096 bytes" in peer.told_model()
+
+
+async def test_plans_and_patches_have_bounds(tmp_path: Path) -> None:
+    step = {"step": "x", "status": "pending"}
+    many = [f"*** Add File: f{number}\n+x" for number in range(MOST_FILES + 1)]
+    replies = [calls("update_plan", plan=[step] * (MOST_STEPS + 1)), patches(*many), says("oh")]
+    async with session(tmp_path / "home", replies) as peer:
+        (work := tmp_path / "work").mkdir()
+        thread = await peer.start_thread(cwd=str(work), approvalPolicy="never")
+        assert (await peer.run_turn(thread))["status"] == "completed"
+        assert "more than 1,000 steps" in peer.told_model(1)
+        assert "more than 2,000 files" in peer.told_model(2)
+    assert list(work.iterdir()) == []
 
 
 async def test_a_list_in_an_answer_is_bounded_too(tmp_path: Path) -> None:
