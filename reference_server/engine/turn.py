@@ -218,6 +218,9 @@ class ActiveTurn:
         for _ in range(MODEL_CALLS_LIMIT):
             # A decision may have interrupted the turn: then the model is not called again.
             await anyio.lowlevel.checkpoint_if_cancelled()
+            # Asked where every call has its output, and never while the turn comes to its end.
+            if self._said > SAID_LIMIT:
+                raise too_much_said()
             if self.meter.is_full:
                 await compact(self)
             answer = await self._sample()
@@ -318,8 +321,6 @@ class ActiveTurn:
             return
         thread = self._thread
         self._said += weight(items)
-        if self._said > SAID_LIMIT:
-            raise too_much_said()
         record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=items)
         # What cannot be kept is not said again either: the two never differ.
         thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))

@@ -1,8 +1,8 @@
 """How much one answer of the model may come to.
 
 Here lives the counting, and the failure of an answer that goes beyond: it is final, since another
-try would say as much. An answer is held in memory until the turn has ended, and so is a turn's
-conversation: its bound is this one times the model calls of a turn (`engine.failure`).
+try would say as much. What a turn's answers come to together is the turn's matter
+(`engine.failure`).
 """
 
 from reference_server.model.errors import ModelError
