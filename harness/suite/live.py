@@ -1,26 +1,20 @@
 """The pytest hooks of a run with a target.
 
-Here: collection, attaching outcomes to reports, merging them on the controller, one synthetic
-report per rule, the terminal section. A worker judges its own traces; only the controller merges,
-so that any number of workers gives the same verdicts.
+Here: collection, attaching outcomes to reports, merging them on the controller. A worker judges its
+own traces; only the controller merges, so that any number of workers gives the same verdicts. Not
+here: how pytest and the user are told of a report (reporting).
 """
 
 import gc
-import json
 import shlex
-import warnings
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.report.jsonform import to_plain
-from harness.report.model import Issue, Report, RuleResult, is_red
-from harness.report.story import rule_story
-from harness.report.terminal import rule_line, summary
+from harness.report.model import Report
 from harness.rules.base import all_rules
-from harness.rules.verdict import Level, Verdict
 from harness.scenario.bundled import bundled_folder, bundled_ids
 from harness.scenario.loader import SUFFIX, Loaded, find, load
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
@@ -32,6 +26,7 @@ from harness.suite.outcome import (
     finding_from_plain,
     finding_to_plain,
 )
+from harness.suite.reporting import emit, tell, write_json
 from harness.suite.selection import selection
 from harness.suite.session import Session, configure
 from harness.suite.story import race_story, scenario_story
@@ -186,96 +181,20 @@ class Live:
             bundled=bundled_ids(),
             shipped=config.shipped,
         )
-        hook = session.config.hook
-        # These reports count like items, in the progress column too.
-        session.testscollected += len(self.report.rules) + len(self.report.issues)
-        hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
-        for rule in self.report.rules:
-            story = rule_story(rule, config.book, self.report)
-            hook.pytest_runtest_logreport(report=_rule_report(rule, story, strict=config.strict))
-            if rule.verdict is Verdict.FAIL and not is_red(rule, strict=config.strict):
-                _warn(session.config, f"rules::{rule.id}", rule_line(rule))
-        for issue in self.report.issues:
-            if issue.level is Level.MUST:
-                hook.pytest_runtest_logreport(report=_issue_report(issue))
-            else:
-                _warn(session.config, f"findings::{issue.id}", issue.message)
-
-    # --- reporting ------------------------------------------------------------------------------
+        emit(self.report, session, config.book)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The verdict in a few lines."""
-        if self.report is None:
-            return
-        terminalreporter.section(f"conformance of {self.report.target}")
-        for line in summary(self.report, self.config.book):
-            terminalreporter.write_line(line)
+        if self.report is not None:
+            tell(self.report, terminalreporter, self.config.book)
 
     @pytest.hookimpl
     def pytest_sessionfinish(self) -> None:
         """Write the JSON report."""
         path = self._pytest.option.harness_json
         if path and self.report is not None:
-            text = json.dumps(to_plain(self.report), ensure_ascii=False, indent=1)
-            Path(path).write_text(text + "\n", encoding="utf-8")
-
-
-def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestReport:
-    outcome: Any = "passed"
-    longrepr: Any = None
-    if is_red(rule, strict=strict):
-        outcome, longrepr = "failed", story
-    elif rule.verdict is Verdict.KNOWN:
-        outcome = "skipped"
-    elif rule.verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
-        outcome, longrepr = "skipped", ("rules", 0, f"Skipped: {rule.verdict}: {rule.reason}")
-    report = _report(f"rules::{rule.id}", outcome, longrepr)
-    if rule.verdict is Verdict.KNOWN:
-        reasons = dict.fromkeys(p.reason for p in rule.proofs if p.reason)
-        report.wasxfail = "; ".join(reasons)
-    return report
-
-
-def _issue_report(issue: Issue) -> pytest.TestReport:
-    report = _report(f"findings::{issue.id}", "skipped" if issue.known else "failed", issue.message)
-    if issue.known:
-        report.wasxfail = issue.known
-    return report
-
-
-class _Synthetic(pytest.TestReport):
-    """A report that no item stands behind: a rule, or a finding of the run."""
-
-    @property
-    def head_line(self) -> str:
-        return self.nodeid.split("::", 1)[1]
-
-
-def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
-    return _Synthetic(
-        nodeid=nodeid,
-        # No domain: pytest would show the dots of an id as colons.
-        location=(nodeid.split("::", 1)[0], 0, ""),
-        keywords={},
-        outcome=outcome,
-        longrepr=longrepr,
-        when="call",
-    )
-
-
-def _warn(config: pytest.Config, nodeid: str, message: str) -> None:
-    warning = warnings.WarningMessage(
-        pytest.PytestWarning(message), pytest.PytestWarning, nodeid, 0
-    )
-    config.hook.pytest_warning_recorded.call_historic(
-        kwargs={
-            "warning_message": warning,
-            "nodeid": nodeid,
-            "when": "runtest",
-            "location": None,
-        }
-    )
+            write_json(self.report, Path(path))
 
 
 def _loads(file: Path) -> bool:

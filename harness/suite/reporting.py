@@ -1,0 +1,108 @@
+"""How pytest and the user are told of a run's report.
+
+Here: one synthetic test report per rule and per finding of the run, warnings for what does not
+count, the terminal section, the JSON file. Not here: how the report comes about (merge), and when
+it is told (live).
+"""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.jsonform import to_plain
+from harness.report.model import Issue, Report, RuleResult, is_red
+from harness.report.story import rule_story
+from harness.report.terminal import rule_line, summary
+from harness.rules.verdict import Level, Verdict
+from harness.spec.book import Book
+
+
+def emit(report: Report, session: pytest.Session, book: Book) -> None:
+    """Report each rule and each finding as if it were a test, so that pytest counts it."""
+    hook = session.config.hook
+    # These reports count like items, in the progress column too.
+    session.testscollected += len(report.rules) + len(report.issues)
+    hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
+    for rule in report.rules:
+        story = rule_story(rule, book, report)
+        hook.pytest_runtest_logreport(report=_rule_report(rule, story, strict=report.strict))
+        if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
+            _warn(session.config, f"rules::{rule.id}", rule_line(rule))
+    for issue in report.issues:
+        if issue.level is Level.MUST:
+            hook.pytest_runtest_logreport(report=_issue_report(issue))
+        else:
+            _warn(session.config, f"findings::{issue.id}", issue.message)
+
+
+def tell(report: Report, terminal: Any, book: Book) -> None:
+    """The verdict in a few lines, for pytest's terminal reporter."""
+    terminal.section(f"conformance of {report.target}")
+    for line in summary(report, book):
+        terminal.write_line(line)
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the report as JSON."""
+    text = json.dumps(to_plain(report), ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestReport:
+    outcome: Any = "passed"
+    longrepr: Any = None
+    if is_red(rule, strict=strict):
+        outcome, longrepr = "failed", story
+    elif rule.verdict is Verdict.KNOWN:
+        outcome = "skipped"
+    elif rule.verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
+        outcome, longrepr = "skipped", ("rules", 0, f"Skipped: {rule.verdict}: {rule.reason}")
+    report = _report(f"rules::{rule.id}", outcome, longrepr)
+    if rule.verdict is Verdict.KNOWN:
+        reasons = dict.fromkeys(p.reason for p in rule.proofs if p.reason)
+        report.wasxfail = "; ".join(reasons)
+    return report
+
+
+def _issue_report(issue: Issue) -> pytest.TestReport:
+    report = _report(f"findings::{issue.id}", "skipped" if issue.known else "failed", issue.message)
+    if issue.known:
+        report.wasxfail = issue.known
+    return report
+
+
+class _Synthetic(pytest.TestReport):
+    """A report that no item stands behind: a rule, or a finding of the run."""
+
+    @property
+    def head_line(self) -> str:
+        return self.nodeid.split("::", 1)[1]
+
+
+def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
+    return _Synthetic(
+        nodeid=nodeid,
+        # No domain: pytest would show the dots of an id as colons.
+        location=(nodeid.split("::", 1)[0], 0, ""),
+        keywords={},
+        outcome=outcome,
+        longrepr=longrepr,
+        when="call",
+    )
+
+
+def _warn(config: pytest.Config, nodeid: str, message: str) -> None:
+    warning = warnings.WarningMessage(
+        pytest.PytestWarning(message), pytest.PytestWarning, nodeid, 0
+    )
+    config.hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": warning,
+            "nodeid": nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )
