@@ -1,6 +1,7 @@
 """`python -m tools.docs` writes the generated pages of docs/; a test compares them.
 
-Here: which page is made from what. Edit the tables or the rules, never these pages.
+Here: which page is made from what. Edit the tables or the rules, never these pages. Of
+docs/reports.md only the tables between the marks are made.
 """
 
 from collections import defaultdict
@@ -10,6 +11,7 @@ from harness.report.diagrams import machine_pages
 from harness.report.protocoldoc import protocol_page
 from harness.rules.base import all_rules
 from harness.spec.book import load_book
+from harness.spec.findings import finding_kinds
 from harness.suite.explain import rule_table
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +46,23 @@ def pages() -> dict[str, str]:
         "docs/protocol.md": protocol_page(load_book()),
         "docs/rules.md": _page(RULES_HEAD, total, "", *rule_table(markdown=True)),
         "docs/state-machines.md": _page(MACHINES_HEAD, *machine_pages()),
+        "docs/reports.md": _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
     }
+
+
+def _with_findings(page: str) -> str:
+    """The page with its tables of findings made anew: those of a scenario, and all others."""
+    kinds = finding_kinds().values()
+    scenario = [one for one in kinds if one.family == "scenario"]
+    others = [one for one in kinds if one.family != "scenario"]
+    for name, rows in (("a scenario", scenario), ("a run", others)):
+        head, mark, rest = page.partition(f"<!-- findings of {name}:")
+        first, _, rest = rest.partition("\n")
+        _, end, rest = rest.partition("<!-- end of the findings -->")
+        table = ["", "| finding | means |", "|---|---|"]
+        table += [f"| `{one.id}` | {one.means} |" for one in rows]
+        page = head + mark + first + "\n" + "\n".join([*table, "", ""]) + end + rest
+    return page
 
 
 def _page(head: str, *lines: str) -> str:

@@ -14,6 +14,7 @@ from harness.scenario.client_steps import ClientStep, Wait
 from harness.scenario.loader import find, load, scenario_id
 from harness.scenario.model import Scenario, Settings
 from harness.spec.book import load_book
+from harness.spec.findings import finding_kinds
 from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated
 
@@ -126,8 +127,9 @@ def test_a_format_is_described_whole(page: str, names: set[str]) -> None:
     assert names - described == set()
 
 
-def test_every_rule_that_a_document_names_exists() -> None:
-    families = {rule.split(".")[0] for rule in all_rules()}
+def test_every_rule_and_finding_that_a_document_names_exists() -> None:
+    known = {*all_rules(), *finding_kinds()}
+    families = {one.split(".")[0] for one in known if "." in one}
     named = {
         f"{family}.{slug}"
         for page in PAGES
@@ -135,7 +137,7 @@ def test_every_rule_that_a_document_names_exists() -> None:
         if family in families and (family, slug) != ("harness", "wire")
     }
     assert len(named) > 20
-    assert named <= set(all_rules())
+    assert named <= known
 
 
 def test_the_changelog_names_every_rule_and_scenario() -> None:

@@ -1,0 +1,78 @@
+"""The closed list of findings that are no rule's: `scenario.*`, `setup.*`, `hygiene.*` and more.
+
+Here: `finding_kinds`, the only place that says which ids there are and what each means; explain,
+the baselines and docs/reports.md take them from here. The texts are in findings.yaml. Not here: the
+findings of a run (suite), or the rules, which say themselves what they judge.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, cast
+
+from harness.spec.yamlfile import BookError, Row, check_keys, parse_rows, read_text
+
+FILE = "findings.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """What one id of a finding means.
+
+    `means` says it in half a sentence, `causes` what usually lies behind it, `advice` what to do.
+    `accepted` is false for what no baseline can accept.
+    """
+
+    id: str
+    means: str
+    causes: tuple[str, ...]
+    advice: str
+    accepted: bool = True
+
+    @property
+    def family(self) -> str:
+        """What stands before the dot; the id itself where it has none."""
+        return self.id.split(".", 1)[0]
+
+
+@cache
+def finding_kinds() -> Mapping[str, FindingKind]:
+    """Every kind of finding by its id, in the order of the file. Raises `BookError`."""
+    found: dict[str, FindingKind] = {}
+    for row in parse_rows(FILE, read_text(FILE)):
+        kind = _kind(row)
+        if kind.id in found:
+            raise BookError(f"{FILE}: id {kind.id!r} is given twice")
+        found[kind.id] = kind
+    return MappingProxyType(found)
+
+
+def accepted_ids() -> frozenset[str]:
+    """The ids of findings that a baseline may name, beside those of rules."""
+    return frozenset(kind.id for kind in finding_kinds().values() if kind.accepted)
+
+
+def _kind(row: Row) -> FindingKind:
+    where = f"{FILE}: {row.get('id', 'a row without id')}"
+    check_keys(where, row, ("id", "means", "causes", "advice"), ("accepted",))
+    causes = row["causes"]
+    if not isinstance(causes, list) or not causes:
+        raise BookError(f"{where}: causes: expected a list of texts")
+    return FindingKind(
+        id=_text(where, row, "id"),
+        means=_text(where, row, "means"),
+        causes=tuple(_checked(where, "causes", one) for one in cast(list[Any], causes)),
+        advice=_text(where, row, "advice"),
+        accepted=row.get("accepted", True) is not False,
+    )
+
+
+def _text(where: str, row: Row, key: str) -> str:
+    return _checked(where, key, row[key])
+
+
+def _checked(where: str, key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BookError(f"{where}: {key}: expected a text, found {value!r}")
+    return value.strip()
