@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import entry_points
 
 import pytest
 from source_tree import OURS, ROOT, imports, modules, package_of, python_files, reached_from, within
@@ -134,7 +135,9 @@ def test_the_walk_sees_imports_inside_functions() -> None:
 
 
 # Distribution names that differ from the module's.
-MODULE_OF = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs"}
+MODULE_OF = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs", "pytest-xdist": "xdist"}
+# What pytest loads by itself, as a plugin: nothing needs to import it.
+PLUGINS = {"xdist"}
 # Serves reviewed transcripts to tests; nothing that ships may need it.
 FOR_TESTS = "harness.snapshot"
 
@@ -162,7 +165,10 @@ def _enters(importer: str, imported: str) -> bool:
     return within(imported, FOR_TESTS) and not within(importer, FOR_TESTS)
 
 
-def test_every_requirement_of_the_package_is_imported() -> None:
+def test_every_requirement_of_the_package_is_imported_or_a_plugin_of_pytest() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     used = {one.imported.split(".")[0] for one in imports(*OURS)}
-    assert _modules_of(project["project"]["dependencies"]) - used == set()
+    left = _modules_of(project["project"]["dependencies"]) - used
+    loaded = {entry.value.split(".")[0] for entry in entry_points(group="pytest11")}
+    assert left == PLUGINS
+    assert left <= loaded

@@ -75,6 +75,13 @@ def test_a_command_that_asks_for_an_address_needs_no_profile_and_takes_two_clien
     assert {frame.connection for frame in trace.frames} == {"c1", "c2"}
 
 
+def test_any_server_of_standard_streams_is_put_behind_a_socket_by_the_example() -> None:
+    behind = f"{command('listening')} {{listen}} {command('minimal')}"
+    found = judged(behind, [load_text(TWO, name="two")], scale=1)
+    assert found.verdicts() == {"two": "PASS"}
+    assert found.failed_rules() == []
+
+
 def test_the_first_client_can_come_back_and_its_trace_is_brought_to_an_end() -> None:
     found = judged(f"{command('listening')} {{listen}}", [load_text(BACK, name="back")], scale=1)
     assert found.verdicts() == {"back": "PASS"}

@@ -1,52 +1,25 @@
-"""The wheel is whole: it holds what a run needs, no tests, and works from an empty folder.
+"""The wheel is whole: it holds what a run needs, no tests, and works from an empty folder."""
 
-Built and installed without any network: the build backend is a development dependency, and the new
-environment sees the installed dependencies of this one.
-"""
-
-import os
 import re
-import subprocess
 import sys
-import sysconfig
-import venv
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from fresh import ROOT, Fresh, build, requirements, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
-
-def _run(command: list[str], cwd: Path, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
-    return done.stdout
+FOR_TESTS = "harness/snapshot/"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
-    command += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    _run(command, folder)
-    (built,) = folder.glob("*.whl")
-    return built
+@pytest.fixture
+def names(fresh: Fresh) -> set[str]:
+    return _names(fresh.wheel)
 
 
-@pytest.fixture(scope="module")
-def names(wheel: Path) -> set[str]:
+def _names(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
@@ -67,7 +40,17 @@ def test_every_bundled_scenario_is_in_the_wheel(names: set[str]) -> None:
 def test_every_file_of_the_packages_is_in_the_wheel(
     names: set[str], package: str, pattern: str
 ) -> None:
-    assert _relative(package, pattern) <= names
+    files = {name for name in _relative(package, pattern) if not name.startswith(FOR_TESTS)}
+    assert files <= names
+
+
+def test_every_page_and_example_is_in_the_wheel(names: set[str]) -> None:
+    pages = _relative("docs", "*.md") | {"README.md", "ARCHITECTURE.md", "CHANGELOG.md"}
+    assert {f"harness/bundled_docs/{page}" for page in pages} <= names
+    examples = {name for name in names if name.startswith("harness/bundled_examples/")}
+    assert len(examples) >= 3
+    for name in examples:
+        assert (ROOT / "fixtures/servers" / Path(name).name).is_file()
 
 
 def test_nothing_but_the_two_packages_is_in_the_wheel(names: set[str]) -> None:
@@ -75,11 +58,12 @@ def test_nothing_but_the_two_packages_is_in_the_wheel(names: set[str]) -> None:
     info = {folder for folder in folders if folder.endswith(".dist-info")}
     assert folders - info == {"harness", "reference_server"}
     assert not [name for name in names if "/tests/" in name or "__pycache__" in name]
+    assert not [name for name in names if name.startswith(FOR_TESTS)]
 
 
-def test_the_wheel_brings_its_licence_commands_and_plugin(wheel: Path, names: set[str]) -> None:
+def test_the_wheel_brings_its_licence_commands_and_plugin(fresh: Fresh, names: set[str]) -> None:
     (entry_points,) = (name for name in names if name.endswith("/entry_points.txt"))
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(fresh.wheel) as archive:
         text = archive.read(entry_points).decode()
     assert "agent = reference_server.cli:main" in text
     assert "harness = harness.cli:main" in text
@@ -87,71 +71,56 @@ def test_the_wheel_brings_its_licence_commands_and_plugin(wheel: Path, names: se
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with the wheel, and with the dependencies of this one."""
-    place = tmp_path_factory.mktemp("environment")
-    venv.create(place, with_pip=False, symlinks=True)
-    packages = Path(_run([str(place / "bin/python"), "-c", _PURELIB], place).strip())
-    target = ["--target", str(packages), "--no-deps", "--no-index", "--quiet"]
-    _run([sys.executable, "-m", "pip", "install", *target, str(wheel)], place)
-    # Only the folder: its own .pth files, such as that of an editable checkout, are not read.
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    for name, module in (("agent", "reference_server.cli"), ("harness", "harness.cli")):
-        script = place / "bin" / name
-        script.write_text(
-            f"#!{place / 'bin/python'}\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
-        )
-        script.chmod(0o755)
-    return place / "bin"
+def test_a_wheel_of_the_source_distribution_holds_the_same(names: set[str], tmp_path: Path) -> None:
+    code = "import sys, hatchling.build; hatchling.build.build_sdist(sys.argv[1])"
+    run([sys.executable, "-c", code, str(tmp_path)], ROOT)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    assert _names(build(dist, source)) == names
 
 
-_PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+def test_the_environment_has_what_the_wheel_requires_and_no_more(fresh: Fresh) -> None:
+    required = {name.lower() for name in requirements(fresh.wheel)}
+    assert {"pytest", "pytest-xdist", "pydantic"} <= required
+    assert not {"syrupy", "respx", "ruff", "pytest-timeout"} & required
+    said = fresh.call("python", "-c", "import syrupy", cwd=fresh.programs)
+    assert "No module named 'syrupy'" in said.out
 
 
-@pytest.fixture
-def empty(tmp_path: Path) -> Path:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    return folder
-
-
-def _environment(installed: Path, home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
-    path = os.pathsep.join([str(installed), "/usr/bin", "/bin"])
-    return {**kept, "PATH": path, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def test_the_installed_package_is_the_one_that_is_imported(installed: Path, empty: Path) -> None:
+def test_the_installed_package_is_the_one_that_is_imported(fresh: Fresh, empty: Path) -> None:
     code = "import harness, reference_server; print(harness.__file__, reference_server.__file__)"
-    environment = _environment(installed, empty)
-    out = _run([str(installed / "python"), "-c", code], empty, environment)
-    assert all(Path(one).is_relative_to(installed.parent) for one in out.split())
+    said = fresh.call("python", "-c", code, cwd=empty)
+    assert all(Path(one).is_relative_to(fresh.programs.parent) for one in said.out.split())
 
 
-def test_pytest_judges_the_reference_server_from_an_empty_folder(
-    installed: Path, empty: Path, tmp_path: Path
-) -> None:
-    command = [str(installed / "python"), "-m", "pytest", "--server-cmd=agent app-server"]
+def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, empty: Path) -> None:
     # Enough to see that the package is whole; all of them are played from the checkout.
-    out = _run([*command, "-k", "turns or language"], empty, _environment(installed, tmp_path))
-    assert "FAIL" not in out
-    assert "verdict: GREEN" in out
-    left = re.search(r"(\d+) deselected", out)
-    assert left is not None, out
-    assert _played(out) > 20
-    assert _played(out) + int(left[1]) == len(_relative("scenarios", "*.scenario.yaml"))
+    chosen = ["-k", "turns or language"]
+    said = fresh.call("pytest", "--server-cmd=agent app-server", *chosen, cwd=empty)
+    assert said.status == 0, said.out
+    assert "FAIL" not in said.out
+    assert "verdict: GREEN" in said.out
+    left = re.search(r"(\d+) deselected", said.out)
+    assert left is not None, said.out
+    assert _played(said.out) > 20
+    assert _played(said.out) + int(left[1]) == len(_relative("scenarios", "*.scenario.yaml"))
 
 
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "two workers"])
 def test_the_command_judges_the_reference_server_from_an_empty_folder(
-    installed: Path, empty: Path, tmp_path: Path
+    fresh: Fresh, empty: Path, workers: list[str]
 ) -> None:
     rule = "interrupt.reply-empty"
-    command = [str(installed / "harness"), "run", "--target", "reference", "--rule", rule]
-    out = _run(command, empty, _environment(installed, tmp_path))
-    assert "verdict: GREEN" in out
+    words = ["harness", "run", "--target", "reference", "--rule", rule, *workers]
+    said = fresh.call(*words, cwd=empty)
+    assert said.status == 0, said.out
+    assert "verdict: GREEN" in said.out
     files = _relative("scenarios", "*.scenario.yaml")
-    assert _played(out) == sum(rule in (ROOT / file).read_text("utf-8") for file in files) > 5
+    assert _played(said.out) == sum(rule in (ROOT / file).read_text("utf-8") for file in files) > 5
 
 
 def _played(out: str) -> int:
