@@ -29,6 +29,24 @@ def main() -> None:
     app()
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"harness {version('agent-session-harness')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all(
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_version, help="print the version"),
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def run(
     paths: Annotated[list[str] | None, typer.Argument(help="scenario files or folders")] = None,
@@ -183,6 +201,48 @@ def fuzz(
 
 
 @app.command()
+def example(
+    name: Annotated[str, typer.Argument(help="which one")] = "",
+    *,
+    to: Annotated[Path | None, typer.Option(help="write it to this file or folder")] = None,
+    force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
+) -> None:
+    """Print an example server, or write it to a file; without a name, list them."""
+    from harness.suite.shipped import example_lines, example_text, write_example
+
+    with _errors():
+        if not name and to is not None:
+            raise typer.BadParameter("name an example to write", param_hint="--to")
+        if not name:
+            for line in example_lines():
+                typer.echo(line)
+        elif to is None:
+            typer.echo(example_text(name), nl=False)
+        else:
+            typer.echo(f"{write_example(name, to, force=force)} written")
+
+
+@app.command()
+def docs(
+    page: Annotated[str, typer.Argument(help="such as reports, or protocol#turn.completes")] = "",
+    *,
+    path: Annotated[bool, typer.Option("--path", help="where its file lies, not its text")] = False,
+) -> None:
+    """Print a page of the documents, or its part at an anchor; without a name, list them."""
+    from harness.suite.shipped import document_lines, document_text, documents, find_document
+
+    with _errors():
+        if page:
+            found = find_document(page)[0]
+            typer.echo(str(found) if path else document_text(page), nl=path)
+        elif path:
+            typer.echo(str(documents()["README"].parent))
+        else:
+            for line in document_lines():
+                typer.echo(line)
+
+
+@app.command()
 def status(
     *,
     full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
@@ -249,6 +309,17 @@ def list_scenarios(
         needs = f" [{', '.join(loaded.scenario.needs)}]" if loaded.scenario.needs else ""
         typer.echo(f"{loaded.id}{needs}: {loaded.scenario.title}")
     raise typer.Exit(1 if bad else 0)
+
+
+@scenario.command(name="show")
+def show_scenario(
+    name: Annotated[str, typer.Argument(help="the id of a bundled scenario: turns/plain-turn")],
+) -> None:
+    """Print a bundled scenario's file, to read or to begin one's own with."""
+    from harness.suite.shipped import scenario_text
+
+    with _errors():
+        typer.echo(scenario_text(name), nl=False)
 
 
 @scenario.command()

@@ -149,7 +149,7 @@ def _turn(asked: _Asked) -> Iterator[Check]:
             f"a plain turn does not come to its end: {run.unmet.step}: {run.unmet.message}"
             f"{_last_message(run)}{last_words(run.stderr)}",
             "thread/start and turn/start want an answer at once, and each turn ends with "
-            "turn/completed; fixtures/servers/minimal.py does it in 200 lines\n"
+            "turn/completed; a server that does it in 200 lines: harness example minimal\n"
             "if the server is only slow, give --timeout-scale 3",
         )
     elif status != "completed":

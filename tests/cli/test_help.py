@@ -14,10 +14,13 @@ HARNESS = (
     "list",
     "doctor",
     "fuzz",
+    "example",
+    "docs",
     "status",
     "scenario",
     "scenario validate",
     "scenario list",
+    "scenario show",
     "scenario schema",
     "scenario play",
 )
