@@ -19,6 +19,7 @@ from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.suite.session import Config
 from harness.target.profile import Bounds, Profile, builtin_names, load_profile
+from harness.target.shell import left_alone
 from harness.trace.frame import Kind
 from harness.trace.values import arr, dig, obj, text
 
@@ -49,6 +50,8 @@ def examine(config: Config) -> Iterator[Check]:
     loaded = load_text(_TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": BOUNDS})
     healthy = True
+    for word in left_alone(profile.command):
+        yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(

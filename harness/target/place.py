@@ -1,8 +1,9 @@
 """Where a run keeps its homes and workspaces, and how it cleans up.
 
-Folders lie under `.harness/run/` of the current folder; where that lies in the system's temporary
-folder (a real server refuses a home there), under `~/.cache/harness/run`. Folders of runs whose
-process is gone are removed by the next run.
+`.harness` in the current folder is made by the first run, and is nothing for git. Homes and
+workspaces lie below its `run/`; where the current folder lies in the system's temporary folder (a
+real server refuses a home there), below `~/.cache/harness/run`. Folders of runs whose process is
+gone are removed by the next run.
 """
 
 import os
@@ -27,12 +28,21 @@ def base_folder(start: Path | None = None) -> Path:
     else:
         base = here / ".harness"
     try:
-        base.mkdir(parents=True, exist_ok=True)
+        for folder in (base, base / "reports"):
+            folder.mkdir(parents=True, exist_ok=True)
+        _keep_out_of_git(base)
     except OSError as error:
         raise ProfileError(
             f"{base} cannot be made ({error.strerror}); run in a folder that is yours"
         ) from error
     return base
+
+
+def _keep_out_of_git(base: Path) -> None:
+    """Nothing here is anybody's source; whose project it is need not say so to git."""
+    ignored = base / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text("# Made by the harness: all of this can be made again.\n*\n", "utf-8")
 
 
 class RunFolder:

@@ -23,6 +23,7 @@ from anyio.abc import Process
 from harness.target.family import MARK, Descendants, alive, marked, named, reap, wait
 from harness.target.profile import ProfileError
 from harness.target.ready import connected
+from harness.target.shell import hint
 from harness.transport.base import Transport
 from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
@@ -208,10 +209,8 @@ def find_program(command: list[str]) -> list[str]:
     found = shutil.which(program) or (shutil.which(program, path=beside))
     if found is None:
         what = "is not executable" if Path(program).exists() else "was not found"
-        raise ProfileError(
-            f"the server's program {program!r} {what}; give --server-cmd a program on PATH or a "
-            "path to one"
-        )
+        to_do = hint(command) or "give --server-cmd a program on PATH or a path to one"
+        raise ProfileError(f"the server's program {program!r} {what}; {to_do}")
     return [found, *command[1:]]
 
 

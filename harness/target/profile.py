@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from harness.target.shell import operator_of, through_a_shell
+
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
 # What a server listens on that does not speak over its standard streams.
@@ -215,6 +217,12 @@ def split_command(command: str) -> list[str]:
         ) from error
     if not words:
         raise ProfileError("the command is empty; give --server-cmd 'program arguments'")
+    operator = operator_of(command)
+    if operator:
+        raise ProfileError(
+            f"the command holds {operator!r}, and no shell runs it; write "
+            f"{through_a_shell(command)}, or quote what is a word"
+        )
     return words
 
 

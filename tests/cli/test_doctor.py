@@ -74,6 +74,22 @@ def test_a_server_that_listens_although_nobody_told_it_where_is_told_to_take_the
     assert "one JSON object a line" not in said.out
 
 
+def test_arguments_that_a_shell_would_have_replaced_are_named() -> None:
+    said = doctor(f"python {SERVERS}/minimal.py '$HOME/x'")
+    assert said.status == 0
+    line = "--   the server is given $HOME/x as it stands: no shell replaces anything"
+    assert said.out.splitlines()[0] == line
+
+
+def test_a_pipe_is_refused_with_the_command_to_write() -> None:
+    said = call("harness", "doctor", "--server-cmd", "agent app-server | tee log")
+    assert said.status == 2
+    assert said.err == (
+        "harness: the command holds '|', and no shell runs it; "
+        "write sh -c 'agent app-server | tee log', or quote what is a word"
+    )
+
+
 def test_an_echo_is_called_one() -> None:
     (failure,) = failures(doctor("cat"))
     assert "only sends back what it is sent" in failure

@@ -39,6 +39,28 @@ def test_base_lies_in_the_folder_unless_that_is_temporary(
     assert (tmp_path / "me" / ".cache" / "harness").is_dir()
 
 
+def test_base_is_nothing_for_git_and_a_file_of_the_user_there_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    base = base_folder(tmp_path)
+    (base / "traces").mkdir()
+    (base / "traces" / "a.jsonl").write_text("{}")
+    seen = subprocess.check_output(["git", "status", "--porcelain"], cwd=tmp_path, text=True)
+    assert seen == ""
+    (base / ".gitignore").write_text("mine")
+    base_folder(tmp_path)
+    assert (base / ".gitignore").read_text() == "mine"
+
+
+def test_base_has_the_folder_in_which_reports_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    assert (base_folder(tmp_path) / "reports").is_dir()
+
+
 def test_base_that_cannot_be_made_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
