@@ -188,6 +188,8 @@ def fuzz(
     with _errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config, method)
+    # Hypothesis keeps things of its own, else in a folder beside the user's files.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
     again = ["harness", "fuzz", *target_words(config), "--seed", str(seed)]
     again += ["--conversations", str(conversations), *(["--method", method] if method else [])]
     try:

@@ -46,7 +46,10 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
     book, faults = load_book(), all_faults()
     targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
     if not targets:
-        raise UsageProblem(f"no run is recorded in {folder}; `make demo` and `make real` make one")
+        raise UsageProblem(
+            f"no run is recorded in {folder}; "
+            f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
+        )
     yield from _rule_table(book, faults, targets)
     yield ""
     yield from _summary(book, faults, targets)

@@ -135,3 +135,15 @@ def test_fuzzing_says_its_seed_and_what_came() -> None:
         r"\d+ requests/s",
         said.out,
     )
+
+
+def test_fuzzing_leaves_nothing_beside_the_folder_of_the_harness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A folder within the temporary one would keep its things elsewhere.
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    words = ["--target", "reference", "--conversations", "1", "--method", "thread/list"]
+    assert call("harness", "fuzz", *words, cwd=tmp_path / "mine").status == 0
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == [".harness"]

@@ -74,7 +74,7 @@ def test_races_of_another_target_are_that_target(tmp_path: Path) -> None:
 
 
 def test_without_a_run_it_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="`make demo` and `make real` make one"):
+    with pytest.raises(UsageProblem, match=r"--json \S+/reports/NAME.json records one"):
         list(status_lines(base=tmp_path))
 
 
