@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint check real race bench status docs clean
+.PHONY: demo test lint check real race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -16,12 +16,16 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -q harness reference_server
 	@touch $@
 
-demo: $(STAMP) ## play the scenarios on the reference server and print the verdicts
+# With bubblewrap the reference server confines commands; all targets do without it too.
+sandbox: $(STAMP)
+	@tools/bubblewrap.sh
+
+demo: $(STAMP) sandbox ## play the scenarios on the reference server and print the verdicts
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v --json .harness/reports/reference.json
 
 # Most of what the slow tests do is wait: three workers keep two cores busy.
-test: $(STAMP) ## all tests
+test: $(STAMP) sandbox ## all tests
 	@$(BIN)/python -m pytest -n 3 -q
 
 lint: $(STAMP) ## format, lint, types
@@ -29,17 +33,20 @@ lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
 
-check: lint ## the fast inner loop: format, lint, types, layers, fast tests
+check: lint sandbox ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
 
-real: $(STAMP) ## install the real servers and judge both, with loopback only
+bare: $(STAMP) ## the demo and the tests of the sandbox, as on a machine without bubblewrap
+	@tools/bare.sh
+
+real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
 	@tools/real.sh
 
-race: $(STAMP) ## every action at every position of a turn, on the reference server
+race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference --race all -n 2 --json .harness/reports/races.json
 
-bench: $(STAMP) ## the budgets of the design beside the real server's figures; PARTS="rules suite"
+bench: $(STAMP) sandbox ## the budgets of the design beside the real server's figures; PARTS="rules suite"
 	@$(BIN)/python -m tools.bench $(PARTS)
 
 status: demo ## requirement x rule x scenario x fault x target, from real runs
