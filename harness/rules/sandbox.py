@@ -113,7 +113,7 @@ class SandboxPolicyTaken(Monitor):
     "turn.sandbox-applies",
     title="A turn that may only read changes no file unasked",
     level=Level.SHOULD,
-    needs=("file-change", "sandbox"),
+    needs=("file-change", "sandbox-policy"),
 )
 class SandboxApplies(PolicyMonitor):
     """Judges that no fileChange is completed in a turn with sandboxPolicy readOnly, under never.
