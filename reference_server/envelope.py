@@ -72,11 +72,13 @@ def _parsed(text: str) -> Json:
         return _decoder.decode(text)
     # None of its values is garbage yet, and to look for some again and again is most of the time
     # that millions of them take.
+    collecting = gc.isenabled()
     gc.disable()
     try:
         return _decoder.decode(text)
     finally:
-        gc.enable()
+        if collecting:
+            gc.enable()
 
 
 def decode(line: bytes) -> Envelope:

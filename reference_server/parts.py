@@ -61,10 +61,14 @@ class Parts:
         tasks.start_soon(self.syncer.run)
 
     def warm(self) -> None:
-        """Import what the first turn needs; may run in a worker thread."""
+        """Import what a first turn without calls needs; may run in a worker thread."""
         discover()
         self.model.warm()
-        self.workshop.warm()
+
+    async def no_turn(self) -> None:
+        """Wait for the turns that run now."""
+        for turn in [thread.turn for thread in self.threads.loaded if thread.turn is not None]:
+            await turn.done.wait()
 
     async def end_turns(self) -> None:
         """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""

@@ -20,6 +20,7 @@ from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.lanes import Lanes
 from reference_server.router import Router
+from reference_server.warming import importing
 
 if TYPE_CHECKING:
     import httpx
@@ -43,6 +44,7 @@ class Server:
         model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
         requires_initialize: bool = False,
         clock: "Clock" = time.time,
+        warmed: Callable[[], None] = lambda: None,
     ) -> None:
         self.requires_initialize = requires_initialize
         self.router = Router(Lanes(tasks))
@@ -52,6 +54,7 @@ class Server:
         self._model_transport = model_transport
         self._clock = clock
         self._warming = False
+        self._warmed = warmed
 
     @cached_property
     def parts(self) -> "Parts":
@@ -90,8 +93,14 @@ class Server:
 
     async def _warm_up(self, connection: Connection) -> None:
         await connection.outbox.written()
-        await to_thread.run_sync(import_module, "reference_server.parts")
-        await to_thread.run_sync(self.parts.warm)
+        with importing():
+            await to_thread.run_sync(import_module, "reference_server.parts")
+            await to_thread.run_sync(self.parts.warm)
+        # Who is in a hurry had its first turn by now, and it need not share the processor.
+        await self.parts.no_turn()
+        with importing():
+            await to_thread.run_sync(self.parts.workshop.warm)
+        self._warmed()
 
     async def end_turns(self) -> None:
         """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
@@ -112,8 +121,9 @@ async def running_server(
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
     requires_initialize: bool = False,
     clock: "Clock" = time.time,
+    warmed: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[Server]:
-    """Run a server for the length of the block."""
+    """Run a server for the length of the block; `warmed` is called when all is imported."""
     async with anyio.create_task_group() as tasks:
         server = Server(
             tasks,
@@ -122,6 +132,7 @@ async def running_server(
             model_transport=model_transport,
             requires_initialize=requires_initialize,
             clock=clock,
+            warmed=warmed,
         )
         try:
             yield server

@@ -3,8 +3,8 @@
 Here lives the way from the command line and the environment to a running server, and its signals.
 """
 
-import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -57,6 +57,10 @@ class Options:
 
 def parse(arguments: Sequence[str]) -> Options:
     """Read the options; argparse exits with status 2 on a wrong one."""
+    if not arguments:
+        return Options(None, False)
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="agent app-server",
         description="Serve the agent session protocol: JSON Lines on standard input and output.",
@@ -156,6 +160,8 @@ async def _serve(
             config,
             model_transport=model_transport,
             requires_initialize=require_initialize,
+            # What is imported stays: no collection looks through it again.
+            warmed=gc.freeze,
         ) as server:
             start_helper()
             connection = Connection(server, StdioTransport.take_over())

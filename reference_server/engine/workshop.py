@@ -15,6 +15,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
 from reference_server.engine.items import ItemLog
+from reference_server.engine.tools.offered import offers
 from reference_server.session.asks import Asks
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Workshop:
 
         return standard_tools(self._home, self._config, self.sandbox, self.images)
 
+    def offers(self) -> list[Fields]:
+        """Give `tools` of a model call."""
+        return offers(self._config)
+
     def warm(self) -> None:
         """Import and make them; may run in a worker thread."""
         assert self.toolbox is not None
@@ -89,7 +94,7 @@ class TurnCalls:
 
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return self._workshop.toolbox.offers()
+        return self._workshop.offers()
 
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]

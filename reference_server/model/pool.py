@@ -159,3 +159,5 @@ def import_httpx() -> None:
     if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
         absent["sniffio"] = None
     importlib.import_module("httpx")
+    # What httpx itself imports with the first connection.
+    importlib.import_module("httpcore")

@@ -279,7 +279,7 @@ def test_what_is_slow_to_import_is_not_imported_for_the_first_answer() -> None:
     )
     imported = set(done.stdout.split())
     assert "pydantic" in imported
-    slow = {"httpx", "httpcore", "typer", "rich", "click", "yaml", "starlette", "email"}
+    slow = {"httpx", "httpcore", "typer", "rich", "click", "yaml", "starlette", "email", "argparse"}
     assert not imported & slow
     harness = subprocess.run(
         [

@@ -1,7 +1,7 @@
 """What a tool is, and what it is given.
 
-Here live the shapes between a turn and its tools. No tool lives here. What is offered to the model
-follows the Responses API.
+Here live the shapes between a turn and its tools. No tool lives here, nor what the model is offered
+(`offered`).
 """
 
 from collections.abc import Callable
@@ -45,10 +45,6 @@ class Tool(Protocol):
     @property
     def name(self) -> str:
         """What the model calls it by."""
-        ...
-
-    def offer(self) -> Fields:
-        """Give its entry in `tools` of a model call."""
         ...
 
     async def run(self, call: ToolCall, scene: Scene) -> Output:

@@ -11,6 +11,7 @@ from reference_server.brief import brief
 from reference_server.engine.calls import CallError, Output, ToolCall
 from reference_server.engine.images import LocalImages, NoImage, absolute
 from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.offered import VIEW_IMAGE
 
 Fields = dict[str, Any]
 
@@ -18,25 +19,10 @@ Fields = dict[str, Any]
 class ViewImageTool:
     """Sends an image file to the model."""
 
-    name = "view_image"
+    name = VIEW_IMAGE
 
     def __init__(self, images: LocalImages) -> None:
         self._images = images
-
-    def offer(self) -> Fields:
-        """Give the function tool."""
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": "Shows you an image file (PNG, JPEG, GIF, WebP) of the local disk.",
-            "parameters": {
-                "type": "object",
-                "properties": {"path": {"type": "string"}},
-                "required": ["path"],
-                "additionalProperties": False,
-            },
-            "strict": False,
-        }
 
     async def run(self, call: ToolCall, scene: Scene) -> Output:
         """Read the file and show that it was looked at. Raises CallError, OSError.

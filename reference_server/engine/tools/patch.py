@@ -21,6 +21,7 @@ from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
 from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.offered import APPLY_PATCH
 from reference_server.engine.work_items import FileWork
 from reference_server.exec.mounts import Plan as View
 from reference_server.exec.mounts import Refused
@@ -43,25 +44,12 @@ REFUSED = "not applied: the approval policy allows no one to be asked about it"
 class PatchTool:
     """Makes patches; also those that come through a shell's heredoc."""
 
-    name = "apply_patch"
+    name = APPLY_PATCH
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         # Its own: a plan that is abandoned takes nothing from the server's other threads.
         self._planning = anyio.CapacityLimiter(PLANS_AT_ONCE)
-
-    def offer(self) -> Fields:
-        """Give the custom tool."""
-        return {
-            "type": "custom",
-            "name": self.name,
-            "description": (
-                "Changes files. The input is a patch: `*** Begin Patch`, then for each file "
-                "`*** Add File: path` with + lines, `*** Delete File: path`, or "
-                "`*** Update File: path` (and `*** Move to: path`) with `@@` hunks of context, "
-                "- and + lines, then `*** End Patch`. All of it is made, or nothing."
-            ),
-        }
 
     async def run(self, call: ToolCall, scene: Scene) -> str:
         """Carry a call out; a function_call has the patch as `input`. Raises CallError, OSError."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 from harness.wire.turn import PlanStep, TurnPlanUpdatedNotification
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.offered import UPDATE_PLAN
 
 Fields = dict[str, Any]
 
@@ -27,37 +28,7 @@ MOST_STEPS = 1_000
 class PlanTool:
     """Takes the whole plan as it is now."""
 
-    name = "update_plan"
-
-    def offer(self) -> Fields:
-        """Give the function tool."""
-        step: Fields = {
-            "type": "object",
-            "properties": {
-                "step": {"type": "string"},
-                "status": {"type": "string", "enum": list(_STATUS)},
-            },
-            "required": ["step", "status"],
-            "additionalProperties": False,
-        }
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": (
-                "Shows the user the plan for a task of several steps. Call it when the plan is "
-                "made and whenever a step begins or ends; always give the whole plan."
-            ),
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "explanation": {"type": "string"},
-                    "plan": {"type": "array", "items": step},
-                },
-                "required": ["plan"],
-                "additionalProperties": False,
-            },
-            "strict": False,
-        }
+    name = UPDATE_PLAN
 
     async def run(self, call: ToolCall, scene: Scene) -> str:
         """Tell the plan. Raises CallError."""

@@ -25,6 +25,7 @@ from reference_server.engine.policy import (
 )
 from reference_server.engine.tools.base import Scene
 from reference_server.engine.tools.execution import Execution, Prepared
+from reference_server.engine.tools.offered import EXEC_COMMAND
 from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.work_items import CommandWork
 from reference_server.exec.actions import actions_of
@@ -95,49 +96,11 @@ class ShellCall:
 class ShellTool:
     """Runs command lines."""
 
-    name = "exec_command"
+    name = EXEC_COMMAND
 
     def __init__(self, execution: Execution, patches: PatchTool) -> None:
         self._execution = execution
         self._patches = patches
-
-    def offer(self) -> Fields:
-        """Give the function tool."""
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": (
-                "Runs a command line in bash and gives its output and exit code. Without tty its "
-                "standard input is empty."
-            ),
-            "strict": False,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "cmd": {"type": "string", "description": "The command line."},
-                    "workdir": {
-                        "type": "string",
-                        "description": "Where to run it; the working directory unless given.",
-                    },
-                    "tty": {"type": "boolean", "description": "Run it in a terminal."},
-                    "timeout_ms": {
-                        "type": "number",
-                        "description": "After this many milliseconds it is ended.",
-                    },
-                    "sandbox_permissions": {
-                        "type": "string",
-                        "enum": ["use_default", "require_escalated"],
-                        "description": "require_escalated asks to run it outside the sandbox.",
-                    },
-                    "justification": {
-                        "type": "string",
-                        "description": "Why; shown to the user who is asked.",
-                    },
-                },
-                "required": ["cmd"],
-                "additionalProperties": False,
-            },
-        }
 
     async def run(self, call: ToolCall, scene: Scene) -> str:
         """Carry a call out; gives its exit code and output. Raises CallError, OSError."""

@@ -1,4 +1,4 @@
-"""The tools of a server, put together."""
+"""The tools of a server, put together. What the model is told of them is `offered`'s matter."""
 
 from reference_server.config.home import Home
 from reference_server.config.model import Config
@@ -11,14 +11,9 @@ from reference_server.engine.tools.shell import ShellTool
 from reference_server.engine.tools.toolbox import Toolbox
 from reference_server.exec.sandbox import Sandbox
 
-WEB_SEARCH = {"type": "web_search"}
-
 
 def standard_tools(home: Home, config: Config, sandbox: Sandbox, images: LocalImages) -> Toolbox:
     """Make the tools that every thread has."""
     patches = PatchTool(sandbox)
     shell = ShellTool(Execution(home, config, sandbox), patches)
-    return Toolbox(
-        [shell, patches, PlanTool(), ViewImageTool(images)],
-        [WEB_SEARCH] if config.web_search == "live" else [],
-    )
+    return Toolbox([shell, patches, PlanTool(), ViewImageTool(images)])

@@ -1,7 +1,7 @@
-"""The tools of a server: what is offered to the model, and who carries out a call.
+"""The tools of a server: who carries out a call.
 
 Here lives the look-up, and what the model is told of calls that cannot be carried out. To add a
-tool: a module beside this one, and its line in `standard`.
+tool: a module beside this one, its line in `standard`, its entry in `offered`.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ Fields = dict[str, Any]
 
 
 class Toolbox:
-    """Tools by name; `hosted` are those that the provider carries out itself."""
+    """Tools by name."""
 
-    def __init__(self, tools: Iterable[Tool] = (), hosted: Iterable[Fields] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._hosted = list(hosted)
 
-    def offers(self) -> list[Fields]:
-        """Give `tools` of a model call."""
-        return [*(tool.offer() for tool in self._tools.values()), *self._hosted]
+    @property
+    def names(self) -> list[str]:
+        """What the model can call them by."""
+        return list(self._tools)
 
     async def carry_out(self, call: ToolCall, scene: Scene) -> Fields:
         """Give the output item of a call. Raises OSError where it cannot be recorded."""
