@@ -7,9 +7,9 @@ Not here: schemas, or where a clause stands.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-Path: TypeAlias = tuple[str | int, ...]
+from harness.trace.values import Path, show_path
 
 MOST_TEXT = 80
 # Of several failures at one place the first of these says most.
@@ -67,14 +67,6 @@ def describe(raw: Iterable[RawError], instance: Any) -> list[SchemaError]:
             best[place] = error
     errors = [_describe_one(place, error, instance) for place, error in best.items()]
     return sorted(errors, key=lambda error: _sort_key(error.path))
-
-
-def show_path(path: Path) -> str:
-    """A path as people write it: `thread.turns[0].status`; the whole message is `(the value)`."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text or "(the value)"
 
 
 def show_value(value: Any) -> str:

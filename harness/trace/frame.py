@@ -5,10 +5,12 @@ Not here: what a message means (views), whether it is right (rules), where it ca
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from harness.trace.excerpt import Spot, excerpt, visible
 from harness.trace.values import MISSING, obj
 
 
@@ -92,21 +94,13 @@ class Frame:
         """Whether the target wrote it."""
         return self.origin is Origin.TARGET
 
-    def text(self, limit: int = 400) -> str:
-        """The raw line for reading, cut in the middle to `limit` characters."""
-        line = _visible(self.raw[: 8 * limit].decode("utf-8", "backslashreplace"))
-        if len(self.raw) > 8 * limit:
-            tail = _visible(self.raw[-limit:].decode("utf-8", "backslashreplace"))
-            return f"{line[:limit]} …{len(self.raw) - 2 * limit} bytes more… {tail}"
-        if len(line) <= limit:
-            return line
-        head = limit * 2 // 3
-        return f"{line[:head]} …{len(line) - limit} more… {line[head - limit :]}"
-
-
-def _visible(line: str) -> str:
-    """One line for a terminal: what would break it or act on the terminal is escaped."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    def text(self, limit: int = 400, spots: Sequence[Spot] = ()) -> str:
+        """The raw line for reading, cut to about `limit` characters around the spots."""
+        if not spots and len(self.raw) > 8 * limit:
+            head = visible(self.raw[: 8 * limit].decode("utf-8", "backslashreplace"))[:limit]
+            tail = visible(self.raw[-limit:].decode("utf-8", "backslashreplace"))[-limit:]
+            return f"{head} …{len(self.raw) - 2 * limit} bytes more… {tail}"
+        return excerpt(self.raw.decode("utf-8", "backslashreplace"), spots, limit)
 
 
 def why_no_json(raw: bytes) -> str:

@@ -1,10 +1,15 @@
-"""Looking into raw JSON without trusting it.
+"""Looking into raw JSON without trusting it, and naming the places in it.
 
-The judge reads whatever a server wrote, so every access must survive every shape. Two functions
-do: they return a typed value or a neutral one, and never raise.
+The judge reads whatever a server wrote, so every access must survive every shape: each function
+returns a typed value or a neutral one, and never raises. A JSON path is a tuple of keys and
+indexes; people read it as `params.turn.items[0].text`.
 """
 
-from typing import Any, Final, cast
+import json
+import re
+from typing import Any, Final, TypeAlias, cast
+
+Path: TypeAlias = tuple[str | int, ...]
 
 
 class _Missing:
@@ -45,3 +50,39 @@ def dig(value: Any, *path: str) -> Any:
 def text(value: Any) -> str:
     """The value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
+
+
+def at(value: Any, path: Path) -> Any:
+    """The value at a path, `MISSING` where any step is not there."""
+    for step in path:
+        if isinstance(step, int):
+            elements = arr(value)
+            value = elements[step] if 0 <= step < len(elements) else MISSING
+        else:
+            value = obj(value).get(step, MISSING)
+    return value
+
+
+_PLAIN: Final = re.compile(r'[^.\[\]"\s]+')
+_STEP: Final = re.compile(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.\[\]"\s]+)')
+
+
+def show_path(path: Path) -> str:
+    """A path as people write it: `thread.turns[0].status`; the whole message is `(the value)`."""
+    shown = ""
+    for step in path:
+        if isinstance(step, int):
+            shown += f"[{step}]"
+        elif not _PLAIN.fullmatch(step):
+            shown += f"[{json.dumps(step)}]"
+        else:
+            shown += f".{step}" if shown else step
+    return shown or "(the value)"
+
+
+def read_path(shown: str) -> Path:
+    """The reverse of `show_path`."""
+    steps: list[str | int] = []
+    for index, quoted, plain in _STEP.findall("" if shown == "(the value)" else shown):
+        steps.append(int(index) if index else json.loads(quoted) if quoted else plain)
+    return tuple(steps)
