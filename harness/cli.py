@@ -272,14 +272,15 @@ def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders"
     from harness.rules.base import all_rules
     from harness.scenario.loader import ScenarioError, find, load, without
     from harness.spec.book import load_book
+    from harness.suite.lexicon import protocol_lexicon
 
-    rules = set(all_rules())
+    rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {one.id for one in load_book().capabilities}
     found = find(paths)
     bad = 0
     for root, file in found:
         try:
-            load(file, root=root, rules=rules, capabilities=capabilities)
+            load(file, root=root, rules=rules, capabilities=capabilities, lexicon=lexicon)
         except ScenarioError as error:
             bad += 1
             typer.echo(str(error), err=True)

@@ -12,11 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from harness.backend.strict import Strict, key_of
+from harness.scenario.lexicon import Kind
 
 Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 Statuses = Literal["completed", "interrupted", "failed"]
 Answers = Literal["result", "error", "any"]
 MAIN = "main"
+
+
+def word(kind: Kind) -> Any:
+    """A text that is a word of the protocol: the loader checks it where it has a lexicon."""
+    return Field(min_length=1, json_schema_extra={"word": kind})
 
 
 class Talk(Strict):
@@ -74,7 +80,7 @@ class ReadThread(Talk):
 class Request(Talk):
     """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once."""
 
-    method: str = Field(min_length=1)
+    method: str = word("request")
     params: Any = Field(default_factory=dict[str, Any])
     alias: Alias | None = Field(default=None, alias="as")
     expect: Answers = "result"
@@ -91,7 +97,7 @@ class Request(Talk):
 class Notify(Talk):
     """Any notification."""
 
-    method: str = Field(min_length=1)
+    method: str = word("notification")
     params: Any = None
     deliberate: bool = False
 
@@ -135,7 +141,7 @@ class Answer(Talk):
     each such request is answered so, if any comes. `again` answers one that was answered before.
     """
 
-    to: str = Field(min_length=1)
+    to: str = word("request of the server")
     standing: bool = False
     again: bool = False
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -163,6 +169,7 @@ class ModelWait(Strict):
     ended: bool = False
 
 
+Told = Annotated[str, word("notification of the server")]
 WAITED_FOR = ("turn", "notification", "request", "answer", "message", "gate", "model")
 
 
@@ -178,8 +185,8 @@ class Wait(Talk):
 
     turn: Alias | None = None
     status: Statuses | list[Statuses] | None = None
-    notification: str | Annotated[list[str], Field(min_length=1)] | None = None
-    request: str | None = None
+    notification: Told | Annotated[list[Told], Field(min_length=1)] | None = None
+    request: Annotated[str, word("request of the server")] | None = None
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     answer: Alias | None = None
     message: dict[str, Any] | None = None

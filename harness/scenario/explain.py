@@ -4,8 +4,6 @@ Here: which keys are valid at a place (read off the models), the nearest name, a
 here: places in the file (yaml12), the order of checks (loader).
 """
 
-import difflib
-from collections.abc import Iterable
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -13,6 +11,7 @@ from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
 from harness.scenario.model import Scenario
+from harness.trace.nearest import hint, unknown
 
 _TYPES = {
     "string_type": "a text",
@@ -47,26 +46,17 @@ def sentence(error: ErrorDetails) -> str:
     if kind == "too_short":
         return "found an empty list; expected one entry at least"
     if kind in _TYPES:
-        return f"{_found(found)}; expected {_TYPES[kind]}"
+        near = yaml11(found) if kind == "bool_type" else ""
+        return f"{_found(found)}; expected {_TYPES[kind]}{near}"
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
     return f"{_found(found)}; {error['msg'].replace('Input should', 'it should')}"
 
 
-MANY = 40
-"""Names beyond which a message gives the nearest alone."""
-
-
-def unknown(what: str, name: str, valid: Iterable[str]) -> str:
-    """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near."""
-    names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"unknown {what} {name!r}; did you mean {near[0]!r}?"
-    if len(names) > MANY:
-        some = difflib.get_close_matches(name, names, n=5, cutoff=0.0)
-        return f"unknown {what} {name!r}; there are {len(names)}, such as: {', '.join(some)}"
-    return f"unknown {what} {name!r}; expected one of: {', '.join(names)}"
+def yaml11(found: Any) -> str:
+    """What to say of a text that older YAML took for a boolean, "" of any other."""
+    meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(str(found).lower(), "")
+    return f"; {found!r} is a text in YAML 1.2: write {meant}" if meant else ""
 
 
 def keys_at(loc: tuple[int | str, ...]) -> set[str]:
@@ -81,11 +71,8 @@ def keys_at(loc: tuple[int | str, ...]) -> set[str]:
 
 def _literal(found: Any, expected: str) -> str:
     options = [part.strip().strip("'") for part in expected.replace(" or ", ",").split(",")]
-    near = (
-        difflib.get_close_matches(found, options, n=1, cutoff=0.6) if isinstance(found, str) else []
-    )
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{_found(found)}; expected {expected}{hint}"
+    near = hint(found, options) if isinstance(found, str) else ""
+    return f"{_found(found)}; expected {expected}{near}"
 
 
 def _found(value: Any) -> str:

@@ -1,7 +1,7 @@
 """From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`.
 
 Here: the order of checks, and filler texts. Not here: YAML (yaml12), wording (explain), what types
-cannot say (names), playing.
+cannot say (names), words of the protocol (spelling), playing.
 """
 
 import zlib
@@ -13,8 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.scenario.explain import sentence, unknown
+from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
+from harness.scenario.spelling import Spelling
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
 from harness.trace.values import obj
 
@@ -55,18 +57,21 @@ def load(
     root: Path | None = None,
     rules: Collection[str] | None = None,
     capabilities: Collection[str] | None = None,
+    lexicon: Lexicon | None = None,
 ) -> Loaded:
     """Load and check one file.
 
-    `rules` and `capabilities` are the names that `covers` and `needs` may hold; None leaves them
-    unchecked (the loader knows neither). Raises `ScenarioError`.
+    `rules` and `capabilities` are the names that `covers` and `needs` may hold, `lexicon` has the
+    words of the protocol; None leaves them unchecked (the loader knows none of them). Raises
+    `ScenarioError`.
     """
-    return _checked(parse_file(path), path, scenario_id(path, root), rules, capabilities)
+    document = parse_file(path)
+    return _checked(document, path, scenario_id(path, root), rules, capabilities, lexicon)
 
 
-def load_text(text: str, *, name: str = "scenario") -> Loaded:
+def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = None) -> Loaded:
     """Load a scenario from a text, for tests and tools."""
-    return _checked(parse(text.encode(), name), Path(name), name, None, None)
+    return _checked(parse(text.encode(), name), Path(name), name, None, None, lexicon)
 
 
 def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
@@ -105,6 +110,7 @@ def _checked(
     identity: str,
     rules: Collection[str] | None,
     capabilities: Collection[str] | None,
+    lexicon: Lexicon | None,
 ) -> Loaded:
     if not obj(document.value):
         message = "expected a mapping with title, model, client; found no mapping"
@@ -125,6 +131,8 @@ def _checked(
             if valid is not None and name not in valid:
                 place = document.place((key, index))
                 raise ScenarioError(path, place, unknown(what, name, valid))
+    if lexicon is not None:
+        Spelling(scenario, document, path, lexicon).check()
     return Loaded(identity, path, scenario, document)
 
 

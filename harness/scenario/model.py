@@ -26,6 +26,7 @@ from harness.scenario.client_steps import (
     WaitStep,
     thread_named_by,
     turn_named_by,
+    word,
 )
 
 
@@ -100,21 +101,8 @@ def _bytes_of(content: str | EncodedFile | CopiedFile, beside: Path) -> bytes:
             return (beside / content.source).read_bytes()
 
 
-ItemType = Literal[
-    "userMessage",
-    "agentMessage",
-    "plan",
-    "reasoning",
-    "commandExecution",
-    "fileChange",
-    "mcpToolCall",
-    "dynamicToolCall",
-    "webSearch",
-    "imageView",
-    "enteredReviewMode",
-    "exitedReviewMode",
-    "contextCompaction",
-]
+# Which ones the protocol has is the lexicon's to say; a server may have others of its own.
+ItemType = Annotated[str, word("item type")]
 
 
 def _pattern(value: object) -> str:
@@ -193,6 +181,7 @@ class Scenario(Strict):
     title: str = Field(min_length=1, max_length=200)
     covers: list[str] = Field(default_factory=list[str])
     needs: list[str] = Field(default_factory=list[str])
+    extensions: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
     settings: Settings = Field(default_factory=Settings)
     config: Annotated[dict[str, Any], AfterValidator(_no_null)] = Field(
         default_factory=dict[str, Any]

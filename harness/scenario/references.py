@@ -20,7 +20,7 @@ class UnknownValue(Exception):
 
 def references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
     """Every reference in a value: where it stands, and its alias."""
-    for place, text in _texts(value, loc):
+    for place, text in texts(value, loc):
         found = _REFERENCE.fullmatch(text)
         if found:
             yield place, found["alias"]
@@ -40,15 +40,16 @@ def resolved(value: Any, values: Mapping[str, Any]) -> Any:
     return value
 
 
-def _texts(value: Any, loc: Loc) -> Iterator[tuple[Loc, str]]:
+def texts(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
+    """Every text in a value, and where it stands."""
     if isinstance(value, str):
         yield loc, value
     elif isinstance(value, list):
         for index, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            yield from _texts(item, (*loc, index))
+            yield from texts(item, (*loc, index))
     elif isinstance(value, dict):
         for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from _texts(item, (*loc, str(key)))  # pyright: ignore[reportUnknownArgumentType]
+            yield from texts(item, (*loc, str(key)))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _follow(whole: str, found: re.Match[str], values: Mapping[str, Any]) -> Any:

@@ -9,11 +9,15 @@ from typing import Any, cast
 
 from harness.scenario.filler import KINDS
 from harness.scenario.model import Scenario
+from harness.scenario.words import words
+from harness.spec.schemas import SchemaBook
 
 ID = "scenario.schema.json"
 
 # Keys whose mapping may be written as one text.
 _SHORT = (("Message", "message"), ("PlanItem", "plan_item"), ("Run", "run"))
+# Texts that are not free.
+_CLOSED = {"enum", "const", "pattern", "word"}
 _FILLER: dict[str, Any] = {
     "type": "object",
     "description": "Filler text: the same each time for one scenario; n gives another one.",
@@ -29,7 +33,7 @@ def json_schema() -> dict[str, Any]:
     for name, key in _SHORT:
         properties = schema["$defs"][name]["properties"]
         properties[key] = {"anyOf": [{"type": "string"}, properties[key]]}
-    filled: dict[str, Any] = _with_filler(schema)
+    filled: dict[str, Any] = _with_words(_with_filler(schema))
     filled["$defs"]["Filler"] = _FILLER
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -44,6 +48,23 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _with_words(value: Any) -> Any:
+    """Editors offer the protocol's words; a server may have others, so none is refused here."""
+    if isinstance(value, list):
+        return [_with_words(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[str, Any]", value)
+    if isinstance(members.get("word"), str):
+        return {
+            "anyOf": [
+                {"enum": words(members["word"], SchemaBook.load())},
+                {"type": "string", "minLength": 1},
+            ]
+        }
+    return {name: _with_words(item) for name, item in members.items()}
+
+
 def _with_filler(value: Any) -> Any:
     """Every free text may be a filler instead."""
     if isinstance(value, list):
@@ -52,7 +73,7 @@ def _with_filler(value: Any) -> Any:
         return value
     members = cast("dict[str, Any]", value)
     kept = {name: _with_filler(item) for name, item in members.items()}
-    free = members.get("type") == "string" and not {"enum", "const", "pattern"} & set(members)
+    free = members.get("type") == "string" and not _CLOSED & set(members)
     if not free:
         return kept
     about = {name: kept.pop(name) for name in ("title", "description", "default") if name in kept}

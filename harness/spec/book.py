@@ -138,6 +138,13 @@ class Book:
             reference = self._reference(method, part)
         return self.schemas.paths_of(type_name, reference)
 
+    def reference(self, method: str, part: str) -> str | None:
+        """The schema of a message's params or result, None where the text shows none."""
+        reference = self._reference(method, part)
+        if part == "params" and method in self._event_of:
+            reference = self._event_reference(method)
+        return None if reference == ANY_OBJECT else reference
+
     def _reference(self, method: str, part: str) -> str:
         row = self._method_of.get(method)
         if row is None:

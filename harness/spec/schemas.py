@@ -79,6 +79,10 @@ class SchemaBook:
         """The names of all objects and enumerations that have a schema."""
         return frozenset(self._homes)
 
+    def references(self) -> Iterator[str]:
+        """The reference of every type."""
+        return (f"{file}#/$defs/{name}" for name, file in self._homes.items())
+
     def place(self, reference: str, file: str = "") -> Place:
         """The schema that a reference names; `file` is where a reference without file stands."""
         target, _, pointer = reference.removeprefix(BASE).partition("#")

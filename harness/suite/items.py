@@ -14,6 +14,7 @@ from harness.rules.verdict import Verdict
 from harness.scenario.loader import Loaded, ScenarioError, load
 from harness.scenario.model import Action
 from harness.scenario.races import placements
+from harness.suite.lexicon import protocol_lexicon
 from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 from harness.suite.selection import Selection
 from harness.suite.session import Config
@@ -50,6 +51,7 @@ class ScenarioFile(pytest.File):
                 root=self.root,
                 rules=self.known_rules,
                 capabilities=[one.id for one in self.config_of.book.capabilities],
+                lexicon=protocol_lexicon(),
             )
         except ScenarioError as error:
             raise self.CollectError(str(error)) from error

@@ -15,6 +15,10 @@ from harness.target.profile import Profile, fill
 CONFIG = "config.toml"
 
 
+# The placeholders of scenarios.
+PLACES = ("cwd", "agent", "python")
+
+
 def places(profile: Profile, cwd: Path) -> dict[str, str]:
     """What the placeholders of a scenario stand for.
 

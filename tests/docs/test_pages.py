@@ -15,6 +15,7 @@ from harness.scenario.loader import find, load, scenario_id
 from harness.scenario.model import Scenario, Settings
 from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
+from harness.suite.lexicon import protocol_lexicon
 from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated
 
@@ -79,7 +80,12 @@ def test_yaml_examples_load(block, tmp_path: Path) -> None:
     book = load_book()
     path = tmp_path / "example.scenario.yaml"
     path.write_text(block.body, "utf-8")
-    loaded = load(path, rules=all_rules(), capabilities=[one.id for one in book.capabilities])
+    loaded = load(
+        path,
+        rules=all_rules(),
+        capabilities=[one.id for one in book.capabilities],
+        lexicon=protocol_lexicon(),
+    )
     assert loaded.scenario.client
 
 

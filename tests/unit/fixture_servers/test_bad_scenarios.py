@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from harness.scenario.loader import ScenarioError, load
+from harness.suite.lexicon import protocol_lexicon
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "bad_scenarios"
 FILES = sorted(FOLDER.glob("*.scenario.yaml"))
@@ -24,7 +25,12 @@ EXPECT = re.compile(r"# expect: (\d+):(\d+): (.+)")
 def refusal(path: Path) -> ScenarioError:
     capabilities = {entry["id"] for entry in yaml.safe_load(CAPABILITIES.read_text())}
     with pytest.raises(ScenarioError) as caught:
-        load(path, rules={"turn.completed-once"}, capabilities=capabilities)
+        load(
+            path,
+            rules={"turn.completed-once"},
+            capabilities=capabilities,
+            lexicon=protocol_lexicon(),
+        )
     return caught.value
 
 

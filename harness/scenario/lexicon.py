@@ -1,0 +1,54 @@
+"""The words of the protocol, as the loader is given them.
+
+Here: what a lexicon can be asked. Not here: any word. Who loads a scenario to play it makes one
+from the judge's book (suite); the loader alone knows none.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from harness.scenario.yaml12 import Loc
+
+Kind = Literal[
+    "request",
+    "notification",
+    "request of the server",
+    "notification of the server",
+    "item type",
+]
+Side = Literal["params", "result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong within a value: at `path`, with its `key` or its value, which is `found`."""
+
+    path: Loc
+    message: str
+    found: Any
+    key: bool = False
+
+
+class Lexicon(Protocol):
+    """The words of one protocol."""
+
+    @property
+    def placeholders(self) -> Collection[str]:
+        """What may stand in braces in what a client step sends."""
+        ...
+
+    def names(self, kind: Kind) -> Collection[str]:
+        """The names of that kind."""
+        ...
+
+    def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
+        """What is wrong with the params or the result of a message, in its own order.
+
+        With `whole` all must be there that has to be. Nothing is wrong with what is not known.
+        """
+        ...
+
+    def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
+        """What is wrong with some members of an item, its `type` among them."""
+        ...

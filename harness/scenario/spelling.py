@@ -1,0 +1,257 @@
+"""Words of the protocol in a scenario: methods, members, values, item types, placeholders.
+
+Here: where a scenario holds such words, and which of them are left alone: what is wrong on purpose
+(`deliberate`), what a server has beside the protocol (`extensions`), what stands for a value that
+comes back later (`$t.thread.id`). Not here: the words (lexicon), names that the file itself gives
+(names).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from harness.scenario.client_steps import (
+    Answer,
+    AnswerStep,
+    ClientStep,
+    NotifyStep,
+    RequestStep,
+    StartThreadStep,
+    StartTurnStep,
+    SteerStep,
+    Wait,
+    WaitStep,
+)
+from harness.scenario.lexicon import Kind, Lexicon, Wrong
+from harness.scenario.model import Outcome, Scenario
+from harness.scenario.references import references, texts
+from harness.scenario.yaml12 import Document, Loc, ScenarioError
+from harness.trace.nearest import nearest, unknown
+
+_BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# Only what is nearly a placeholder is one: other texts have braces of their own.
+NEARLY = 0.75
+# Fields of steps in which placeholders are replaced.
+_FILLED = ("params", "input", "where", "message", "result")
+ELSEWHERE: dict[Kind, str] = {
+    "request": "a request of the client",
+    "notification": "a notification of the client",
+    "request of the server": "a request of the server",
+    "notification of the server": "a notification of the server",
+}
+
+
+class Spelling:
+    """The words of one scenario; `check` raises `ScenarioError`."""
+
+    def __init__(
+        self, scenario: Scenario, document: Document, path: Path, lexicon: Lexicon
+    ) -> None:
+        self._scenario = scenario
+        self._document = document
+        self._path = path
+        self._lexicon = lexicon
+        self._own = frozenset(scenario.extensions)
+        self._used: set[str] = set()
+
+    def check(self) -> None:
+        """Go over the whole file."""
+        self._settings()
+        for side in ("setup", "client"):
+            for index, step in enumerate(getattr(self._scenario, side)):
+                self._step((side, index), step)
+        self._expected(("expect",), self._scenario.expect)
+        for index, outcome in enumerate(self._scenario.expect.any_of):
+            self._expected(("expect", "any_of", index), outcome)
+        self._placeholders(self._scenario.config, ("config",))
+        for name in self._scenario.workspace.files:
+            self._placeholders(name, ("workspace", "files", name), key=True)
+        self._extensions()
+
+    def _settings(self) -> None:
+        settings = self._scenario.settings
+        given = {name: getattr(settings, name) for name in settings.model_fields_set}
+        self._value("thread/start", given, ("settings",))
+
+    def _step(self, loc: Loc, step: ClientStep) -> None:
+        key = next(iter(type(step).model_fields))
+        body: Any = getattr(step, key)
+        loc = (*loc, key)
+        match step:
+            case StartThreadStep():
+                self._value("thread/start", body.params, (*loc, "params"))
+            case StartTurnStep():
+                self._value("turn/start", {"input": body.input or []}, loc)
+                self._value("turn/start", body.params, (*loc, "params"))
+            case SteerStep():
+                self._value("turn/steer", body.params, (*loc, "params"))
+            case RequestStep() if not body.deliberate:
+                self._name("request", body.method, (*loc, "method"))
+                self._value(body.method, body.params, (*loc, "params"), whole=True)
+            case NotifyStep() if not body.deliberate:
+                self._name("notification", body.method, (*loc, "method"))
+            case AnswerStep():
+                self._answer(loc, body)
+            case WaitStep():
+                self._wait(loc, body)
+            case _:
+                pass
+        for field in _FILLED:
+            self._placeholders(getattr(body, field, None), (*loc, field))
+
+    def _answer(self, loc: Loc, body: Answer) -> None:
+        self._name("request of the server", body.to, (*loc, "to"))
+        self._where([body.to], body.where, (*loc, "where"))
+        if body.deliberate:
+            return
+        if "decision" in body.model_fields_set:
+            self._refuse(loc, self._wrongs(body.to, {"decision": body.decision}, side="result"))
+        if "result" in body.model_fields_set:
+            wrongs = self._wrongs(body.to, body.result, side="result", whole=True)
+            self._refuse((*loc, "result"), wrongs)
+
+    def _wait(self, loc: Loc, body: Wait) -> None:
+        told = body.notification
+        if told is not None:
+            for index, name in enumerate([told] if isinstance(told, str) else told):
+                at = (*loc, "notification", *([] if isinstance(told, str) else [index]))
+                self._name("notification of the server", name, at)
+            self._where([told] if isinstance(told, str) else told, body.where, (*loc, "where"))
+        if body.request is not None:
+            self._name("request of the server", body.request, (*loc, "request"))
+            self._where([body.request], body.where, (*loc, "where"))
+        method = (body.message or {}).get("method")
+        if isinstance(method, str) and not list(references(method)):
+            kind: Kind = "request of the server"
+            if method not in self._lexicon.names(kind):
+                kind = "notification of the server"
+            self._name(kind, method, (*loc, "message", "method"))
+
+    def _where(self, methods: list[str], where: dict[str, Any], loc: Loc) -> None:
+        """Dotted paths and their values, in the params of a message of one of some methods."""
+        for dotted, value in where.items():
+            steps = dotted.split(".")
+            # Beside the item's type, what it is may decide what else it has.
+            nested = _nested({name: one for name, one in where.items() if name != dotted})
+            _put(nested, steps, value)
+            found = [self._within(method, nested, steps) for method in methods]
+            if found and all(found):
+                self._refuse_where(loc, dotted, found[0])
+
+    def _within(self, method: str, nested: dict[str, Any], steps: list[str]) -> list[Wrong]:
+        """What is wrong on the way to one member, or in it."""
+        return [
+            wrong
+            for wrong in self._wrongs(method, nested)
+            if list(wrong.path) == steps[: len(wrong.path)]
+            or list(wrong.path[: len(steps)]) == steps
+        ]
+
+    def _refuse_where(self, loc: Loc, dotted: str, wrongs: list[Wrong]) -> None:
+        wrong = wrongs[0]
+        key = wrong.key and len(wrong.path) <= len(dotted.split("."))
+        inner = () if key else wrong.path[len(dotted.split(".")) :]
+        self._fail((*loc, dotted, *inner), wrong.message, key=key)
+
+    def _expected(self, loc: Loc, outcome: Outcome) -> None:
+        for index, pattern in enumerate(outcome.items or ()):
+            at = (*loc, "items", index)
+            if isinstance(pattern, str):
+                self._name("item type", pattern, at)
+                continue
+            for kind, members in pattern.items():
+                self._name("item type", kind, (*at, kind), key=True)
+                wrongs = self._lexicon.wrongs_of_item({"type": kind, **members})
+                self._refuse((*at, kind), self._ours(wrongs, members))
+
+    def _extensions(self) -> None:
+        """An extension that the protocol has, or that nothing uses, is a mistake too."""
+        for index, name in enumerate(self._scenario.extensions):
+            for kind, words in ELSEWHERE.items():
+                if name in self._lexicon.names(kind):
+                    self._fail(
+                        ("extensions", index), f"{name!r} is {words} already: leave it out here"
+                    )
+            if name not in self._used:
+                self._fail(("extensions", index), f"nothing in this file uses {name!r}")
+
+    def _name(self, kind: Kind, name: str, loc: Loc, *, key: bool = False) -> None:
+        valid = self._lexicon.names(kind)
+        if name in valid:
+            return
+        if name in self._own:
+            self._used.add(name)
+            return
+        for other, words in ELSEWHERE.items():
+            if other != kind and name in self._lexicon.names(other):
+                self._fail(loc, f"{name!r} is {words}; expected a {kind}", key=key)
+        near = unknown(kind, name, {*valid, *self._own})
+        purpose = "" if "did you mean" in near else "; a name of one server goes into extensions"
+        self._fail(loc, near + purpose, key=key)
+
+    def _value(self, method: str, value: Any, loc: Loc, *, whole: bool = False) -> None:
+        self._refuse(loc, self._wrongs(method, value, whole=whole))
+
+    def _wrongs(
+        self, method: str, value: Any, *, side: Any = "params", whole: bool = False
+    ) -> list[Wrong]:
+        return self._ours(self._lexicon.wrongs(method, side, value, whole=whole), value)
+
+    def _ours(self, wrongs: Iterable[Wrong], value: Any) -> list[Wrong]:
+        """Without what is not known yet, and what the file says its server has besides."""
+        unsettled = [place for place, _ in references(value)]
+        found: list[Wrong] = []
+        for wrong in wrongs:
+            name = wrong.path[-1] if wrong.key and wrong.path else wrong.found
+            if isinstance(name, str) and name in self._own:
+                self._used.add(name)
+            elif not any(wrong.path[: len(place)] == place for place in unsettled):
+                found.append(wrong)
+        return found
+
+    def _refuse(self, loc: Loc, wrongs: list[Wrong]) -> None:
+        if wrongs:
+            first = min(
+                wrongs, key=lambda one: self._document.place((*loc, *one.path), key=one.key)
+            )
+            self._fail((*loc, *first.path), first.message, key=first.key)
+
+    def _placeholders(self, value: Any, loc: Loc, *, key: bool = False) -> None:
+        for place, near, found in misspelt(value, self._lexicon.placeholders):
+            message = f"unknown placeholder {found!r}; did you mean {near!r}?"
+            self._fail((*loc, *place), message, key=key)
+
+    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
+        raise ScenarioError(self._path, self._document.place(loc, key=key), message)
+
+
+def misspelt(value: Any, placeholders: Iterable[str]) -> Iterator[tuple[Loc, str, str]]:
+    """What is nearly a placeholder: where it stands, the one that is meant, what was written."""
+    valid = list(placeholders)
+    for place, text in texts(value):
+        for found in _BRACES.finditer(text):
+            near = nearest(found[1], valid, cutoff=NEARLY) or _reordered(found[1], valid)
+            if near and found[1] not in valid:
+                yield place, f"{{{near}}}", found[0]
+
+
+def _reordered(name: str, valid: Iterable[str]) -> str:
+    """`{cdw}`: in so short a word two letters that changed places are most of it."""
+    return next((one for one in valid if sorted(one) == sorted(name)), "")
+
+
+def _nested(where: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for dotted, value in where.items():
+        _put(nested, dotted.split("."), value)
+    return nested
+
+
+def _put(nested: dict[str, Any], steps: list[str], value: Any) -> None:
+    for step in steps[:-1]:
+        inner: Any = nested.setdefault(step, {})
+        if not isinstance(inner, dict):
+            return
+        nested = cast("dict[str, Any]", inner)
+    nested[steps[-1]] = value

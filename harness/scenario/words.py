@@ -1,0 +1,24 @@
+"""Which words the protocol has: methods by the table of what can be composed, items by the book.
+
+Here: the names of each kind. Not here: what a message may hold (suite), or where a scenario holds
+words (spelling). Who only plays the model's side never imports this.
+"""
+
+from harness.scenario.lexicon import Kind
+from harness.spec.schemas import SchemaBook
+from harness.wire.methods import METHODS, Direction
+
+ITEM = "item.json#/$defs/ThreadItem"
+_DIRECTIONS: dict[Kind, Direction] = {
+    "request": Direction.CLIENT_REQUEST,
+    "notification": Direction.CLIENT_NOTIFICATION,
+    "request of the server": Direction.SERVER_REQUEST,
+    "notification of the server": Direction.SERVER_NOTIFICATION,
+}
+
+
+def words(kind: Kind, schemas: SchemaBook) -> list[str]:
+    """The names of that kind."""
+    if kind == "item type":
+        return schemas.place(ITEM)[0]["properties"]["type"]["enum"]
+    return [row.method for row in METHODS if row.direction is _DIRECTIONS[kind]]

@@ -1,0 +1,134 @@
+"""Words of the protocol: what is left alone, and that the list of them is the protocol's own.
+
+What is refused, and where, is told by the files of fixtures/bad_scenarios.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.lexicon import Kind
+from harness.scenario.loader import Loaded, ScenarioError, find, load, load_text
+from harness.scenario.words import words
+from harness.spec.book import load_book
+from harness.spec.listed import unlisted
+from harness.suite.lexicon import protocol_lexicon
+from harness.wire.methods import METHODS
+
+BOOK, LEXICON = load_book(), protocol_lexicon()
+PROBES = Path(__file__).resolve().parents[3] / "harness/suite/probes"
+EVERY = find([bundled_folder(), PROBES])
+
+
+def scenario(steps: str, more: str = "") -> Loaded:
+    text = f"title: one\n{more}client:\n  - start_thread: {{as: t}}\n{steps}"
+    return load_text(text, lexicon=LEXICON)
+
+
+@pytest.mark.parametrize(("root", "path"), EVERY, ids=lambda path: path.name)
+def test_every_word_of_a_bundled_scenario_is_one(root: Path, path: Path) -> None:
+    assert load(path, root=root, lexicon=LEXICON).scenario.client
+
+
+LEFT_ALONE = {
+    "a request that is wrong on purpose": (
+        "  - request: {method: thread/strat, params: {thredId: 1}, deliberate: true}\n"
+    ),
+    "a value that is wrong on purpose": (
+        "  - request: {method: thread/list, params: {sortKey: 7}, deliberate: true}\n"
+    ),
+    "a notification that is wrong on purpose": (
+        "  - notify: {method: initialised, deliberate: true}\n"
+    ),
+    "a decision that is wrong on purpose": (
+        "  - answer: {to: item/fileChange/requestApproval, decision: perhaps, deliberate: true}\n"
+    ),
+    "raw bytes": '  - send_raw: {line: "{\\"method\\": \\"thread/strat\\"}"}\n',
+    "a value that comes back later": (
+        "  - request: {method: thread/read, params: {threadId: $t.thread.id, includeTurns: $t.x}}"
+    ),
+    "params that come back later": "  - request: {method: thread/read, params: $t.thread}\n",
+    "a reference within a decision": (
+        "  - answer: {to: item/fileChange/requestApproval, result: {decision: $t.word}}\n"
+    ),
+    "a member that only one server has": (
+        "  - request: {method: thread/list, params: {experimentalFilter: x}}\n"
+    ),
+    "an error info that only one server has": (
+        "  - wait: {notification: error, where: {error.agentErrorInfo: CyberPolicy}}\n"
+    ),
+    "a method whose params are not shown": (
+        "  - request: {method: thread/name/set, params: {threadId: $t.thread.id, nmae: x}}\n"
+    ),
+    "a notification that goes with one of two methods": (
+        "  - wait: {notification: [error, turn/completed], where: {turn.status: failed}}\n"
+    ),
+    "other braces": "  - start_thread: {as: u, params: {config: {x: '{cmd} {} {{cwd}} {a b}'}}}\n",
+}
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_what_may_be_meant_so_is_left_alone(case: str) -> None:
+    assert len(scenario(LEFT_ALONE[case]).scenario.client) == 2
+
+
+EXTENDED = """\
+  - request: {method: mine/ping, params: {any: thing}}
+  - notify: {method: mine/note}
+  - wait: {notification: [mine/pong, turn/completed]}
+  - answer: {to: mine/question, decision: whatever}
+  - request: {method: thread/list, params: {limits: 3}}
+  - wait: {notification: item/started, where: {item.type: myItem}}
+expect: {items: [{myItem: {state: done}}, agentMessage]}
+"""
+NAMES = ["mine/ping", "mine/note", "mine/pong", "mine/question", "limits", "myItem"]
+
+
+def test_what_a_server_has_besides_is_named_as_extensions() -> None:
+    assert scenario(EXTENDED, f"extensions: [{', '.join(NAMES)}]\n").scenario.extensions == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_of_them_is_refused_without(name: str) -> None:
+    others = [one for one in NAMES if one != name]
+    with pytest.raises(ScenarioError, match=repr(name)):
+        scenario(EXTENDED, f"extensions: [{', '.join(others)}]\n")
+
+
+def test_a_name_like_no_other_says_where_names_of_one_server_go() -> None:
+    with pytest.raises(ScenarioError, match="a name of one server goes into extensions"):
+        scenario("  - request: {method: zzz/zzz}\n")
+
+
+def test_without_a_lexicon_no_word_is_checked() -> None:
+    text = "title: one\nclient: [{request: {method: thread/strat}}]\n"
+    assert load_text(text).scenario.client
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_there_are_words_of_each_kind_and_each_is_of_one_kind(kind: Kind) -> None:
+    mine = set(words(kind, BOOK.schemas))
+    assert mine
+    for other in get_args(Kind):
+        assert kind == other or not mine & set(words(other, BOOK.schemas))
+
+
+def test_every_method_of_the_book_is_a_word() -> None:
+    methods = {row.method for row in (*BOOK.methods, *BOOK.events)}
+    kinds = [kind for kind in get_args(Kind) if kind != "item type"]
+    listed = {name for kind in kinds for name in words(kind, BOOK.schemas)}
+    assert methods <= listed == {row.method for row in METHODS}
+
+
+def test_a_member_is_looked_for_where_its_type_says_that_it_is() -> None:
+    message = {"item": {"type": "fileChange", "changes": [{"pth": "x"}], "exitCode": 0, "id": ""}}
+    reference = BOOK.reference("item/started", "params")
+    assert reference is not None
+    found = {one.path: one.listed for one in unlisted(BOOK.schemas, reference, message)}
+    assert set(found) == {("item", "changes", 0, "pth"), ("item", "exitCode")}
+    assert found["item", "changes", 0, "pth"] == {"path", "kind", "diff"}
+    assert {"changes", "status", "id", "type"} == found["item", "exitCode"]
