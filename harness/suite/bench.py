@@ -58,6 +58,7 @@ class Bench:
         # The scenario after which the process has yet to show that it is still good.
         self._doubted = ""
         self._proven = False
+        self._runs_alone = False
 
     @property
     def bounds(self) -> Bounds:
@@ -84,20 +85,34 @@ class Bench:
         A process that a scenario wants for itself is used by none before it and none after it.
         """
         if loaded.scenario.fresh:
-            await self.servers.retire()
-        elif self._doubted:
+            return await self._run_apart(loaded)
+        if self._doubted:
             await self._sanity_turn(self._doubted)
         live = self.servers.live
         before = tuple(live.served) if live is not None and not live.peer.inbox.closed else ()
         run = await self._play(loaded, self.converse)
         run.before = before
-        if loaded.scenario.fresh:
-            await self.servers.retire()
         if self.servers.live is not None:
             self.servers.live.served.append(loaded)
         proven = proves(run)
         self._doubted = "" if proven else loaded.id
         self._proven = self._proven or proven
+        return run
+
+    async def _run_apart(self, loaded: Loaded) -> Run:
+        """Play a scenario on a process of its own, while the shared one waits."""
+        async with self.servers.apart():
+            if self._runs_alone:
+                await self.servers.alone()
+            try:
+                run = await self._play(loaded, self.converse)
+            except SetupFailed:
+                # Of some servers only one can run at a time: they have a fixed port, or a lock.
+                if not await self.servers.alone():
+                    raise
+                self.blocked, self._runs_alone = None, True
+                run = await self._play(loaded, self.converse)
+        self._proven = self._proven or proves(run)
         return run
 
     async def _play(self, loaded: Loaded, hold: Hold) -> Run:

@@ -1,9 +1,11 @@
-"""A worker's server under test: one process at a time, shared by the scenarios that may.
+"""A worker's server under test: a process shared by the scenarios that may, and others apart.
 
-Here: starting it, the handshake, handing it out, retiring it, the set-up findings. Not here: what
+Here: starting one, the handshake, handing it out, retiring it, the set-up findings. Not here: what
 is played on it (bench), what it left behind (hygiene).
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,10 @@ class Live:
 
 
 class Servers:
-    """Starts and ends the servers of one worker; at most one runs."""
+    """Starts and ends the servers of one worker.
+
+    One is spoken to, `live`; another may wait meanwhile (see `apart`).
+    """
 
     def __init__(
         self,
@@ -76,6 +81,30 @@ class Servers:
         self._hygiene = hygiene
         self._model_url = model_url
         self._tasks = tasks
+        self._waiting: Live | None = None
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncGenerator[None]:
+        """For the length of the block no process is there; then the shared one is again.
+
+        So what needs a process of its own does not cost the others theirs. What was started in the
+        block is ended with it.
+        """
+        self._waiting, self.live = self.live, None
+        try:
+            yield
+        finally:
+            try:
+                await self.retire()
+            finally:
+                self.live, self._waiting = self._waiting, None
+
+    async def alone(self) -> bool:
+        """Within `apart`, end the shared process too; False where there is none."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            await self._end(waiting)
+        return waiting is not None
 
     async def ready(self, recorder: Recorder, profile: Profile | None = None) -> Live:
         """The running server, or one that is started now. Raises `SetupFailed`.
@@ -109,8 +138,12 @@ class Servers:
         """End the current process, so that the next scenario gets a fresh one."""
         live, self.live = self.live, None
         if live is not None:
-            self.last_ending = await live.process.stop(self._bounds.stop)
-            live.watch.ended(self.last_ending, self._bounds.stop)
+            self.last_ending = await self._end(live)
+
+    async def _end(self, live: Live) -> Ending:
+        ending = await live.process.stop(self._bounds.stop)
+        live.watch.ended(ending, self._bounds.stop)
+        return ending
 
     async def status(self, live: Live) -> int | None:
         """The exit status of a server whose connection is gone; None if it runs on."""

@@ -22,12 +22,14 @@ COUNTING = f"""
 import sys
 sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
+import os
 def note(what):
     with open(what, "a") as file:
         file.write("x")
 class Counting(Server):
     def thread_start(self, params, reply):
         note("threads")
+        note(f"threads-of-{{os.getpid()}}")
         super().thread_start(params, reply)
     def notify(self, thread, method, **params):
         super().notify(thread, method, **params)
@@ -149,7 +151,31 @@ def test_process_of_a_scenario_that_wants_its_own_serves_no_other(place: Path) -
     script.write_text(COUNTING)
     (own,), (first,), (last,) = bundled(TWO), bundled(PLAIN), bundled(PLAIN)
     judged(command(script), [first, fresh(own), last])
-    assert counted(place, "processes") == 3
+    # The first and the last share a process, which waits while the other scenario is played.
+    assert counted(place, "processes") == 2
+    assert sorted(file.read_text() for file in place.glob("threads-of-*")) == ["x", "xx"]
+
+
+# Only one can run at a time: a second one ends at once, or waits for the first.
+LOCKED = """
+import fcntl
+lock = open("lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX | {how})
+"""
+
+
+@pytest.mark.parametrize("how", ["0", "fcntl.LOCK_NB"])
+def test_server_of_which_only_one_can_run_at_a_time_is_judged_as_any(how: str, place: Path) -> None:
+    script, profile = place / "counting.py", place / "patient.toml"
+    script.write_text(LOCKED.format(how=how) + COUNTING)
+    profile.write_text(
+        'name = "patient"\n[bounds]\nstart = 4.0\n[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
+    )
+    every = [*bundled(PLAIN), *map(fresh, bundled(TWO)), *bundled(BAD_REQUEST)]
+    found = judged(command(script), [*every, *map(fresh, bundled(PLAIN))], target=str(profile))
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert found.issues() == {}
+    assert counted(place, "processes") == 4
 
 
 NEEDY = """
