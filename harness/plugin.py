@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
     from harness.suite.live import Live
+    from harness.suite.oneline import OneLine
     from harness.target.profile import ProfileError
 
     try:
@@ -45,3 +46,4 @@ def pytest_configure(config: pytest.Config) -> None:
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(live, "harness-live")
+    config.pluginmanager.register(OneLine(config), "harness-one-line")

@@ -71,6 +71,15 @@ def test_any_number_of_workers_gives_the_same_verdicts(
         assert _tally(run) == _tally(runs[0])
 
 
+def test_a_scenario_that_a_worker_played_has_one_line(place: Path, mark: str) -> None:
+    paths = [str(one.path) for one in bundled(*FEW)]
+    options = ["--server-cmd", command("minimal"), *paths, "-vv", "-n2"]
+    lines = run_pytest(*options, folder=place, mark=mark).text.splitlines()
+    for name in FEW:
+        told = [line for line in lines if line.rstrip().endswith(f"::{name}")]
+        assert [line[:3] for line in told] == ["[gw"], told
+
+
 def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, mark: str) -> None:
     folder = place / "mine"
     folder.mkdir()
