@@ -22,7 +22,7 @@ from harness.target.place import base_folder
 from tools.bench import measures, suite, targets
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
-from tools.bench.parts import INSIDE, REAL, SERVER, chosen, rows
+from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
 from tools.bench.stats import Absent, Cell
 from tools.bench.table import lines_of
 
@@ -42,7 +42,7 @@ notifications are opted out of. thread/list is measured among few threads, so it
 def main() -> int:
     """Measure what was asked for; gives the exit status."""
     parts, inside = chosen(sys.argv[1:])
-    real = REAL in parts and any(real.installed(CHECKOUT) for real in targets.REALS)
+    real = _asks_real(parts) and any(real.installed(CHECKOUT) for real in targets.REALS)
     if real and not inside:
         _enter_namespace(parts)
     _end_when_told()
@@ -51,7 +51,7 @@ def main() -> int:
     cells = _measure(parts, offline=inside)
     took = monotonic() - began
     share = (_others() - busy) / took / (os.cpu_count() or 1)
-    columns = [targets.REFERENCE, *(real.column for real in targets.REALS if REAL in parts)]
+    columns = [targets.REFERENCE, *(real.column for real in targets.REALS if _asks_real(parts))]
     for line in lines_of(rows(parts), columns, cells):
         _say(line)
     _say(f"\n{NOTES}\ntook {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
@@ -63,6 +63,8 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
     with _folder() as folder, _model() as url:
         ways: dict[str, Callable[[], dict[str, Cell]]] = {
             SERVER: lambda: measures.all_of(targets.reference(folder), url, measures.FULL),
+            # The first part has measured it where both are asked for.
+            START: lambda: {} if SERVER in parts else _start(targets.reference(folder), url),
             "rules": suite.rules,
             "suite": lambda: suite.suite(folder),
             "fuzzing": lambda: suite.fuzzing(folder),
@@ -71,17 +73,28 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
         }
         ours = [way() for name, way in ways.items() if name in parts]
         cells = {targets.REFERENCE: {key: cell for part in ours for key, cell in part.items()}}
-        for real in targets.REALS if REAL in parts else ():
-            cells[real.column] = _real(real, folder, url, offline=offline)
+        for real in targets.REALS if _asks_real(parts) else ():
+            keys = None if REAL in parts else measures.START_KEYS
+            cells[real.column] = _real(real, folder, url, keys, offline=offline)
     return cells
 
 
-def _real(real: targets.Real, folder: Path, url: str, *, offline: bool) -> dict[str, Cell]:
+def _asks_real(parts: Sequence[str]) -> bool:
+    return REAL in parts or START in parts
+
+
+def _start(target: targets.Target, url: str) -> dict[str, Cell]:
+    return measures.all_of(target, url, measures.FULL, measures.START_KEYS)
+
+
+def _real(
+    real: targets.Real, folder: Path, url: str, keys: Sequence[str] | None, *, offline: bool
+) -> dict[str, Cell]:
     if not real.installed(CHECKOUT):
         return _everywhere("not installed")
     if real.needs_namespace and not offline:
         return _everywhere("no network namespace")
-    return measures.all_of(real.target(CHECKOUT, folder), url, measures.SLOW)
+    return measures.all_of(real.target(CHECKOUT, folder), url, measures.SLOW, keys)
 
 
 def _everywhere(reason: str) -> dict[str, Cell]:

@@ -5,7 +5,7 @@ the real servers are an order of magnitude slower and the whole table has three 
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +31,7 @@ TURNS_PER_THREAD = 10
 """Of a timed thread: its history grows, and a trivial turn is one with next to none."""
 METHOD_NOT_FOUND = -32601
 LIST_SIZE = 25
+START_KEYS = ("first-answer", "first-turn", "start-cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,18 @@ FULL = Effort(starts=11, turns=300, rounds=15, streams=7, loaded=400, lists=50)
 SLOW = Effort(starts=7, turns=60, rounds=3, streams=5, loaded=50, lists=20)
 
 
-def all_of(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure everything; a measurement that fails leaves its reason in its cells."""
+def all_of(
+    target: Target, model_url: str, effort: Effort, keys_wanted: Sequence[str] | None = None
+) -> Cells:
+    """Measure everything, or what gives the cells of these keys.
+
+    A measurement that fails leaves its reason in its cells.
+    """
     cells: Cells = {}
     _learn_what_to_opt_out_of(target, model_url)
     for keys, measurement in _MEASUREMENTS:
+        if keys_wanted is not None and not set(keys) & set(keys_wanted):
+            continue
         try:
             cells.update(measurement(target, model_url, effort))
         except MeasurementFailed as error:
@@ -83,14 +91,30 @@ def _learn_what_to_opt_out_of(target: Target, model_url: str) -> None:
     target.opted_out = sorted(method for method in methods if method.startswith("codex/event/"))
 
 
-def first_answer(target: Target, model_url: str, effort: Effort) -> Cells:
-    """From before the process is made to the answer to initialize, in a fresh home each time."""
-    seconds: list[float] = []
+def start(target: Target, model_url: str, effort: Effort) -> Cells:
+    """From before the process is made to the answer to initialize, and on to the first turn's end.
+
+    In a fresh home each time, one request right after the answer to the other: what is put off
+    until after an answer is paid for by the next.
+    """
+    answers: list[float] = []
+    turns: list[float] = []
+    cpu: list[float] = []
     for _ in range(effort.starts):
-        with target.start(model_url) as (client, _work):
+        with target.start(model_url) as (client, work):
             client.request("initialize", target.greeting())
-            seconds.append(monotonic() - client.spawned)
-    return {"first-answer": median(seconds, scale=1000)}
+            answers.append(monotonic() - client.spawned)
+            client.notify("initialized")
+            thread_id = _thread(client, {**target.profile.thread, "cwd": str(work)})
+            client.send("turn/start", _turn(thread_id))
+            client.until(TURN_COMPLETED)
+            turns.append(monotonic() - client.spawned)
+            cpu.append(_cpu(psutil.Process(client.pid)))
+    return {
+        "first-answer": median(answers, scale=1000),
+        "first-turn": median(turns, scale=1000),
+        "start-cpu": median(cpu, scale=1000),
+    }
 
 
 def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
@@ -180,7 +204,7 @@ def thread_list(target: Target, model_url: str, effort: Effort) -> Cells:
 
 _Measurement = Callable[[Target, str, Effort], Cells]
 _MEASUREMENTS: tuple[tuple[tuple[str, ...], _Measurement], ...] = (
-    (("first-answer",), first_answer),
+    (START_KEYS, start),
     (("turn-p50", "turn-cpu"), trivial_turns),
     (("turns",), turn_rate),
     (("deltas",), delta_stream),

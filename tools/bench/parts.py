@@ -12,7 +12,7 @@ from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
 """Given to the process that already is in a namespace with loopback only."""
-SERVER, REAL = "server", "real"
+SERVER, REAL, START = "server", "real", "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ _OF_SERVERS = tuple(key for keys in measures.KEYS for key in keys)
 PARTS = (
     Part(SERVER, "the reference server", _OF_SERVERS),
     Part(REAL, "the same of the real servers that make real has installed", _OF_SERVERS),
+    Part(START, "of all these servers, from spawn to the first turn's end", measures.START_KEYS),
     Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
     Part("suite", "all scenarios on the reference server", ("suite", "scenario")),
     Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),

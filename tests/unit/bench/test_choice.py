@@ -26,6 +26,10 @@ def test_table_has_the_rows_of_the_named_parts_only() -> None:
     assert {key for part in PARTS for key in part.keys} <= known
 
 
+def test_start_and_first_turn_can_be_measured_alone() -> None:
+    assert [one.key for one in rows(["start"])] == ["first-answer", "first-turn", "start-cpu"]
+
+
 def test_help_names_every_part_and_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         chosen(["--help"])

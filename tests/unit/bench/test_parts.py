@@ -155,7 +155,7 @@ def test_a_suite_that_is_not_all_green_says_so() -> None:
     whole, trivial = cells["suite"], cells["scenario"]
     assert isinstance(whole, Figure)
     assert whole.value == 2.5
-    assert "2 of 120 scenarios" in whole.note
+    assert whole.note.startswith("2 scenarios, 3 workers")
     assert "only 1 passed" in whole.note
     assert isinstance(trivial, Figure)
     assert trivial.value == 60
@@ -193,6 +193,13 @@ def test_a_target_that_cannot_start_leaves_its_reason_in_every_cell(tmp_path: Pa
     for cell in cells.values():
         assert isinstance(cell, Absent)
         assert cell.reason.startswith("failed: ")
+
+
+def test_what_is_not_asked_for_is_not_measured(tmp_path: Path) -> None:
+    profile = targets.load_profile("spec").model_copy(update={"command": ["false"]})
+    target = targets.Target("broken", profile, tmp_path)
+    cells = measures.all_of(target, "http://127.0.0.1:9/v1", measures.SLOW, ["first-turn"])
+    assert list(cells) == list(measures.START_KEYS)
 
 
 def test_every_measured_cell_is_a_row_of_the_table() -> None:
