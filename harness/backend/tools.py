@@ -146,18 +146,19 @@ def choose(
 
 def lines_to_add(intent: str) -> str:
     """What to write into a profile so that an intent finds its tool."""
-    members = ", ".join(f'NAME = "{{{value}}}"' for value in _VALUES[intent])
-    return f'[[tools]] intent = "{intent}", name = "NAME", arguments = {{ {members} }}'
+    member = f'NAME = "{{{VALUES[intent][0]}}}"'
+    return f'[[tools]] intent = "{intent}", name = "NAME", arguments = {{ {member} }}'
 
 
-_VALUES: dict[str, tuple[str, ...]] = {
-    "run": ("command",),
+VALUES: dict[str, tuple[str, ...]] = {
+    "run": ("command", "tty", "permissions", "reason"),
     "patch": ("patch",),
-    "update_plan": ("plan",),
-    "mcp_call": ("arguments",),
-    "dynamic_call": ("arguments",),
+    "update_plan": ("plan", "explanation"),
+    "mcp_call": ("arguments", "server", "tool"),
+    "dynamic_call": ("arguments", "tool"),
     "view_image": ("path",),
 }
+"""What the templates of each intent may hold in braces, the value that matters most first."""
 
 
 def outcome_of(text: str, table: Mapping[str, Sequence[str]]) -> str:

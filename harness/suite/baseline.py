@@ -1,22 +1,22 @@
 """Known findings: a profile's deviations and the entries of a baseline file, one format.
 
 Here: matching rows and findings against entries, and which entries have gone stale. Not here: what
-a profile is (target).
+a profile is (target), whether what an entry names exists (typos, globs).
 """
 
 import dataclasses
 import fnmatch
-import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.rules.verdict import Row, Verdict
-from harness.scenario.explain import unknown
 from harness.scenario.races import base_id
 from harness.suite.outcome import Finding
-from harness.target.profile import Deviation, ProfileError, mistake
+from harness.target.mistakes import mistake
+from harness.target.profile import Deviation, ProfileError
+from harness.target.tomltext import Toml, TomlError, Where, read_toml
 
 
 class _File(BaseModel):
@@ -25,34 +25,34 @@ class _File(BaseModel):
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
 
 
-def load_baseline(path: Path) -> list[Deviation]:
-    """The entries of a baseline file (`[[deviations]]` as in a profile). Raises `ProfileError`."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Baseline:
+    """The entries of a baseline file, and where each stands."""
+
+    entries: tuple[Deviation, ...]
+    toml: Toml
+
+    def place(self, index: int, key: str) -> Where:
+        """Where a key of an entry stands."""
+        return self.toml.place(("deviations", index, key))
+
+
+def load_baseline(path: Path) -> Baseline:
+    """A baseline file (`[[deviations]]` as in a profile). Raises `ProfileError`."""
     try:
-        return _File.model_validate(tomllib.loads(path.read_text("utf-8"))).deviations
+        toml = read_toml(path.read_text("utf-8"), str(path))
     except FileNotFoundError as error:
         raise ProfileError(f"--baseline {path}: no such file") from error
     except OSError as error:
         raise ProfileError(f"--baseline {path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"--baseline {path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"--baseline {path}: not TOML: {error}") from error
+    except TomlError as error:
+        raise ProfileError(str(error)) from error
+    try:
+        return Baseline(tuple(_File.model_validate(toml.value).deviations), toml)
     except ValidationError as error:
-        raise ProfileError(f"--baseline {path}: {mistake(error, _File)}") from error
-
-
-def check_ids(entries: Iterable[Deviation], known: Iterable[str], where: str) -> None:
-    """Raises `ProfileError` for an entry about a rule that does not exist."""
-    names = set(known)
-    for entry in entries:
-        family = entry.rule.split(".", 1)[0]
-        if entry.rule not in names and family not in FAMILIES:
-            what = unknown("rule", entry.rule, names)
-            raise ProfileError(f"{where}: a deviation names an {what}")
-
-
-# Findings outside the rules that a baseline may name too.
-FAMILIES = ("scenario", "setup", "liveness", "hygiene", "leaks-state", "unsteady")
+        raise ProfileError(mistake(error, _File, toml)) from error
 
 
 def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:

@@ -17,6 +17,7 @@ from harness.report.model import Report
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_folder, bundled_ids
 from harness.scenario.loader import SUFFIX, Loaded, find, load
+from harness.suite.globs import check_globs
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.suite.merge import merge
 from harness.suite.outcome import (
@@ -66,6 +67,7 @@ class Live:
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = [str(bundled_folder())]
         self._roots = [Path(arg.split("::", 1)[0]).resolve() for arg in config.args]
+        check_globs(self.config.spoken, self._roots)
         self._known_rules = tuple(all_rules())
         self._covered = bool(option.rule) and self._is_covered(option.rule)
 

@@ -19,8 +19,9 @@ from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.spec.book import Book, load_book
 from harness.suite.asking import Asking
-from harness.suite.baseline import check_ids, known_finding, load_baseline
+from harness.suite.baseline import known_finding, load_baseline
 from harness.suite.bench import Bench, open_bench
+from harness.suite.globs import Spoken
 from harness.suite.judging import (
     blocked_outcome,
     inapplicable_outcome,
@@ -33,13 +34,13 @@ from harness.suite.races import Playing, Race
 from harness.suite.repeat import Attempt, Repeats, failures
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
+from harness.suite.typos import check_command, check_entry, check_profile
 from harness.target.place import base_folder
 from harness.target.process import find_program
 from harness.target.profile import (
     Deviation,
     Profile,
     ProfileError,
-    builtin_names,
     load_profile,
     split_command,
 )
@@ -51,7 +52,7 @@ class Config:
     """What a run was asked to do, checked. Make it with `configure`.
 
     `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
-    profile's.
+    profile's; `spoken` are the scenarios of the others.
     """
 
     profile: Profile
@@ -64,6 +65,7 @@ class Config:
     only_rule: str = ""
     option: str = ""
     shipped: tuple[Deviation, ...] = ()
+    spoken: tuple[Spoken, ...] = ()
 
 
 def configure(
@@ -79,7 +81,9 @@ def configure(
     """Check everything that can be checked before a server is started. Raises `ProfileError`."""
     profile = load_profile(target)
     if server_cmd:
-        profile = profile.model_copy(update={"command": split_command(server_cmd)})
+        command = split_command(server_cmd)
+        check_command(command)
+        profile = profile.model_copy(update={"command": command})
     if not profile.command:
         raise ProfileError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
@@ -89,20 +93,31 @@ def configure(
     if not 0 < scale < math.inf:
         raise ProfileError("--timeout-scale must be a number greater than 0")
     book = load_book()
+    check_profile(profile, book)
     profile = _required(profile, require, [one.id for one in book.capabilities])
     rules = all_rules()
     entries = list(profile.deviations)
-    check_ids(entries, rules, f"profile {profile.name}")
+    for index, entry in enumerate(entries):
+        check_entry(entry, profile.place("deviations", index, "rule"), rules)
+    spoken = [
+        Spoken(entry.scenario, profile.place("deviations", index, "scenario"))
+        for index, entry in enumerate(entries)
+        if not profile.of_built_in("deviations", index)
+    ]
+    shipped = [
+        entry for index, entry in enumerate(entries) if profile.of_built_in("deviations", index)
+    ]
     if baseline:
         added = load_baseline(Path(baseline))
-        check_ids(added, rules, f"--baseline {baseline}")
-        entries += added
+        for index, entry in enumerate(added.entries):
+            check_entry(entry, added.place(index, "rule"), rules)
+            spoken.append(Spoken(entry.scenario, added.place(index, "scenario")))
+        entries += added.entries
     if rule and rule not in rules:
         raise ProfileError(f"--rule: {unknown('rule id', rule, rules)}")
     if rule:
         rules = {rule: rules[rule]}
         entries = [entry for entry in entries if entry.rule == rule]
-    shipped = tuple(profile.deviations if target in builtin_names() else ())
     return Config(
         profile,
         tuple(entries),
@@ -113,7 +128,8 @@ def configure(
         strict,
         only_rule=rule,
         option=target,
-        shipped=shipped,
+        shipped=tuple(shipped),
+        spoken=tuple(spoken),
     )
 
 
@@ -124,7 +140,7 @@ def _required(profile: Profile, require: str, known: list[str]) -> Profile:
     wanted = known if require == "all" else [name.strip() for name in require.split(",")]
     for name in wanted:
         if name not in known:
-            raise ProfileError(f"--require {name}: expected all, or of: {', '.join(known)}")
+            raise ProfileError(f"--require: {unknown('capability', name, ('all', *known))}")
     declared = profile.capabilities if profile.capabilities != "probe" else []
     return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})
 

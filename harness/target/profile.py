@@ -1,22 +1,40 @@
 """Profiles: how to reach and set up one kind of server, and what is known of it.
 
-Here: the TOML format of a profile, its errors in one line, and the placeholders. Not here:
-starting anything.
+Here: the TOML format of a profile, finding and reading one with what it extends, and the
+placeholders. Not here: how two files are merged (inherit), the wording of mistakes (mistakes),
+whether names in it exist (suite), starting anything.
 """
 
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
+
+from harness.target.inherit import NothingThere, merged
+from harness.target.mistakes import mistake
+from harness.target.tomltext import Toml, TomlError, Where, read_toml, steps_of
+from harness.trace.nearest import hint, unknown
 
 from harness.target.shell import operator_of, through_a_shell
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
+
+# How the places of a built-in profile are called: "profile spec:3:1".
+BUILT_IN = "profile "
+# What `extends` says where a profile stands for itself.
+NOTHING = ("", "none")
 
 # What a server listens on that does not speak over its standard streams.
 Listening = Literal["ws", "unix", "ws-unix"]
@@ -27,7 +45,7 @@ class ProfileError(Exception):
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Deviation(_Table):
@@ -88,8 +106,17 @@ class Bounds(_Table):
         return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
 
 
+def _each_a_key(value: list[str]) -> list[str]:
+    for key in value:
+        steps_of(key)
+    return value
+
+
 def _words(value: Any) -> Any:
-    return split_command(value) if isinstance(value, str) else value
+    try:
+        return split_command(value) if isinstance(value, str) else value
+    except ProfileError as error:
+        raise ValueError(str(error)) from error
 
 
 class Profile(_Table):
@@ -97,6 +124,8 @@ class Profile(_Table):
 
     name: str
     title: str = ""
+    extends: str = "spec"
+    without: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
     command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
     listen: Literal["stdio", "ws", "unix", "ws-unix"] = "stdio"
     listen_arguments: Annotated[list[str], BeforeValidator(_words)] = Field(
@@ -121,6 +150,21 @@ class Profile(_Table):
         default_factory=dict[Outcome, list[str]]
     )
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
+    _toml: Toml | None = PrivateAttr(default=None)
+
+    def remember(self, toml: Toml) -> None:
+        """Keep where each key stands, for the checks that come later."""
+        self._toml = toml
+
+    def place(self, *loc: str | int, key: bool = False) -> Where:
+        """Where a value, or a key, stands: in the profile's own file or one that it extends."""
+        if self._toml is None:
+            return Where(f"profile {self.name}", 1, 1)
+        return self._toml.place(loc, key=key)
+
+    def of_built_in(self, *loc: str | int) -> bool:
+        """Whether a value comes from a profile that ships with the harness."""
+        return self.place(*loc).file.startswith(BUILT_IN)
 
     def listening(self) -> Listening | None:
         """What the server listens on, None where it speaks over its standard streams.
@@ -146,61 +190,83 @@ def builtin_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """A built-in profile by name, or a file by path. Raises `ProfileError`."""
-    if name in builtin_names():
-        source = resources.files("harness.target") / "profiles" / f"{name}.toml"
-        return parse_profile(source.read_text("utf-8"), f"profile {name}")
-    path = Path(name)
-    if name and path.is_dir():
+    """A built-in profile, or a file by path, with all that it inherits. Raises `ProfileError`."""
+    if name and name not in builtin_names() and Path(name).is_dir():
         raise ProfileError(f"--target {name} is a folder; expected a profile's name or TOML file")
-    if not path.is_file():
+    if name not in builtin_names() and not Path(name).is_file():
+        near = hint(name, builtin_names())
         raise ProfileError(
             f"no profile {name!r}: not a file, and the built-in ones are "
-            f"{', '.join(builtin_names())}"
+            f"{', '.join(builtin_names())}{near}"
         )
+    return _profile(_resolved(*_read(name, Path()), ()))
+
+
+def parse_profile(text: str, where: str, *, folder: Path = Path()) -> Profile:
+    """A profile from TOML text, with what it inherits; paths begin in `folder`.
+
+    Raises `ProfileError` with the place and what to do.
+    """
+    return _profile(_resolved(_toml(text, where), folder, ()))
+
+
+def _profile(toml: Toml) -> Profile:
+    profile = _validated(toml)
+    profile.remember(toml)
+    return profile
+
+
+def _read(name: str, folder: Path) -> tuple[Toml, Path]:
+    """A built-in profile, or a file, and the folder in which its own paths begin."""
+    if name in builtin_names():
+        source = resources.files("harness.target") / "profiles" / f"{name}.toml"
+        return _toml(source.read_text("utf-8"), BUILT_IN + name), Path()
+    path = folder / name
     try:
-        text = path.read_text("utf-8")
+        return _toml(path.read_text("utf-8"), str(path)), path.parent
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path}: cannot be read: {_cause(error)}") from error
-    return parse_profile(text, str(path))
 
 
-def parse_profile(text: str, where: str) -> Profile:
-    """A profile from TOML text. Raises `ProfileError` with the place and what to do."""
+def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
+    """A file with all that it inherits; `chain` are the files that extend it."""
+    chain = (*chain, _identity(toml.file))
+    extended = _validated(toml).extends
+    if extended in NOTHING:
+        return toml
+    where = f"{toml.place(('extends',))}: extends:"
+    names = builtin_names()
+    if extended not in names and not (folder / extended).is_file():
+        raise ProfileError(
+            f"{where} {unknown('profile', extended, (*names, 'none'))} "
+            f"(and there is no file {folder / extended})"
+        )
+    base, below = _read(extended, folder)
+    if _identity(base.file) in chain:
+        raise ProfileError(f"{where} {extended!r} extends this file itself; extend another one")
     try:
-        return Profile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{where}: not TOML: {error}") from error
+        return merged(_resolved(base, below, chain), toml)
+    except NothingThere as error:
+        raise ProfileError(str(error)) from error
+
+
+def _identity(file: str) -> str:
+    """One name for one file, by whatever path it was reached."""
+    return file if file.startswith(BUILT_IN) else str(Path(file).resolve())
+
+
+def _toml(text: str, where: str) -> Toml:
+    try:
+        return read_toml(text, where)
+    except TomlError as error:
+        raise ProfileError(str(error)) from error
+
+
+def _validated(toml: Toml) -> Profile:
+    try:
+        return Profile.model_validate(toml.value)
     except ValidationError as error:
-        raise ProfileError(f"{where}: {mistake(error, Profile)}") from error
-
-
-def mistake(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first mistake of a TOML file in one line: the key, what is wrong, what is expected."""
-    details = error.errors(include_url=False)
-    # A misspelt key is also a missing one: the misspelling is the mistake.
-    details.sort(key=lambda detail: detail["type"] != "extra_forbidden")
-    first = details[0]
-    key = ".".join(str(step) for step in first["loc"])
-    if first["type"] == "extra_forbidden":
-        fields = _fields_at(model, first["loc"][:-1])
-        return f"unknown key {key!r}; expected one of: {', '.join(fields)}"
-    if first["type"] == "missing":
-        return f"the key {key!r} is missing"
-    message = first["msg"].replace("Input should", "it should")
-    return f"{key}: {message.replace('a valid dictionary', 'a table')}"
-
-
-def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """The keys of the table at a place in a file: tables of tables, and lists of tables."""
-    for step in loc:
-        if isinstance(step, int) or step not in model.model_fields:
-            continue
-        annotation = model.model_fields[step].annotation
-        for inner in (annotation, *get_args(annotation)):
-            if isinstance(inner, type) and issubclass(inner, BaseModel):
-                model = inner
-    return list(model.model_fields)
+        raise ProfileError(mistake(error, Profile, toml)) from error
 
 
 def _cause(error: Exception) -> str:

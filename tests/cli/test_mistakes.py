@@ -93,7 +93,7 @@ def test_no_server_at_all_is_answered_with_what_to_give() -> None:
         (["--server-cmd", "no-such-program"], "'no-such-program' was not found"),
         (["--target", "reference", "--rule", "turn.complets"], "'turn.completes'"),
         (["--target", "reference", "--baseline", "nope.toml"], "nope.toml: no such file"),
-        (["--target", "reference", "--require", "nope"], "--require nope"),
+        (["--target", "reference", "--require", "nope"], "--require: unknown capability 'nope'"),
         (["--target", "reference", "--timeout-scale", "0"], "greater than 0"),
         (["--target", "reference", "no-such-folder"], "not found: no-such-folder"),
     ],

@@ -6,14 +6,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.rules.verdict import Row, Verdict
-from harness.suite.baseline import check_ids, known_finding, known_row, load_baseline
+from harness.suite.baseline import known_finding, known_row, load_baseline
 from harness.suite.outcome import Finding, ScenarioOutcome
-from harness.target.profile import Deviation, ProfileError
+from harness.target.profile import Deviation
 
-from .outcomes import LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
+from .outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of
 
 
 def after(row: Row, *entries: Deviation, scenario: str = "turns/a") -> Verdict:
@@ -121,10 +119,6 @@ def test_file_holds_entries_as_a_profile_does(tmp_path: Path) -> None:
     path.write_text(
         f'[[deviations]]\nrule = "{ONCE}"\nreason = "r"\nscenario = "a*"\nflaky = true\n'
     )
-    assert load_baseline(path) == [Deviation(rule=ONCE, reason="r", scenario="a*", flaky=True)]
-
-
-def test_entry_about_no_rule_is_refused_with_the_nearest() -> None:
-    check_ids([entry(), entry("scenario.crash"), entry("hygiene.x")], RULES, "here")
-    with pytest.raises(ProfileError, match=r"here: .*'turn.completed-onse'; did you mean"):
-        check_ids([entry("turn.completed-onse")], RULES, "here")
+    found = load_baseline(path)
+    assert found.entries == (Deviation(rule=ONCE, reason="r", scenario="a*", flaky=True),)
+    assert str(found.place(0, "scenario")) == f"{path}:4:12"

@@ -137,7 +137,7 @@ def test_sweep_of_nothing_is_nothing(tmp_path: Path) -> None:
 
 def test_home_gets_the_files_of_the_profile_with_its_values(tmp_path: Path) -> None:
     profile = parse_profile(
-        'name = "x"\n[home."config.toml"]\nmodel = "m"\n'
+        'name = "x"\nextends = "none"\n[home."config.toml"]\nmodel = "m"\n'
         '[home."config.toml".providers.p]\nurl = "{model_url}/x"\ntimes = [1, 2]\n',
         "x",
     )

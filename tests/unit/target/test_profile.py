@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,82 @@ def test_the_built_in_profiles_are_these() -> None:
 
 
 MISTAKES = {
-    "not-toml": ("name =", "here: not TOML: "),
-    "unknown-key": ('name="x"\nhandshke="none"', "here: unknown key 'handshke'; expected one of:"),
+    "not-toml": ("name =", "here:1:7: not TOML: Invalid value"),
+    "unknown-key": (
+        'name="x"\nhandshke="none"',
+        "here:2:1: unknown key 'handshke'; did you mean 'handshake'?",
+    ),
+    "unknown-key-like-no-other": (
+        'name="x"\nzzz=1',
+        "here:2:1: unknown key 'zzz'; expected one of: agent_folder, barrier, bounds,",
+    ),
+    "unknown-bound": (
+        'name="x"\n[bounds]\nstep=8\nsetle=1',
+        "here:4:1: unknown key 'setle'; did you mean 'settle'?",
+    ),
     "unknown-deviation-key": (
         'name="x"\n[[deviations]]\nrule="a"\nraeson="b"',
-        "here: unknown key 'deviations.0.raeson'; expected one of: rule, reason, scenario, pinned",
+        "here:4:1: unknown key 'raeson'; did you mean 'reason'?",
     ),
-    "missing-name": ('title="x"', "here: the key 'name' is missing"),
-    "empty-reason": ('name="x"\n[[deviations]]\nrule="a"\nreason=""', "here: deviations.0.reason:"),
-    "handshake": ('name="x"\nhandshake="hello"', "here: handshake: it should be 'initialize'"),
-    "hygiene": ('name="x"\nhygiene="SHOULD"', "here: hygiene: it should be 'INFO' or 'MUST'"),
-    "bound": ('name="x"\n[bounds]\nsettle=0', "here: bounds.settle: it should be greater than 0"),
-    "home": ('name="x"\nhome="here"', "here: home: it should be a table"),
-    "command-quotes": ('name="x"\ncommand="a \'b"', 'the command "a \'b" cannot be split'),
+    "unknown-key-in-an-inline-table": (
+        'name="x"\ntools=[\n  {intent="run", nam="y"}]',
+        "here:3:18: unknown key 'nam'; did you mean 'name'?",
+    ),
+    "missing-name": ('title="x"', "here:1:1: the key 'name' is missing"),
+    "missing-reason": (
+        'name="x"\n[[deviations]]\nrule="a"',
+        "here:2:1: the key 'reason' is missing",
+    ),
+    "empty-reason": (
+        'name="x"\n[[deviations]]\nrule="a"\nreason=""',
+        "here:4:8: deviations.reason: ",
+    ),
+    "handshake": (
+        'name="x"\nhandshake="initialise"',
+        "here:2:11: handshake: it should be 'initialize' or 'none'; did you mean 'initialize'?",
+    ),
+    "listen": (
+        'name="x"\nlisten="websocket"',
+        "here:2:8: listen: it should be 'stdio', 'ws', 'unix' or 'ws-unix'",
+    ),
+    "hygiene": (
+        'name="x"\nhygiene="INFOS"',
+        "here:2:9: hygiene: it should be 'INFO' or 'MUST'; did you mean 'INFO'?",
+    ),
+    "capabilities": (
+        'name="x"\ncapabilities="prob"',
+        "here:2:14: capabilities: it should be 'probe' or a list; did you mean 'probe'?",
+    ),
+    "intent": (
+        'name="x"\n[[tools]]\nname="y"\nintent="patsch"',
+        "here:4:8: tools.intent: it should be 'run', 'patch', 'update_plan', 'mcp_call', "
+        "'dynamic_call' or 'view_image'; did you mean 'patch'?",
+    ),
+    "outcome": (
+        'name="x"\n[outcomes]\ndeclind=["no"]',
+        "here:3:1: outcomes.declind: it should be 'ok', 'failed', 'declined' or 'refused'; "
+        "did you mean 'declined'?",
+    ),
+    "pattern": ('name="x"\npanics=["("]', "here:2:8: panics: '(' is no regular expression: "),
+    "bound": (
+        'name="x"\n[bounds]\nsettle=0',
+        "here:3:8: bounds.settle: it should be greater than 0",
+    ),
+    "home": ('name="x"\nhome="here"', "here:2:6: home: it should be a table"),
+    "env": ('name="x"\nenv.A=1', "here:2:7: env.A: it should be a text"),
+    "command-quotes": (
+        'name="x"\ncommand="a \'b"',
+        'here:2:9: command: the command "a \'b" cannot be split as by a shell: No closing quot',
+    ),
+    "the-first-of-several": (
+        'name="x"\nhygiene="no"\nlisten="no"',
+        "here:2:9: hygiene: it should be 'INFO' or 'MUST'",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistake_is_one_line_with_its_key(case: str) -> None:
+def test_mistake_is_one_line_with_its_place(case: str) -> None:
     text, expected = MISTAKES[case]
     with pytest.raises(ProfileError) as caught:
         parse_profile(text, "here")
@@ -59,12 +118,12 @@ def test_mistake_is_one_line_with_its_key(case: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_profile_or_a_profile_error(text: str) -> None:
-    complaint = "here: "
+    complaint = "here:1:1: "
     try:
         parse_profile(text, "here")
     except ProfileError as error:
         complaint = str(error)
-    assert complaint.startswith("here: ")
+    assert re.match(r"here:\d+:\d+: ", complaint)
 
 
 def test_command_can_be_a_line_or_words() -> None:
