@@ -95,6 +95,23 @@ class Issue:
     known: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A capability that the target promises and the machine of the run could not do.
+
+    `program` is what the machine wants, `why` what was found, `advice` what to do; then the ids of
+    what was not judged because of it.
+    """
+
+    capability: str
+    program: str
+    why: str
+    advice: str
+    scenarios: tuple[str, ...] = ()
+    races: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Report:
     """The whole run. `profile` is the option that names the target, `command` is quoted."""
@@ -108,6 +125,7 @@ class Report:
     issues: list[Issue] = field(default_factory=list[Issue])
     unchecked: list[str] = field(default_factory=list[str])
     requirements: dict[str, str] = field(default_factory=dict[str, str])
+    withheld: list[Withheld] = field(default_factory=list[Withheld])
     strict: bool = False
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:

@@ -20,6 +20,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
         yield _scenarios(report)
     yield from _races(report)
     yield _requirements(report, book)
+    yield from _withheld(report)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
         yield _cut(f"{mark:6} {issue.id}: {issue.message}")
@@ -84,6 +85,19 @@ def _requirements(report: Report, book: Book) -> str:
     return f"requirements judged: {len(report.requirements)} of {len(book.requirements)} ({shown})"
 
 
+def _withheld(report: Report) -> Iterator[str]:
+    """A line for each program that the machine lacks: what was not judged, and what to do."""
+    for one in report.withheld:
+        counts = [
+            f"{len(ids)} {noun}(s)"
+            for noun, ids in (("scenario", one.scenarios), ("race", one.races), ("rule", one.rules))
+            if ids or noun != "race"
+        ]
+        if one.scenarios or one.races or one.rules:
+            what = f"{', '.join(counts)} that need {one.capability}"
+            yield _cut(f"not judged on this machine: {what}: {one.why}; {one.advice}", 300)
+
+
 def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
     """A rule's first violation in one line, with the number of the others."""
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
@@ -105,10 +119,11 @@ def _known(report: Report) -> Iterator[str]:
 
 
 def _not_judged(report: Report) -> Iterator[str]:
+    told = {ids for one in report.withheld for ids in (*one.scenarios, *one.rules)}
     for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
         groups: dict[str, list[str]] = {}
         for rule in report.rules:
-            if rule.verdict is verdict:
+            if rule.verdict is verdict and rule.id not in told:
                 groups.setdefault(rule.reason, []).append(rule.id)
         blocked = [issue.id for issue in report.issues if issue.id.startswith("setup.")]
         for reason, ids in groups.items():
@@ -120,7 +135,7 @@ def _not_judged(report: Report) -> Iterator[str]:
             yield from _wrapped(ids)
         skipped: dict[str, list[str]] = {}
         for scenario in report.scenarios:
-            if scenario.verdict is verdict:
+            if scenario.verdict is verdict and scenario.id not in told:
                 skipped.setdefault(scenario.reason, []).append(scenario.id)
         offers = {reason: ids for reason, ids in skipped.items() if reason.startswith(NOT_OFFERED)}
         if len(offers) > 1:

@@ -67,6 +67,9 @@ def examine(config: Config) -> Iterator[Check]:
     for check in _answers(asked):
         healthy = healthy and check.good is not False
         yield check
+    for lack in config.lacks:
+        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
+        yield Check(None, text, lack.advice)
     if healthy:
         yield Check(None, "next: judge it", next_command(config))
     else:

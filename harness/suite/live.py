@@ -8,6 +8,7 @@ here: how pytest and the user are told of a report (reporting).
 import gc
 import shlex
 from collections.abc import Generator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ from harness.suite.reporting import emit, tell, write_json
 from harness.suite.selection import selection
 from harness.suite.session import Session, configure
 from harness.suite.story import race_story, scenario_story
+from harness.target.host import Lack
 from harness.target.place import sweep
 from harness.target.profile import ProfileError, split_command
 
-ATTACHED, RACE = "harness_outcome", "harness_race"
+ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 
 
 class Live:
@@ -44,6 +46,9 @@ class Live:
         option = config.option
         if option.server_cmd is not None:
             split_command(option.server_cmd)
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        # The controller has asked this machine what it lacks, once for all workers.
+        lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
@@ -52,11 +57,11 @@ class Live:
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
+            lacks=lacks,
         )
         if option.harness_json and not Path(option.harness_json).absolute().parent.is_dir():
             raise ProfileError(f"--harness-json {option.harness_json}: its folder does not exist")
         self._pytest = config
-        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self._is_worker = worker is not None
         self._session = Session(self.config, worker=worker["workerid"] if worker else "main")
         self._selection = selection(option.race, option.markexpr)
@@ -158,6 +163,11 @@ class Live:
         return result
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what this machine lacks."""
+        node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
         """A worker ended: take what no scenario owns. One that died took its verdicts along."""
         if error is not None:
@@ -182,6 +192,7 @@ class Live:
             option=config.option,
             bundled=bundled_ids(),
             shipped=config.shipped,
+            lacks=config.lacks,
         )
         emit(self.report, session, config.book)
 

@@ -23,9 +23,10 @@ from harness.scenario.races import base_id
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.suite.baseline import known_finding, reason_of, staleness
-from harness.suite.judging import applies
 from harness.suite.outcome import Finding, RaceOutcome, ScenarioOutcome, broken
 from harness.suite.repeat import LEAKS, UNSTEADY
+from harness.suite.withheld import not_judged, rule_reason
+from harness.target.host import Lack
 from harness.target.profile import Deviation, Profile
 
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
@@ -44,12 +45,13 @@ def merge(
     option: str = "",
     bundled: Collection[str] = (),
     shipped: Sequence[Deviation] = (),
+    lacks: Sequence[Lack] = (),
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all scenarios of the suite: where some of them are played, the others
     have not been, so that an entry about them is not stale. Those of `entries` that are `shipped`
-    speak of the suite, and can be stale by a run of it only.
+    speak of the suite, and can be stale by a run of it only. `lacks`: what the machine cannot do.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -61,7 +63,11 @@ def merge(
     report.races = [_race(race) for race in races]
     every = [*outcomes, *placed]
     rows = _rows_by_rule(every)
-    report.rules = [_rule(rule, rows[rule.id], profile, entries) for rule in rules.values()]
+    report.rules = [_rule(rule, rows[rule.id], entries) for rule in rules.values()]
+    for rule in report.rules:
+        if rule.verdict is Verdict.NOT_EXERCISED:
+            _say_if_inapplicable(rule, rule_reason(rules[rule.id], profile, lacks))
+    report.withheld = not_judged(report, lacks)
     report.issues = _issues(every, [*loose, *(one for race in races for one in race.findings)])
     report.requirements = requirements(book, report.rules)
     if outcomes or not races:
@@ -126,7 +132,6 @@ def _placement(outcome: ScenarioOutcome) -> PlacementResult:
 def _rule(
     rule: type[Monitor],
     rows: Iterable[tuple[ScenarioOutcome, Row]],
-    profile: Profile,
     entries: Sequence[Deviation],
 ) -> RuleResult:
     result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
@@ -150,13 +155,15 @@ def _rule(
         result.verdict = max(verdicts, key=GRAVITY.__getitem__)
         failed = [p.row.level for p in result.proofs if p.row.verdict is Verdict.FAIL]
         result.level = max(failed, key=_LEVELS.index) if failed else result.level
-    elif not applies(rule, profile):
-        result.verdict = Verdict.NOT_APPLICABLE
-        missing = [need for need in rule.needs if need not in profile.capabilities]
-        result.reason = f"the target does not declare {', '.join(missing)}"
     else:
         result.reason = "no scenario of this run gave it anything to judge"
     return result
+
+
+def _say_if_inapplicable(rule: RuleResult, reason: str) -> None:
+    """A rule that nothing exercised does not apply where there is a reason why it does not."""
+    if reason:
+        rule.verdict, rule.reason = Verdict.NOT_APPLICABLE, reason
 
 
 def _weight(proof: Proof) -> tuple[int, int]:

@@ -7,6 +7,7 @@ hooks (plugin), playing (bench), judging (judging).
 import contextlib
 import math
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from harness.suite.repeat import Attempt, Repeats, failures
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.suite.typos import check_command, check_entry, check_profile
+from harness.suite.withheld import explain, withdraw, withheld_outcome
+from harness.target.host import Lack
 from harness.target.place import base_folder
 from harness.target.process import find_program
 from harness.target.profile import (
@@ -52,7 +55,8 @@ class Config:
     """What a run was asked to do, checked. Make it with `configure`.
 
     `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
-    profile's; `spoken` are the scenarios of the others.
+    profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
+    what the profile promised.
     """
 
     profile: Profile
@@ -66,6 +70,7 @@ class Config:
     option: str = ""
     shipped: tuple[Deviation, ...] = ()
     spoken: tuple[Spoken, ...] = ()
+    lacks: tuple[Lack, ...] = ()
 
 
 def configure(
@@ -77,8 +82,12 @@ def configure(
     require: str = "",
     scale: float = 1.0,
     strict: bool = False,
+    lacks: Sequence[Lack] | None = None,
 ) -> Config:
-    """Check everything that can be checked before a server is started. Raises `ProfileError`."""
+    """Check everything that can be checked before a server is started. Raises `ProfileError`.
+
+    `lacks` is what another process of this run found the machine to lack; None asks the machine.
+    """
     profile = load_profile(target)
     if server_cmd:
         command = split_command(server_cmd)
@@ -93,8 +102,10 @@ def configure(
     if not 0 < scale < math.inf:
         raise ProfileError("--timeout-scale must be a number greater than 0")
     book = load_book()
+    known = [one.id for one in book.capabilities]
     check_profile(profile, book)
-    profile = _required(profile, require, [one.id for one in book.capabilities])
+    wanted = _wanted(require, known)
+    profile, found = withdraw(_required(profile, wanted), wanted, known, lacks)
     rules = all_rules()
     entries = list(profile.deviations)
     for index, entry in enumerate(entries):
@@ -130,17 +141,25 @@ def configure(
         option=target,
         shipped=tuple(shipped),
         spoken=tuple(spoken),
+        lacks=found,
     )
 
 
-def _required(profile: Profile, require: str, known: list[str]) -> Profile:
-    """`--require all` or a list: what the server must offer, so that nothing of it is probed."""
+def _wanted(require: str, known: list[str]) -> list[str]:
+    """`--require all` or a list, as capabilities. Raises `ProfileError`."""
     if not require:
-        return profile
+        return []
     wanted = known if require == "all" else [name.strip() for name in require.split(",")]
     for name in wanted:
         if name not in known:
             raise ProfileError(f"--require: {unknown('capability', name, ('all', *known))}")
+    return wanted
+
+
+def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
+    """What the server must offer is promised by its profile, so that nothing of it is probed."""
+    if not wanted:
+        return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []
     return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})
 
@@ -180,6 +199,9 @@ class Session:
             )
 
     def _play(self, loaded: Loaded) -> ScenarioOutcome:
+        withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
+        if withheld is not None:
+            return withheld
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
@@ -262,6 +284,7 @@ class Session:
         config = self.config
         profile = profile or config.profile
         outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
+        explain(outcome, run, loaded, config.lacks)
         if outcome.verdict is Verdict.ERROR or failures(outcome):
             portal.call(bench.servers.retire)
         return outcome

@@ -119,6 +119,22 @@ def _words(value: Any) -> Any:
         raise ValueError(str(error)) from error
 
 
+Words = Annotated[list[str], BeforeValidator(_words)]
+
+
+class Program(_Table):
+    """A program of the machine without which the server cannot keep a promise.
+
+    `command` shows whether it is there and works, harmlessly; it is looked for in `places`, then on
+    the PATH. `install` is what to install, `otherwise` what else to do where one is there.
+    """
+
+    command: Words = Field(min_length=1)
+    install: str = Field(min_length=1)
+    otherwise: str = ""
+    places: list[str] = Field(default_factory=list[str])
+
+
 class Profile(_Table):
     """One kind of server. See docs/profiles.md."""
 
@@ -126,11 +142,9 @@ class Profile(_Table):
     title: str = ""
     extends: str = "spec"
     without: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
-    command: Annotated[list[str], BeforeValidator(_words)] = Field(default_factory=list[str])
+    command: Words = Field(default_factory=list[str])
     listen: Literal["stdio", "ws", "unix", "ws-unix"] = "stdio"
-    listen_arguments: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default_factory=list[str]
-    )
+    listen_arguments: Words = Field(default_factory=list[str])
     handshake: Literal["initialize", "none"] = "initialize"
     initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
     home_env: str = "AGENT_HOME"
@@ -141,6 +155,7 @@ class Profile(_Table):
     agent_folder: str = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
     home: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    host: dict[str, Program] = Field(default_factory=dict[str, Program])
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
