@@ -24,10 +24,9 @@ from pydantic import (
 
 from harness.target.inherit import NothingThere, merged
 from harness.target.mistakes import mistake
+from harness.target.shell import operator_of, through_a_shell
 from harness.target.tomltext import Toml, TomlError, Where, read_toml, steps_of
 from harness.trace.nearest import hint, unknown
-
-from harness.target.shell import operator_of, through_a_shell
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
