@@ -19,7 +19,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from anyio.abc import Process
-from confined import ORDINARY, SECRET, Place, a_place, works_here
+from confined import ORDINARY, SECRET, Place, a_place, needs_sandbox
 from model_side import ModelSide, Refused, Reply, over_a_socket
 from session_peer import Peer
 
@@ -55,7 +55,7 @@ sandboxed = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.socket,
-    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+    needs_sandbox,
 ]
 """Marks of a module whose attacks need a sandbox to meet."""
 
@@ -151,14 +151,23 @@ class Attack:
 
 @asynccontextmanager
 async def attack(
-    place: Place, *, config: str = CONFIG, before: Sequence[str] = (), **variables: str
+    place: Place,
+    *,
+    config: str = CONFIG,
+    before: Sequence[str] = (),
+    around: Sequence[str] = (),
+    **variables: str,
 ) -> AsyncGenerator[Attack]:
-    """Start a server at a place; `before` is what goes in front of its command line."""
+    """Start a server at a place; `before` is what goes in front of its command line.
+
+    `around` goes before that, and is run by this user also where the server is another's.
+    """
     side = ModelSide([])
     (place.agent / "config.toml").write_text(config)
     async with over_a_socket(side) as address, anyio.create_task_group() as tasks:
         process = await anyio.open_process(
             [
+                *around,
                 *place.become,
                 *before,
                 python_of(*place.become) or "",

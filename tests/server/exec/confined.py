@@ -8,8 +8,10 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import pytest
 from commands import PATH, finished
 
 from harness.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
@@ -19,6 +21,8 @@ from reference_server.exec.sandbox import Confinement, Sandbox
 ORDINARY = 65534
 SECRET = "the-secret"
 KEPT = "as it was\n"
+PLACES = "/usr/bin:/usr/local/bin:/bin"
+"""Where the server looks for bubblewrap before its PATH."""
 READ_ONLY = ReadOnly(access=FullAccess(type="fullAccess"))
 
 
@@ -110,12 +114,20 @@ class Place:
         return await finished(await self.command(script, policy, **options))
 
 
-def works_here() -> bool:
-    """Whether this machine can do it at all, asked without our own code."""
-    if shutil.which("bwrap") is None:
-        return False
+@cache
+def missing() -> str:
+    """What keeps this machine from confining, "" for nothing; asked without our own code."""
+    path = f"{PLACES}:{os.environ.get('PATH', '')}"
+    program = shutil.which("bwrap", path=path)
+    if program is None:
+        return "bwrap was not found; install the package bubblewrap"
     options = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all")
-    return subprocess.run(["bwrap", *options, "true"], stderr=subprocess.DEVNULL).returncode == 0
+    tried = subprocess.run([program, *options, "true"], capture_output=True, text=True)
+    return f"{program} does not work: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+NO_SANDBOX = f"no sandbox on this machine: {missing()}"
+needs_sandbox = pytest.mark.skipif(bool(missing()), reason=NO_SANDBOX)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from attacks import CONFINING, IDENTITIES, OPEN, Attack, attack, places, python_of
 from commands import linux
-from confined import SECRET, Place, works_here, workspace_write
+from confined import SECRET, Place, needs_sandbox, workspace_write
 from model_side import runs, says
 
 from harness.wire.settings import ExternalSandbox
@@ -24,7 +24,7 @@ for_real = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.socket,
-    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+    needs_sandbox,
     pytest.mark.skipif(platform.machine() not in MACHINES, reason="no program for this machine"),
 ]
 ALLOWED, UNKNOWN, NO_FAMILY = "allowed", errno.ENOSYS, errno.EAFNOSUPPORT

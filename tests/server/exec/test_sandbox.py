@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from commands import PATH, Heard, linux
-from confined import READ_ONLY, Place, a_place, works_here, workspace_write
+from confined import READ_ONLY, Place, a_place, needs_sandbox, workspace_write
 
 from harness.wire.settings import DangerFullAccess, ExternalSandbox
 from reference_server.exec.places import places_of_sockets, sockets_named_by
@@ -17,7 +17,6 @@ from reference_server.exec.process import Finished, Running
 from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket]
-needs_bubblewrap = pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here")
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ async def test_full_access_and_an_external_sandbox_change_nothing(place: Place) 
         assert found == Confinement((), env)
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_the_workspace_the_roots_and_a_private_tmp_are_writable(place: Place) -> None:
     policy = workspace_write([str(place.extra)])
     script = (
@@ -49,7 +48,7 @@ async def test_the_workspace_the_roots_and_a_private_tmp_are_writable(place: Pla
     assert (await place.run("cat $TMPDIR/new", policy)).exit_code == 1
 
 
-@needs_bubblewrap
+@needs_sandbox
 @pytest.mark.parametrize("policy", [READ_ONLY, workspace_write()], ids=lambda one: one.type)
 async def test_everything_else_can_be_read_and_run(place: Place, policy) -> None:
     script = "cat $OUT/kept link/kept .git/config $AGENT/skills/SKILL.md && ls / > /dev/null"
@@ -57,7 +56,7 @@ async def test_everything_else_can_be_read_and_run(place: Place, policy) -> None
     assert (result.exit_code, result.output) == (0, "as it was\n" * 3 + "# A skill\n")
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_read_only_writes_nowhere_but_in_its_private_tmp(place: Place) -> None:
     result = await place.run("echo x > $TMPDIR/x && cat $TMPDIR/x; echo x > new", READ_ONLY)
     assert result.output.startswith("x\n")
@@ -65,7 +64,7 @@ async def test_read_only_writes_nowhere_but_in_its_private_tmp(place: Place) -> 
     assert not (place.work / "new").exists()
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_command_may_run_below_the_workspace_or_elsewhere(place: Place) -> None:
     (place.work / "deep").mkdir()
     for cwd in (place.work / "deep", place.outside, place.work / "link"):
@@ -76,7 +75,7 @@ async def test_a_command_may_run_below_the_workspace_or_elsewhere(place: Place) 
     assert not (place.outside / "new").exists()
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_root_that_is_a_link_is_what_it_leads_to(place: Place) -> None:
     link = place.base / "alias"
     link.symlink_to(place.extra)
@@ -87,7 +86,7 @@ async def test_a_root_that_is_a_link_is_what_it_leads_to(place: Place) -> None:
     assert result.exit_code == 0
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_root_that_does_not_exist_is_left_out_with_a_note(place: Place) -> None:
     missing = str(place.base / "missing")
     result = await place.run("echo x > new", workspace_write([missing]))
@@ -97,7 +96,7 @@ async def test_a_root_that_does_not_exist_is_left_out_with_a_note(place: Place) 
     assert missing in note
 
 
-@needs_bubblewrap
+@needs_sandbox
 @pytest.mark.parametrize(
     ("root", "says"),
     [
@@ -124,7 +123,7 @@ async def test_a_root_that_cannot_be_is_refused_by_name(place: Place, root, says
     assert says in str(caught.value)
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_command_in_a_hidden_folder_is_refused(place: Place) -> None:
     for cwd in (place.agent, place.home / ".ssh"):
         with pytest.raises(SandboxUnavailable, match="cannot see"):
@@ -132,20 +131,20 @@ async def test_a_command_in_a_hidden_folder_is_refused(place: Place) -> None:
     assert (await place.run("cat SKILL.md", READ_ONLY, cwd=place.agent / "skills")).exit_code == 0
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_terminal_reaches_into_the_sandbox(place: Place) -> None:
     script = "test -t 0 && test -t 1 && stty size < /dev/tty; exit 3"
     result = await place.run(script, READ_ONLY, tty=True)
     assert (result.exit_code, result.output) == (3, "24 80\r\n")
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_the_exit_of_a_confined_command_is_its_own(place: Place) -> None:
     for script, code in (("exit 42", 42), ("kill -TERM $$", 143), ("nonexistent", 127)):
         assert (await place.run(script, workspace_write())).exit_code == code
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_confined_command_has_its_grace(place: Place) -> None:
     os.mkfifo(place.work / "never")
     script = "trap 'echo bye; exit 9' TERM; echo up; read x < never"
@@ -160,7 +159,7 @@ async def test_a_confined_command_has_its_grace(place: Place) -> None:
     assert running.finished.exit_code == 9
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_the_ways_to_programs_outside_are_not_in_its_environment(place: Place) -> None:
     env = {"SSH_AUTH_SOCK": "/x", "TMUX": "/y", "KEPT": "z"}
     result = await place.run("env", READ_ONLY, env=env)
@@ -229,7 +228,7 @@ async def test_a_bubblewrap_that_fails_is_asked_once_and_quoted(monkeypatch, tmp
     assert (tmp_path / "log").read_text() == "asked\n"
 
 
-@needs_bubblewrap
+@needs_sandbox
 async def test_a_bubblewrap_that_commands_could_replace_is_not_used(
     place: Place, monkeypatch
 ) -> None:
@@ -276,7 +275,7 @@ def test_what_we_ended_was_not_denied() -> None:
     assert not looks_denied(Finished(143, said, 1, timed_out=True), FILES)
 
 
-@needs_bubblewrap
+@needs_sandbox
 @pytest.mark.parametrize(
     "script",
     ["echo x > new", "rm $OUT/kept", "cat ~/.ssh/secret", "cat ~/.netrc", "echo x > /tmp/new"],
@@ -287,7 +286,7 @@ async def test_real_denials_are_recognised(place: Place, script: str) -> None:
     assert looks_denied(result, place.confinement)
 
 
-@needs_bubblewrap
+@needs_sandbox
 @pytest.mark.parametrize("script", ["false", "cat missing", "test -e x", "grep x /dev/null"])
 async def test_a_plain_failure_is_a_result(place: Place, script: str) -> None:
     result = await place.run(script, READ_ONLY)

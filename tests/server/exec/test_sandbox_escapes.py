@@ -18,10 +18,10 @@ from confined import (
     Place,
     a_place,
     listener,
+    needs_sandbox,
     processes_in,
     program_that_listens,
     was_reached,
-    works_here,
     workspace_write,
 )
 
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.socket,
-    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+    needs_sandbox,
 ]
 
 IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]

@@ -9,7 +9,7 @@ from typing import cast
 import anyio
 import pytest
 from commands import Heard, finished, linux
-from confined import READ_ONLY, SECRET, Place, a_place, works_here, workspace_write
+from confined import READ_ONLY, SECRET, Place, a_place, needs_sandbox, workspace_write
 
 from reference_server.exec.mounts import Refused
 from reference_server.exec.probe import SandboxUnavailable
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.socket,
-    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+    needs_sandbox,
 ]
 
 IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]

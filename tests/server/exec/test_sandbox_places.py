@@ -14,8 +14,8 @@ from confined import (
     SECRET,
     Place,
     a_place,
+    needs_sandbox,
     program_that_listens,
-    works_here,
     workspace_write,
 )
 
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.socket,
-    pytest.mark.skipif(not works_here(), reason="bubblewrap does not work here"),
+    needs_sandbox,
 ]
 
 IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
