@@ -16,8 +16,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -q harness reference_server
 	@touch $@
 
-# With bubblewrap the reference server confines commands; all targets do without it too.
-sandbox: $(STAMP)
+# The reference server confines commands with bubblewrap.
+sandbox: $(STAMP) ## install bubblewrap, where that can be done; all targets do without it too
 	@tools/bubblewrap.sh
 
 # Half of what a worker does is wait: three keep two cores busy.

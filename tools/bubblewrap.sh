@@ -5,7 +5,7 @@
 # if that fails, what to do is said once, and neither is tried again until `make clean`.
 # HARNESS_INSTALL=no: install nothing, say nothing. Never fails: without it all else is judged.
 set -u
-PATH="/usr/bin:/usr/local/bin:/bin:$PATH"
+PATH="$PATH:/usr/bin:/usr/local/bin:/bin"
 [ "$(uname -s)" = Linux ] || exit 0
 said=.venv/.no-bubblewrap
 
