@@ -2,18 +2,21 @@
 
 Registered by its entry point only. Without `--target` or `--server-cmd` it does nothing; with one
 of them `harness.suite.live` takes over. It is imported by every pytest run of whoever installs the
-harness, so it imports nothing itself.
+harness, so it imports nothing itself, and takes no name from them: every option is `--harness-…`,
+and has its short name only in a run that uses it and in which nobody else defines it.
 """
+
+import argparse
+from collections.abc import Callable
 
 import pytest
 
 _NEEDS_A_TARGET = ("rule", "baseline", "require", "harness_json", "harness_strict", "race")
+_TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
+_PREFIX = "--harness-"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the harness."""
-    group = parser.getgroup("harness", "conformance of an agent session protocol server")
-    add = group.addoption
+def _options(add: Callable[..., None]) -> None:
     # None where it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
     add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
@@ -27,16 +30,56 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the harness, by the names that are nobody else's."""
+    group = parser.getgroup("harness", _TITLE)
+
+    def add(name: str, **more: object) -> None:
+        short = not name.startswith(_PREFIX)
+        long = f"{_PREFIX}{name[2:]}" if short else name
+        shown = {"help": argparse.SUPPRESS} if short else {}
+        group.addoption(long, dest=long[2:].replace("-", "_"), **{**more, **shown})
+
+    _options(add)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """The short names, where this run uses them and no plugin or conftest of the user has them."""
+    group = parser.getgroup("harness", _TITLE)
+    used = {word.split("=", 1)[0] for word in args}
+
+    def add(name: str, **more: object) -> None:
+        if name.startswith(_PREFIX) or not used & {name, "-h", "--help"}:
+            return
+        dest = f"{_PREFIX}{name[2:]}"[2:].replace("-", "_")
+        try:
+            group.addoption(name, **{**more, "dest": dest, "default": argparse.SUPPRESS})
+        except (ValueError, argparse.ArgumentError):
+            return  # It is the user's: --harness-… is ours.
+
+    _options(add)
+
+
+def options_of(config: pytest.Config) -> argparse.Namespace:
+    """The options of a run, those of the harness by their short names too."""
+    given = dict(vars(config.option))
+    ours = {name: value for name, value in given.items() if name.startswith("harness_")}
+    return argparse.Namespace(
+        **given | {name.removeprefix("harness_"): value for name, value in ours.items()}
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
-    option = config.option
-    config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
+    option = options_of(config)
     if option.server_cmd is None and option.target is None:
         idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
         if idle:
             name = "--" + idle[0].replace("_", "-")
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
+    config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
     from harness.suite.live import Live
     from harness.suite.oneline import OneLine
     from harness.target.profile import ProfileError

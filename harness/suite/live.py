@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.plugin import options_of
 from harness.report.model import Report
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_folder, bundled_ids
@@ -43,7 +44,7 @@ class Live:
     """The plugin object of one run with a target, on the controller and on each worker."""
 
     def __init__(self, config: pytest.Config) -> None:
-        option = config.option
+        option = options_of(config)
         if option.server_cmd is not None:
             split_command(option.server_cmd)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)

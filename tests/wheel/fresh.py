@@ -111,11 +111,9 @@ def _make(folder: Path) -> None:
                 (packages / entry.name).symlink_to(entry)
     scripts = {"agent": "reference_server.cli", "harness": "harness.cli", "pytest": "pytest"}
     for name, module in scripts.items():
-        main = "console_main" if name == "pytest" else "main"
         script = place / "bin" / name
         script.write_text(
-            f"#!{place / 'bin/python'}\nimport sys\nfrom {module} import {main} as main\n"
-            "sys.exit(main())\n"
+            f"#!{place / 'bin/python'}\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
         )
         script.chmod(0o755)
 
