@@ -14,7 +14,8 @@ from harness.trace.trace import Trace
 
 _MESSAGES = (
     "read requests from standard input, one JSON object a line, and write one line for each "
-    'answer: {"id": 1, "result": {}} or {"id": 1, "error": {…}}; flush after each'
+    'answer: {"id": 1, "result": {}} or {"id": 1, "error": {…}}; flush after each\n'
+    "all that it must answer: harness docs servers"
 )
 _LISTENS = (
     "where it wants the address of a WebSocket or a Unix socket, write {listen} into --server-cmd"

@@ -125,7 +125,8 @@ def _model(asked: _Asked) -> Iterator[Check]:
             f"a turn was started, and the model at {asked.model_url} was not called",
             "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
             f"config.toml in ${asked.profile.home_env}, or write {{model_url}} into --server-cmd\n"
-            f"a server that wants other settings has a profile: --target {_others(asked.profile)}",
+            f"a server that wants other settings has a profile: --target {_others(asked.profile)}\n"
+            "what the model is and is asked: harness docs servers#the-model-that-it-must-call",
         )
     else:
         tools = [
@@ -156,6 +157,7 @@ def _turn(asked: _Asked) -> Iterator[Check]:
             f"{_last_message(run)}{last_words(run.stderr)}",
             "thread/start and turn/start want an answer at once, and each turn ends with "
             "turn/completed; a server that does it in 200 lines: harness example minimal\n"
+            "what it must answer: harness docs servers#the-least-that-it-must-answer\n"
             "if the server is only slow, give --timeout-scale 3",
         )
     elif status != "completed":
