@@ -1,5 +1,6 @@
 """What ships to be read and tried: documents, example servers, bundled scenarios; the version."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -145,6 +146,16 @@ def test_each_requirement_that_a_finding_cites_can_be_read_by_its_anchor() -> No
         assert part[0].startswith("#")
         assert part[2].startswith(f'- <a id="{row.id}"></a>')
         assert sum(line.startswith("- ") for line in part) == 1
+
+
+def test_pages_and_examples_that_advice_names_exist() -> None:
+    texts = [path.read_text("utf-8") for path in (ROOT / "harness").rglob("*.py")]
+    pages = {one for text in texts for one in re.findall(r"harness docs ([a-z][\w/#-]+)", text)}
+    examples = {one for text in texts for one in re.findall(r"harness example ([a-z]\w+)", text)}
+    assert "servers#the-model-that-it-must-call" in pages
+    assert all(shipped.document_text(page) for page in pages)
+    assert "minimal" in examples
+    assert all(shipped.example_text(name) for name in examples)
 
 
 @pytest.mark.slow

@@ -1,0 +1,83 @@
+"""Someone who reads a page of the documents and does what it says.
+
+A block `sh run` runs in the order of its page; a `text` block after it must be found in what was
+printed, `…` standing for anything and numbers for any number. A YAML block that begins with a
+file's name is that file.
+"""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markdown_pages import ROOT, Block, blocks
+
+BLOCK_BOUND = 120
+"""Seconds for a block: one judges a server with every scenario, on a machine under load."""
+PAGE_BOUND = 400
+
+
+@dataclass
+class Reader:
+    """Someone who does what a page says, from the top; `environment` is the whole of his."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    printed: str | None = None
+    wrong: list[str] = field(default_factory=list[str])
+
+    def read_page(self, page: Path) -> None:
+        """Do all that a page says."""
+        for block in blocks(page):
+            self.read(block)
+
+    def read(self, block: Block) -> None:
+        """Do what the block asks for."""
+        named = re.match(r"# (\S+\.(?:yaml|toml))\n", block.body)
+        if named:
+            path = self.folder / named[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.body, "utf-8")
+        elif block.runnable:
+            self.run(block)
+        elif block.language == "text" and self.printed is not None:
+            self.compare(block)
+        else:
+            self.printed = None
+
+    def run(self, block: Block) -> None:
+        """Run a block as one script."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.body],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=BLOCK_BOUND,
+            check=False,
+        )
+        self.printed = done.stdout
+        if done.returncode != block.status:
+            said = f"exit status {done.returncode}, not {block.status}:\n{done.stdout}"
+            self.wrong.append(f"{block.place}: {said}")
+
+    def compare(self, block: Block) -> None:
+        """Find the lines of an excerpt, in order, in what was printed last."""
+        rest = iter((self.printed or "").splitlines())
+        for number, line in enumerate(block.body.splitlines()):
+            if line.strip() in ("", "…"):
+                continue
+            if not any(_pattern(line).fullmatch(printed.rstrip()) for printed in rest):
+                place = f"{block.page.relative_to(ROOT)}:{block.line + number}"
+                self.wrong.append(f"{place}: not printed: {line}\n{self.printed}")
+                return
+
+
+def _pattern(line: str) -> re.Pattern[str]:
+    text = re.escape(line.rstrip()).replace("…", ".*")
+    text = re.sub(r"(=){3,}", "=+", text)
+    text = re.sub(r"(\\ ){2,}", r"\\s+", text)
+    return re.compile(re.sub(r"\d+(\\\.\d+)?", r"\\d+(\\.\\d+)?", text))

@@ -1,0 +1,33 @@
+"""What README and the pages beside it tell a reader to do works with the wheel alone.
+
+The same commands as tests/docs runs in a checkout, in a fresh environment and an empty folder.
+"""
+
+from pathlib import Path
+
+import pytest
+from fresh import ROOT, Fresh
+from markdown_pages import blocks
+from page_reader import PAGE_BOUND, Reader
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if any(block.runnable for block in blocks(page))
+]
+
+
+@pytest.mark.timeout(PAGE_BOUND)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_with_the_wheel_alone(
+    page: Path, fresh: Fresh, empty: Path
+) -> None:
+    reader = Reader(empty, fresh.environment(empty.parent))
+    reader.read_page(page)
+    assert not reader.wrong, "\n".join(reader.wrong)
+
+
+def test_the_pages_for_newcomers_are_among_them() -> None:
+    assert {"README.md", "servers.md"} <= {page.name for page in PAGES}
