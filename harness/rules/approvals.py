@@ -17,9 +17,11 @@ from harness.rules.asked import (
     question_turn,
 )
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_kind, on_own, rule
-from harness.rules.subjects import began_here, item_in, request_subject, shown
+from harness.rules.subjects import began_here, item_in, never_came, request_subject
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.spec.machines import APPROVAL
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView, TurnView
@@ -156,8 +158,8 @@ class ApprovalOrder(ApprovalMonitor):
             yield Violation(
                 request_subject(walk.question),
                 tuple(walk.frames),
-                RESOLVED,
-                "none came",
+                f"{RESOLVED} for {request_subject(walk.question)}, since it was answered",
+                never_came(self.trace),
                 clauses=("approval.resolved",),
             )
 
@@ -192,13 +194,15 @@ class ApprovalOrder(ApprovalMonitor):
         expected = " or ".join(APPROVAL.allowed(walk.state))
         if walk.state == NOT_STARTED:
             expected = "item/started"
+        about = f"item {question_item(walk.question)} of {walk.turn.subject}"
         return Violation(
             request_subject(walk.question),
             tuple(dict.fromkeys((*walk.frames, frame))),
-            f"{expected or 'nothing more of it'}, since it is: {walk.state}",
+            f"{expected or 'nothing more of it'}, since it is: {walk.state} ({about})",
             f"{event} came {'again' if again else 'first'}",
             Level.SHOULD if again else None,
             clauses=("approval.resolved-once" if again else CLAUSES.get(event, ""),),
+            places=(member(walk.question, "itemId").place,),
         )
 
 
@@ -239,21 +243,23 @@ class NamesItem(ApprovalMonitor):
             # Of a thread that was started here every turn has been heard of.
             if thread is None or thread.reply is None:
                 return None
-            return self._bad(frame, f"a turn of {thread.subject}", f"turn {named[1]}")
+            return self._bad(frame, "turnId", f"the id of a turn of {thread.subject}", "threadId")
         if not began_here(self.conversation, turn):
             return None
         if turn.thread_id != named[0]:
-            expected = f"thread {turn.thread_id}, to which turn {turn.id} belongs"
-            return self._bad(frame, expected, f"thread {named[0]}")
+            expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
+            return self._bad(frame, "threadId", expected, "turnId")
         if named[2] in turn.items:
             return [Witness(request_subject(frame), (frame,))]
         other = elsewhere(self.conversation, named[2], turn)
         if other is None:
             return None
-        return self._bad(frame, f"an item of {turn.subject}", other.subject)
+        expected = f"the id of an item of {turn.subject}, and this is {other.subject}"
+        return self._bad(frame, "itemId", expected, "turnId")
 
-    def _bad(self, frame: Frame, expected: str, actual: str) -> list[Violation]:
-        return [Violation(request_subject(frame), (frame,), expected, actual)]
+    def _bad(self, frame: Frame, key: str, expected: str, beside: str) -> list[Violation]:
+        also = (member(frame, beside),)
+        return [wrong(request_subject(frame), (frame,), member(frame, key), expected, also=also)]
 
 
 @rule(
@@ -279,7 +285,8 @@ class RequestOfType(ApprovalMonitor):
                 yield Witness(subject, frames)
             else:
                 expected = f"an item of type {ITEM_TYPES[question.method]}"
-                yield Violation(subject, frames, expected, f"type {item.type}")
+                asked = f"{expected}, which {question.method} asks about"
+                yield wrong(subject, frames, member(frame, "item", "type"), asked)
 
 
 @rule(
@@ -305,8 +312,8 @@ class FinalItem(ApprovalMonitor):
         if status in ("completed", "failed", "declined"):
             return [Witness(item.subject, (frame,))]
         is_file = item.type == "fileChange"
-        expected = "status completed, failed or declined"
+        expected = "one of completed, failed, declined, since it was asked about"
         clause = "approval.file-final-status" if is_file else "approval.completed"
-        actual = f"status {shown(item_in(frame).get('status'))}"
         level = None if is_file else Level.SHOULD
-        return [Violation(item.subject, (frame,), expected, actual, level, clauses=(clause,))]
+        where = member(frame, "item", "status")
+        return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]

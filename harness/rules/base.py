@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from harness.rules.verdict import Level
+from harness.rules.verdict import Level, Place
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owed
 from harness.trace.trace import Trace
@@ -34,7 +34,8 @@ class Violation:
 
     `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
     becomes an ERROR, never the target's failure. `clauses` names the requirements it speaks of,
-    where the rule serves many; empty for all of them.
+    where the rule serves many; empty for all of them. `places` are the members that it is about
+    (telling makes violations with them).
     """
 
     subject: str
@@ -44,6 +45,7 @@ class Violation:
     level: Level | None = None
     blame_harness: bool = False
     clauses: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 Outcome = Witness | Violation

@@ -26,8 +26,8 @@ from harness.rules.subjects import (
     item_in,
     opened_here,
     request_subject,
-    shown,
 )
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import COMPLETED, FAILED, INTERRUPTED
 from harness.trace.frame import Frame, Kind, Origin
@@ -59,10 +59,10 @@ class CompactReply(Monitor):
         subject, frames = request_subject(request), (request, frame)
         result: object = frame.result
         if not isinstance(result, dict):
-            return [Violation(subject, frames, "result {}", shown(result))]
+            return [wrong(subject, frames, member(frame), "{}")]
         if not result:
             return [Witness(subject, frames)]
-        return [Violation(subject, frames, "result {}", shown(frame.result), Level.INFO)]
+        return [wrong(subject, frames, member(frame), "{}", level=Level.INFO)]
 
 
 class _Compactions(Monitor, ABC):

@@ -21,8 +21,10 @@ from harness.rules.asked import (
 from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
 from harness.rules.policies import policies_of
 from harness.rules.subjects import item_in, ours, request_subject
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
-from harness.trace.frame import Frame, Kind
+from harness.trace.difference import literal
+from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView
 
@@ -51,6 +53,16 @@ class DecidedItem(ApprovalMonitor):
         """The question, our answer, and what came of it."""
         return (*self.last_exchange(item), frame)
 
+    def ended(
+        self, item: ItemView, frame: Frame, expected: str, *, clauses: tuple[str, ...] = ()
+    ) -> Violation:
+        """An item that ended otherwise than our answer wants."""
+        frames = self.evidence(item, frame)
+        answers = [one for one in frames if one.origin is Origin.HARNESS]
+        also = tuple(member(one, "decision") for one in answers)
+        where = member(frame, "item", "status")
+        return wrong(item.subject, frames, where, expected, also=also, clauses=clauses)
+
 
 @rule(
     "approval.accepted-runs",
@@ -77,15 +89,8 @@ class AcceptedRuns(DecidedItem):
         if status != "declined":
             return None
         decision = max(self.decisions(item))
-        return [
-            Violation(
-                item.subject,
-                self.evidence(item, frame),
-                f"status completed or failed, after {decision}",
-                "status declined",
-                clauses=(APPROVES[decision], "approval.command-decisions-taken"),
-            )
-        ]
+        clauses = (APPROVES[decision], "approval.command-decisions-taken")
+        return [self.ended(item, frame, "completed or failed", clauses=clauses)]
 
 
 @rule(
@@ -113,9 +118,7 @@ class DeniedNotRun(DecidedItem):
             return None
         cancelled = "cancel" in self.decisions(item)
         clauses = ("approval.cancel", "errors.cancel") if cancelled else ("approval.decline",)
-        expected = f"status declined, after {'cancel' if cancelled else 'decline'}"
-        frames = self.evidence(item, frame)
-        return [Violation(item.subject, frames, expected, "status completed", clauses=clauses)]
+        return [self.ended(item, frame, "declined", clauses=clauses)]
 
 
 @rule(
@@ -142,7 +145,7 @@ class DeniedStatus(DecidedItem):
             return [Witness(item.subject, frames)]
         if status != "failed":
             return None
-        return [Violation(item.subject, frames, "status declined", "status failed")]
+        return [self.ended(item, frame, "declined")]
 
 
 @rule(
@@ -169,8 +172,8 @@ class CancelInterrupts(ApprovalMonitor):
             return [Witness(turn.subject, (cancel, frame))]
         if turn.errors or turn.status not in ("completed", "failed"):
             return None
-        expected, actual = "status interrupted, after cancel", f"status {turn.status}"
-        return [Violation(turn.subject, (cancel, frame), expected, actual)]
+        where, also = member(frame, "turn", "status"), (member(cancel, "decision"),)
+        return [wrong(turn.subject, (cancel, frame), where, "interrupted", also=also)]
 
 
 @rule(
@@ -209,8 +212,9 @@ class DeclineGoesOn(ApprovalMonitor):
             return [Witness(turn.subject, (decline, frame))]
         if turn.status != "interrupted":
             return None
-        expected, actual = "the turn to go on after decline", "status interrupted"
-        return [Violation(turn.subject, (decline, frame), expected, actual)]
+        where, also = member(frame, "turn", "status"), (member(decline, "decision"),)
+        expected = "the end of a turn that went on"
+        return [wrong(turn.subject, (decline, frame), where, expected, also=also)]
 
 
 @dataclass(slots=True, eq=False)
@@ -284,10 +288,16 @@ class SessionRemembered(ApprovalMonitor):
             Violation(
                 request_subject(frame),
                 (before.question, before.answer, frame),
-                f"no question: {before.decision} was answered to the same command before",
-                "asked again",
+                f"no question about {literal(obj(frame.params).get('command'))}: "
+                f"{before.decision} was answered to it before, for {before.item.subject}",
+                f"{frame.method} asks about it again",
                 level,
                 clauses=(clause,),
+                places=(
+                    member(before.question, "command").place,
+                    member(before.answer, "decision").place,
+                    member(frame, "command").place,
+                ),
             )
         ]
 

@@ -7,18 +7,26 @@ member of the item holds it). No deltas at all is legal, and then nothing was ju
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter
+from dataclasses import replace
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in, shown
-from harness.rules.verdict import Level
+from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in
+from harness.rules.telling import Member, absent, differs, member
+from harness.rules.verdict import Level, Place
 from harness.trace.frame import Frame
+from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
+from harness.trace.views import ItemView
 
 AGENT_DELTA = "item/agentMessage/delta"
 SUMMARY_DELTA = "item/reasoning/summaryTextDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW_DELTA = "item/reasoning/textDelta"
 OUTPUT_DELTA = "item/commandExecution/outputDelta"
+
+
+# The member that says which part of its item a delta is for.
+_INDEXES = {SUMMARY_DELTA: "summaryIndex", RAW_DELTA: "contentIndex"}
 
 
 @rule("delta.rebuilds-reply", title="Joined deltas are the reply", level=Level.MUST)
@@ -40,30 +48,29 @@ class RebuildsReply(Monitor):
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
         if joined == final:
             return [Witness(item.subject, frames)]
-        where = _difference(joined, final)
-        actual = f"deltas {shown(joined)} (first difference at character {where})"
-        return [Violation(item.subject, frames, f"deltas that join to {shown(final)}", actual)]
+        where = member(frame, "item", "text")
+        return [_not_joined(self.trace, item, frames, where, AGENT_DELTA, 0, joined)]
 
 
 class _Reasoning(Monitor):
     """The deltas of one method, joined by index, against an array of the completed item."""
 
-    def differences(self, frame: Frame, method: str, member: str) -> Outcomes:
+    def differences(self, frame: Frame, method: str, key: str) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not item.started:
             return None
-        whole = item_in(frame).get(member)
+        whole = item_in(frame).get(key)
         indexes = sorted(index for name, index in item.parts if name == method)
         if not indexes or item.type != "reasoning" or not isinstance(whole, list):
             return None
-        parts = arr(item_in(frame).get(member))
+        parts = arr(item_in(frame).get(key))
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
         for index in indexes:
             joined = item.joined(method, index)
             stored = parts[index] if 0 <= index < len(parts) else None
             if joined != stored:
-                expected = f"{member} part {index} {shown(joined)}, as its deltas say"
-                return [Violation(item.subject, frames, expected, shown(stored))]
+                where = member(frame, "item", key, index)
+                return [_not_joined(self.trace, item, frames, where, method, index, joined)]
         return [Witness(item.subject, frames)]
 
 
@@ -128,9 +135,8 @@ class CommandOutput(Monitor):
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
         if joined == whole or Counter(joined) == Counter(whole):
             return [Witness(item.subject, frames)]
-        expected = f"aggregatedOutput {shown(joined)}, as the deltas say ({len(joined)} characters)"
-        actual = f"{shown(whole)} ({len(whole)} characters)"
-        return [Violation(item.subject, frames, expected, actual)]
+        where = member(frame, "item", "aggregatedOutput")
+        return [_not_joined(self.trace, item, frames, where, OUTPUT_DELTA, 0, joined)]
 
 
 @rule(
@@ -177,8 +183,9 @@ class SummaryPartAnnounced(Monitor):
             return None
         if boundary is not None:
             return [Witness(item.subject, (last, boundary, frame))]
-        expected = f"summaryPartAdded between the deltas of part {before} and of part {now}"
-        return [Violation(item.subject, (last, frame), expected, "none came")]
+        expected = f"{PART_ADDED} between these two deltas of {item.subject}"
+        indexes = (member(last, "summaryIndex"), member(frame, "summaryIndex"))
+        return [absent(item.subject, (last, frame), expected, "none came", *indexes)]
 
 
 # The requirement that says which items a delta is for.
@@ -218,9 +225,13 @@ class KindMatchesItem(Monitor):
         if item.type == wanted:
             return [Witness(item.subject, (item.started[-1], frame))]
         frames = (item.started[-1], frame)
-        expected = f"deltas for an item of type {item.type}"
-        actual, clauses = f"{key[0]}, which is for {wanted}", ("item.deltas", *_SAYS_OF[key[0]])
-        return [Violation(item.subject, frames, expected, actual, clauses=clauses)]
+        began, clauses = (
+            member(item.started[-1], "item", "type"),
+            ("item.deltas", *_SAYS_OF[key[0]]),
+        )
+        expected, actual = f"deltas for {item.subject}", f"{key[0]}, which is for {wanted}"
+        found = absent(item.subject, frames, expected, actual, began, clauses=clauses)
+        return [replace(found, places=(*found.places, member(frame, "itemId").place))]
 
 
 def _item_key(frame: Frame) -> tuple[str, str]:
@@ -232,8 +243,28 @@ def _index(frame: Frame) -> object:
     return obj(frame.params).get("summaryIndex")
 
 
-def _difference(one: str, other: str) -> int:
-    for position, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return position
-    return min(len(one), len(other))
+def _not_joined(
+    trace: Trace,
+    item: ItemView,
+    frames: tuple[Frame, ...],
+    where: Member,
+    method: str,
+    index: int,
+    joined: str | None,
+) -> Violation:
+    """A text that is not what its deltas join to; the delta that differs first is shown too."""
+    why = f"what the deltas ({method}) of {item.subject} join to"
+    found = differs(item.subject, frames, where, joined, why=why)
+    offset = found.places[0].offset
+    for frame in trace.frames[item.started[-1].seq + 1 : where.frame.seq]:
+        params = obj(frame.params)
+        if frame.method != method or _item_key(frame) != (item.turn.id, item.id):
+            continue
+        if params.get(_INDEXES.get(method, ""), index) != index:
+            continue
+        delta = text(params.get("delta"))
+        if offset < len(delta):
+            place = Place(frame.seq, member(frame, "delta").name, offset)
+            return replace(found, places=(*found.places, place))
+        offset -= len(delta)
+    return found

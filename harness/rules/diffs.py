@@ -9,7 +9,8 @@ import re
 from pathlib import PurePosixPath
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import began_here, item_in, shown
+from harness.rules.subjects import began_here, item_in
+from harness.rules.telling import absent, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.values import arr, obj, text
@@ -82,9 +83,10 @@ class DiffAfterChange(_Changes):
             yield from (self._violation(change, end, "none came") for change in changes)
 
     def _violation(self, change: Frame, end: Frame, actual: str, *late: Frame) -> Violation:
-        expected = f"{DIFF} after it, before its turn ends"
-        level = Level.SHOULD if late else None
-        return Violation(self.subject(change), (change, end, *late), expected, actual, level)
+        subject, frames = self.subject(change), (change, end, *late)
+        expected = f"{DIFF} between the item/completed of {subject} and the end of its turn"
+        status, level = member(change, "item", "status"), Level.SHOULD if late else None
+        return absent(subject, frames, expected, actual, status, level=level)
 
 
 @rule(
@@ -123,8 +125,9 @@ class DiffWhole(_Changes):
         missing = [path for path in paths if PurePosixPath(path).name not in diff]
         if not missing:
             return [Witness(turn.subject, (*changes, last))]
-        expected = f"a diff with {', '.join(missing)}"
-        return [Violation(turn.subject, (*changes, last), expected, f"diff {shown(diff)}")]
+        frames = (*changes, last)
+        expected = f"names {', '.join(missing)}, which an item of the turn changed"
+        return [wrong(turn.subject, frames, member(last, "diff"), expected)]
 
 
 def _changed_once(changes: list[Frame]) -> list[str]:

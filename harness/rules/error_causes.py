@@ -12,10 +12,12 @@ from typing import Any
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_mark, rule
 from harness.rules.errors import given_word, info_name
-from harness.rules.subjects import shown, turn_in
+from harness.rules.subjects import turn_in
+from harness.rules.telling import member, wrong
 from harness.rules.turn_calls import Asked, Calls
 from harness.rules.verdict import Level
 from harness.rules.walks import FAILED
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
 from harness.trace.values import dig, text
@@ -140,8 +142,9 @@ def _compare(subject: str, word: str, request: Frame, end: Frame) -> Iterator[Ou
     if given == word:
         yield Witness(subject, (request, end))
     else:
-        expected, actual = f"agentErrorInfo {word}", f"agentErrorInfo {name}"
-        yield Violation(subject, (request, end), expected, actual)
+        where = member(end, "turn", "error", "agentErrorInfo")
+        expected = f"{literal(word)}, the word for what the model's side did"
+        yield wrong(subject, (request, end), where, expected)
 
 
 @rule(
@@ -160,10 +163,11 @@ class TellsCause(_FailedTurns):
         said = text(last.get("said"))
         if not said:
             return
-        error = dig(turn_in(end), "error")
-        told = [text(dig(error, key)) for key in ("message", "additionalDetails")]
-        if any(said in words for words in told):
-            yield Witness(asked.subject, (asked.request, end))
+        keys, frames = ("message", "additionalDetails"), (asked.request, end)
+        told = [member(end, "turn", "error", key) for key in keys]
+        if any(said in text(one.value) for one in told):
+            yield Witness(asked.subject, frames)
         else:
-            expected = f"the words {shown(said)} in message or additionalDetails"
-            yield Violation(asked.subject, (asked.request, end), expected, shown(told))
+            expected = f"the words of the model's side, {literal(said)}, in one of these members"
+            actual, places = "; ".join(map(str, told)), tuple(one.place for one in told)
+            yield Violation(asked.subject, frames, expected, actual, places=places)

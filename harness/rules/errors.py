@@ -21,12 +21,13 @@ from harness.rules.base import (
 from harness.rules.subjects import (
     named_by_answer,
     ours,
-    shown,
-    threads_in,
+    thread_members,
     turn_id_of,
     turn_in,
 )
+from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView, turns_of
@@ -68,25 +69,26 @@ class InfoSpelling(Monitor):
 
     @on("error", "turn/completed")
     def notification(self, frame: Frame) -> Outcomes:
-        own = turn_in(frame) or obj(frame.params)
-        return self._judge(frame, turn_id_of(frame), own.get("error"))
+        where = member(frame, "turn") if turn_in(frame) else member(frame)
+        return self._judge(turn_id_of(frame), where.part("error"))
 
     @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
     def answer(self, frame: Frame) -> Outcomes:
-        for thread in threads_in(frame):
-            for turn in turns_of(thread):
-                yield from self._judge(frame, text(turn.get("id")), turn.get("error"))
+        for thread in thread_members(frame):
+            for at, turn in enumerate(turns_of(thread.value)):
+                yield from self._judge(text(turn.get("id")), thread.part("turns", at, "error"))
 
-    def _judge(self, frame: Frame, turn_id: str, error: Any) -> Iterator[Violation | Witness]:
-        name = info_name(obj(error).get("agentErrorInfo"))
+    def _judge(self, turn_id: str, error: Member) -> Iterator[Violation | Witness]:
+        name = info_name(obj(error.value).get("agentErrorInfo"))
         given = given_word(name)
         if given is None:
             return
         subject = f"error of turn {turn_id}"
         if name == given:
-            yield Witness(subject, (frame,))
+            yield Witness(subject, (error.frame,))
         else:
-            yield Violation(subject, (frame,), f"agentErrorInfo {given}", f"agentErrorInfo {name}")
+            expected = f"{literal(given)}, in this spelling"
+            yield wrong(subject, (error.frame,), error.part("agentErrorInfo"), expected)
 
 
 @rule("error.terminal-carries-cause", title="A turn that gave up says why", level=Level.SHOULD)
@@ -108,7 +110,9 @@ class TerminalCarriesCause(Monitor):
         gave_up = [e for e in turn.errors if obj(e.params).get("willRetry") is False]
         if turn.status == "completed" and gave_up:
             frames = (gave_up[0], frame)
-            return [Violation(turn.subject, frames, "status failed", "status completed")]
+            also = (member(gave_up[0], "willRetry"),)
+            where = member(frame, "turn", "status")
+            return [wrong(turn.subject, frames, where, '"failed"', also=also)]
         if turn.status != "failed":
             return None
         message = dig(turn_in(frame), "error", "message")
@@ -116,7 +120,8 @@ class TerminalCarriesCause(Monitor):
             return None
         if message.strip():
             return [Witness(turn.subject, (*gave_up[:1], frame))]
-        return [Violation(turn.subject, (frame,), "an error message", f"message {shown(message)}")]
+        where = member(frame, "turn", "error", "message")
+        return [wrong(turn.subject, (frame,), where, "words that say why the turn failed")]
 
 
 @rule("error.names-turn", title="An error names a turn that is running", level=Level.MUST)
@@ -157,9 +162,8 @@ class NamesTurn(Monitor):
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
             if self._known(turn) or thread is None or thread.reply is None:
                 continue
-            yield Violation(
-                turn.subject, (frame,), "the turnId of a running turn", f"turnId {shown(turn_id)}"
-            )
+            expected = "the id of a turn that was announced"
+            yield wrong(turn.subject, (frame,), member(frame, "turnId"), expected)
 
     def _known(self, turn: TurnView) -> bool:
         named = turn.reply or turn.started or turn.completed or turn.items
@@ -171,10 +175,13 @@ class NamesTurn(Monitor):
             return None
         thread_id = text(obj(frame.params).get("threadId"))
         if thread_id and turn.thread_id and thread_id != turn.thread_id:
-            expected, actual = f"threadId {turn.thread_id}", f"threadId {thread_id}"
-            return [Violation(turn.subject, (*begun, frame), expected, actual)]
+            expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
+            where = member(frame, "threadId")
+            return [wrong(turn.subject, (*begun, frame), where, expected)]
         if turn.completed:
             frames = (turn.completed[0], frame)
-            expected = "errors while the turn runs"
-            return [Violation(turn.subject, frames, expected, "one after its end", Level.SHOULD)]
+            expected = f"errors of {turn.subject} only while it runs"
+            actual, level = "error came after its turn/completed", Level.SHOULD
+            places = (member(frame, "turnId").place,)
+            return [Violation(turn.subject, frames, expected, actual, level, places=places)]
         return [Witness(turn.subject, (*begun, frame))]

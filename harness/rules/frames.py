@@ -6,8 +6,10 @@ results hold (shapes), and which answer belongs to which request (responses).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_kind, rule
-from harness.rules.subjects import failed, shown
+from harness.rules.subjects import failed
+from harness.rules.telling import whole, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind, why_no_json
 from harness.trace.values import MISSING, obj
 
@@ -31,29 +33,32 @@ class WellFormed(Monitor):
     def malformed(self, frame: Frame) -> Outcomes:
         if frame.note or "error" in obj(frame.json):
             return None
-        what = "JSON of no known form"
+        keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
+        what = f"JSON of no known form (its members: {keys})"
         if frame.json is MISSING:
             what = f"a line that is no JSON ({why_no_json(frame.raw)})"
-        return self._bad(frame, "a request, response or notification", f"{what}: {frame.text(160)}")
+        expected = "a request (method, id), a response (id, result) or a notification (method)"
+        subject, actual = f"connection {frame.connection}", f"{what}: {frame.text(160)}"
+        return [Violation(subject, (frame,), expected, actual)]
 
     @on_kind(Kind.NOTIFICATION)
     def notification(self, frame: Frame) -> Outcomes:
         params = frame.json.get("params")
         if params is None or isinstance(params, dict):
             return None
-        return self._bad(frame, "params: an object", f"{frame.method} with params {shown(params)}")
+        return self._wrong(frame, "params", "an object")
 
     @on_kind(Kind.REQUEST)
     def request(self, frame: Frame) -> Outcomes:
         if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
-            return self._bad(frame, "id: a number", f"{frame.method} with id {shown(frame.id)}")
+            return self._wrong(frame, "id", "a number")
         return self.notification(frame) or self._good(frame)
 
     @on_kind(Kind.RESPONSE)
     def response(self, frame: Frame) -> Outcomes:
         if failed(frame) or isinstance(frame.result, dict):
             return self._good(frame)
-        return self._bad(frame, "result: an object", f"id {frame.id}: {shown(frame.result)}")
+        return self._wrong(frame, "result", "an object")
 
     @on_kind(Kind.ERROR)
     def error(self, frame: Frame) -> Outcomes:
@@ -65,5 +70,5 @@ class WellFormed(Monitor):
         self._witnessed = True
         return [Witness(f"connection {frame.connection}", (frame,))]
 
-    def _bad(self, frame: Frame, expected: str, actual: str) -> Outcomes:
-        return [Violation(f"connection {frame.connection}", (frame,), expected, actual)]
+    def _wrong(self, frame: Frame, key: str, expected: str) -> Outcomes:
+        return [wrong(f"connection {frame.connection}", (frame,), whole(frame, key), expected)]

@@ -7,8 +7,9 @@ what comes of those that are granted (turns, steering), those that name no activ
 
 from dataclasses import dataclass
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_mark, rule
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_mark, rule
 from harness.rules.subjects import failed, request_subject
+from harness.rules.telling import instead, whole
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
@@ -84,12 +85,12 @@ class _Granting(Monitor):
                 news = (refused.news,) if refused.news else ()
                 frames = (refused.request, refused.answer, *news, frame)
                 level = None if refused.called else Level.SHOULD
-                yield Violation(
+                yield instead(
                     request_subject(refused.request),
                     frames,
-                    f"success, since {turn.id} was the active turn",
-                    f"an error, while {turn.id} went on",
-                    level,
+                    whole(refused.answer, "error"),
+                    f"a result, since {turn.id} was the active turn and went on after it",
+                    level=level,
                 )
 
 

@@ -15,6 +15,7 @@ from harness.rules.asked import (
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_answer, on_kind, on_own, rule
 from harness.rules.subjects import began_here
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED
 from harness.trace.frame import Frame, Kind
@@ -87,9 +88,9 @@ class InterruptedWhenAsked(ApprovalMonitor):
         if turn.reply is None or self._open(turn):
             return None
         before = self._interrupts.get(turn.thread_id, [])[-1:]
-        expected = "status completed or failed, since nobody interrupted it"
+        expected = "completed or failed, since nobody interrupted this turn"
         frames = (*before, turn.reply, frame)
-        return [Violation(turn.subject, frames, expected, f"status {INTERRUPTED}")]
+        return [wrong(turn.subject, frames, member(frame, "turn", "status"), expected)]
 
     def _open(self, turn: TurnView) -> bool:
         if any(not self._was_over(one, turn) for one in self._interrupts.get(turn.thread_id, [])):
@@ -157,7 +158,13 @@ class CancelEndsWork(ApprovalMonitor):
         if turn is None or over is None or not self._judged(turn):
             return None
         del self._over[turn.id]
-        return [Violation(turn.subject, (*over, frame), "nothing more, after cancel", actual)]
+        expected = f"nothing more of {turn.subject}, since cancel was answered in it"
+        places = (
+            member(frame, "item", "id").place
+            if frame.kind is Kind.NOTIFICATION
+            else member(frame, "itemId").place,
+        )
+        return [Violation(turn.subject, (*over, frame), expected, actual, places=places)]
 
     def _judged(self, turn: TurnView) -> bool:
         return began_here(self.conversation, turn) and self.alone()

@@ -6,10 +6,12 @@ Not here: the words themselves (shapes), the lifecycle (items).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import item_in, ours, shown
+from harness.rules.subjects import item_in, ours
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import FINISHED, item_state, status_begins, status_ends
 from harness.spec.machines import ITEM_STATUS
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import MISSING, text
 from harness.trace.views import ItemView
@@ -48,7 +50,8 @@ class BeginsInProgress(Monitor):
         begins = status_begins(item.type)
         if status == begins:
             return [Witness(item.subject, (frame,))]
-        return [Violation(item.subject, (frame,), f"status {begins}", f"status {status}")]
+        where, expected = member(frame, "item", "status"), f"{literal(begins)}, as the item begins"
+        return [wrong(item.subject, (frame,), where, expected)]
 
 
 @rule(
@@ -73,8 +76,8 @@ class FinalStatus(Monitor):
         ends = status_ends(item.type)
         if status in ends:
             return [Witness(item.subject, (frame,))]
-        expected = "one of " + ", ".join(ends)
-        return [Violation(item.subject, (frame,), expected, f"status {status}")]
+        where, expected = member(frame, "item", "status"), f"one of {', '.join(ends)}"
+        return [wrong(item.subject, (frame,), where, expected)]
 
 
 class _McpOutcome(Monitor):
@@ -93,8 +96,8 @@ class _McpOutcome(Monitor):
         value = whole.get(self.member, MISSING)
         if value is not MISSING and value is not None:
             return [Witness(item.subject, (frame,))]
-        expected = f"{self.member}, since the call is {self.status}"
-        return [Violation(item.subject, (frame,), expected, f"{self.member} {shown(value)}")]
+        where, status = member(frame, "item", self.member), member(frame, "item", "status")
+        return [wrong(item.subject, (frame,), where, "an object", also=(status,))]
 
 
 @rule(
@@ -166,6 +169,8 @@ class McpProgress(Monitor):
         expected = "an mcpToolCall that is under way"
         if not self._calls:
             return [Violation(subject, (frame,), expected, "none was started")]
-        last = max((call.completed[-1] for call in calls), key=lambda done: done.seq)
-        frames, actual = (last, frame), "the last one is completed"
-        return [Violation(subject, frames, expected, actual, Level.SHOULD)]
+        call = max(calls, key=lambda one: one.completed[-1].seq)
+        last = call.completed[-1]
+        frames, actual = (last, frame), f"the last one, {call.subject}, is completed"
+        places = (member(last, "item", "id").place,)
+        return [Violation(subject, frames, expected, actual, Level.SHOULD, places=places)]

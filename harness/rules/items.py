@@ -6,10 +6,12 @@ the deltas add up to (deltas), and the order within the turn (order).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import DELTAS, began_here, item_in, never_came, ours, shown
+from harness.rules.subjects import DELTAS, began_here, item_in, never_came, ours
+from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import item_state, walked
 from harness.spec.machines import ITEM
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.owed import Obligation, Owes
 from harness.trace.values import dig, obj, text
@@ -43,7 +45,10 @@ class StartedBeforeDelta(Monitor):
         self._judged.add(key)
         if _may(item, "delta"):
             return [Witness(item.subject, (item.started[0], frame))]
-        return [Violation(item.subject, (frame,), "item/started before", f"{frame.method} first")]
+        expected = f"item/started of {item.subject} before its first delta"
+        places = (member(frame, "itemId").place,)
+        actual = f"{frame.method} first"
+        return [Violation(item.subject, (frame,), expected, actual, places=places)]
 
     def _stranger(self, turn_id: str, item_id: str) -> ItemView | None:
         """An item that nothing but a section boundary (which the view does not keep) has named."""
@@ -67,7 +72,9 @@ class CompletedAfterStarted(Monitor):
             return [Witness(item.subject, (item.started[0], frame))]
         if len(item.completed) > 1:
             return None
-        return [Violation(item.subject, (frame,), "item/started before", "item/completed alone")]
+        expected = f"item/started of {item.subject} before its item/completed"
+        places = (member(frame, "item", "id").place,)
+        return [Violation(item.subject, (frame,), expected, "none came before", places=places)]
 
 
 @rule("item.completed-once", title="An item is completed once", level=Level.MUST)
@@ -86,7 +93,10 @@ class ItemCompletedOnce(Monitor):
             return [Witness(item.subject, (frame,))]
         since = item.started[-1].seq if item.started else -1
         first = next(one for one in item.completed if one.seq > since)
-        return [Violation(item.subject, (first, frame), "one item/completed", "a second one")]
+        frames = (first, frame)
+        places = tuple(member(one, "item", "id").place for one in frames)
+        expected, actual = f"one item/completed for {item.subject}", "a second one"
+        return [Violation(item.subject, frames, expected, actual, places=places)]
 
 
 @rule("item.completed-last", title="No delta follows an item's completion", level=Level.MUST)
@@ -120,7 +130,9 @@ class ItemCompletedLast(Monitor):
             return None
         self._late.add(item.subject)
         frames, actual = (item.completed[-1], frame), f"{frame.method} after it"
-        return [Violation(item.subject, frames, "item/completed last", actual)]
+        expected = f"item/completed as the last of {item.subject}"
+        places = (member(item.completed[-1], "item", "id").place, member(frame, "itemId").place)
+        return [Violation(item.subject, frames, expected, actual, places=places)]
 
 
 def _may(item: ItemView, event: str) -> bool:
@@ -164,8 +176,11 @@ class ItemCompletes(Monitor):
     def _missing(
         self, owed: Obligation, actual: str, level: Level | None, *clauses: str
     ) -> Violation:
-        frames, expected = (owed.frame,), "item/completed"
-        return Violation(owed.subject, frames, expected, actual, level, clauses=clauses)
+        frames, expected = (owed.frame,), f"item/completed for {owed.subject}"
+        places = (member(owed.frame, "item", "id").place,)
+        return Violation(
+            owed.subject, frames, expected, actual, level, clauses=clauses, places=places
+        )
 
 
 @rule("item.same-type", title="An item keeps its type", level=Level.MUST)
@@ -187,7 +202,8 @@ class SameType(Monitor):
         frames = (item.started[-1], frame)
         if first == last:
             return [Witness(item.subject, frames)]
-        return [Violation(item.subject, frames, f"type {first}", f"type {last}")]
+        began, where = (member(one, "item", "type") for one in frames)
+        return [wrong(item.subject, frames, where, literal(first), also=(began,))]
 
 
 @rule("item.ids-not-reused", title="One id names one item of a turn", level=Level.SHOULD)
@@ -217,5 +233,7 @@ class IdsNotReused(Monitor):
         )
         cut_off = not any(done.seq > before.seq for done in item.completed)
         level = Level.INFO if retry and cut_off else None
-        actual = f"{shown(item.id)} started again" + (" after a retry" if retry else "")
-        return [Violation(item.subject, (before, frame), "a new id for a new item", actual, level)]
+        expected = "a new id for a new item" + (" after a retry" if retry else "")
+        also = (member(before, "item", "id"),)
+        where = member(frame, "item", "id")
+        return [wrong(item.subject, (before, frame), where, expected, level=level, also=also)]

@@ -290,6 +290,7 @@ def _violation_row(monitor: Monitor, outcome: Violation) -> Row:
         expected=outcome.expected,
         actual=outcome.actual,
         clauses=outcome.clauses,
+        places=outcome.places,
     )
 
 

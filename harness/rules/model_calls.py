@@ -10,10 +10,12 @@ import posixpath
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import item_in, same_folder, shown
+from harness.rules.base import Outcome, Outcomes, Witness, on, rule
+from harness.rules.subjects import item_in, same_folder
+from harness.rules.telling import absent, differs, member
 from harness.rules.turn_calls import Asked, Calls, came_to_its_end
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
 
@@ -33,7 +35,8 @@ class InputArrives(Calls):
 
     def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         parts = [obj(part) for part in arr(asked.params.get("input"))]
-        said = next((text(part.get("text")) for part in parts if part.get("type") == "text"), "")
+        texts = [index for index, part in enumerate(parts) if part.get("type") == "text"]
+        said = text(parts[texts[0]].get("text")) if texts else ""
         wanted = said.strip()[:_BEGINNING]
         if not wanted:
             return
@@ -41,9 +44,11 @@ class InputArrives(Calls):
         if any(wanted in words for words in heard):
             yield Witness(asked.subject, (asked.request, end))
         elif came_to_its_end(end):
-            expected = f"a model call with the user's text {shown(wanted)}"
-            actual = f"{len(asked.calls)} call(s), with {shown(heard[-3:])}"
-            yield Violation(asked.subject, (asked.request, end), expected, actual)
+            where = member(asked.request, "input", texts[0], "text")
+            last = ", ".join(literal(words, 50) for words in heard[-3:]) or "none"
+            expected = f"a model call with the user's text {literal(wanted)}"
+            actual = f"{len(asked.calls)} call(s); the last texts of the user in them: {last}"
+            yield absent(asked.subject, (asked.request, end), expected, actual, where)
 
 
 @rule("model.named", title="The model of turn/start is called, unless rerouted", level=Level.MUST)
@@ -80,8 +85,9 @@ class ModelNamed(Calls):
         if wanted in called:
             yield Witness(asked.subject, frames)
         elif came_to_its_end(end):
-            expected = f"a call of the model {wanted}"
-            yield Violation(asked.subject, frames, expected, f"calls of {', '.join(called)}")
+            expected, where = f"a call of the model {literal(wanted)}", member(source, "model")
+            actual = f"{len(asked.calls)} call(s), of {', '.join(map(literal, called))}"
+            yield absent(asked.subject, frames, expected, actual, where)
 
 
 @rule("model.schema-this-turn", title="An output schema is for its turn only", level=Level.MUST)
@@ -104,12 +110,17 @@ class SchemaThisTurn(Calls):
             self._given = asked.request if has else None
             if not has and came_to_its_end(end):
                 expected = "a model call that wants the schema of this turn"
-                yield Violation(asked.subject, frames, expected, "none does", Level.SHOULD)
+                actual = f"none of {len(asked.calls)} call(s) does"
+                schema = member(asked.request, "outputSchema")
+                yield absent(asked.subject, frames, expected, actual, schema, level=Level.SHOULD)
         elif self._given is not None:
             frames = (self._given, *frames)
             if has:
-                expected = "no schema, since this turn has none"
-                yield Violation(asked.subject, frames, expected, "a call that wants one")
+                where = member(asked.request, "outputSchema")
+                expected = "no model call with a schema, since only the turn/start before had one"
+                actual = f"a call wants one, and of this turn/start {where}"
+                schema = member(self._given, "outputSchema")
+                yield absent(asked.subject, frames, expected, actual, schema)
             else:
                 yield Witness(asked.subject, frames)
 
@@ -128,8 +139,11 @@ class _Passed(Calls):
         if wanted in passed:
             yield Witness(asked.subject, frames)
         else:
-            actual = ", ".join(passed) or "none"
-            yield Violation(asked.subject, frames, f"{self.word} {wanted} in a model call", actual)
+            expected = f"{self.word} {literal(wanted)} in a model call"
+            given = ", ".join(map(literal, passed)) or "none"
+            actual = f"{len(asked.calls)} call(s) with {self.word} {given}"
+            where = member(asked.request, self.word)
+            yield absent(asked.subject, frames, expected, actual, where)
 
 
 @rule("model.effort-passed", title="The effort of turn/start reaches the model", level=Level.INFO)
@@ -180,7 +194,9 @@ class _Folder(Calls):
             if same_folder(folder, where):
                 yield Witness(item.subject, frames)
             else:
-                yield Violation(item.subject, frames, f"cwd {shown(folder)}", f"cwd {shown(where)}")
+                cwd = ("cwd",) if source.method else ("thread", "cwd")
+                also = (member(source, *cwd),)
+                yield differs(item.subject, frames, member(frame, "item", "cwd"), folder, also=also)
 
     @abstractmethod
     def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
-from harness.rules.subjects import shown, turn_in
+from harness.rules.subjects import turn_in
+from harness.rules.telling import absent, member
 from harness.rules.turn_calls import Asked, Calls, came_to_its_end
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED
+from harness.trace.difference import difference, literal
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
 
@@ -77,7 +79,8 @@ class UsageTold(_News):
         else:
             used = sum(call.get("usage", 0) for call in asked.ends)
             expected = f"thread/tokenUsage/updated, since the model counted {used} tokens"
-            yield Violation(asked.subject, frames, expected, "none came")
+            actual = f"none came between turn/start and the end of {asked.subject}, or after it"
+            yield absent(asked.subject, frames, expected, actual)
 
 
 @rule(
@@ -116,12 +119,27 @@ class PlanTold(_News):
             before = plan
             match = next((one for one in told if _plan(obj(one.params).get("plan")) == plan), None)
             if match is None:
-                expected = f"turn/plan/updated with {shown(plan)}"
-                frames, actual = (asked.request, *found[-1:], end), "none came"
-                yield Violation(asked.subject, frames, expected, actual)
+                yield self._missing(asked, plan, (asked.request, *found[-1:], end))
                 return
             found.append(match)
         yield Witness(asked.subject, (*found, end))
+
+    def _missing(self, asked: Asked, plan: Plan, frames: tuple[Frame, ...]) -> Violation:
+        """A plan that was not told: against the last one that was, where there was any."""
+        steps = [{"step": step, "status": status} for step, status in plan]
+        expected = f"turn/plan/updated of {asked.subject} with {literal(steps)}, as the model gave"
+        told = self._told.get(asked.turn_id, ())
+        if not told:
+            return Violation(asked.subject, frames, expected, "none came")
+        where = member(told[-1], "plan")
+        last = [{"step": step, "status": status} for step, status in _plan(where.value)]
+        if last == steps:
+            actual = f"it came before another of the {len(told)} that were told, not after it"
+            return Violation(asked.subject, frames, expected, actual, places=(where.place,))
+        other = difference(steps, last)
+        place = where.part(*other.path).place
+        actual = f"none of {len(told)} has that; the last has {other.told(where.name)[1]}"
+        return Violation(asked.subject, frames, expected, actual, places=(place,))
 
 
 def _plan(value: Any) -> Plan:
@@ -163,9 +181,11 @@ class RerouteTold(_News):
                 yield Witness(asked.subject, (asked.request, named[0]))
             else:
                 frames = (asked.request, *told[:1], end)
-                actual = ", ".join(shown(obj(x.params).get("toModel")) for x in told) or "none came"
-                expected = f"model/rerouted to {other}"
-                yield Violation(asked.subject, frames, expected, actual)
+                names = [member(one, "toModel") for one in told]
+                actual = "; ".join(map(str, names)) or "none came"
+                expected = f"model/rerouted with params.toModel: {literal(other)}, which answered"
+                places = tuple(one.place for one in names)
+                yield Violation(asked.subject, frames, expected, actual, places=places)
 
 
 @rule(
@@ -203,8 +223,8 @@ class ToldMidTurn(_News):
         if turn.errors:
             yield Witness(asked.subject, frames)
         elif asked.turn_id not in self._steered:
-            expected = f"error, since an answer of the model ended {broken[0]}"
-            yield Violation(asked.subject, frames, expected, "none came")
+            expected = f"error about {asked.subject}, since an answer of its model: {broken[0]}"
+            yield absent(asked.subject, frames, expected, "none came")
 
 
 def _broke_off(call: dict[str, Any]) -> bool:
@@ -235,6 +255,6 @@ class RetryFollows(_News):
         if len(asked.calls) > 1:
             yield Witness(asked.subject, frames)
         elif asked.ends and all(map(_failed, asked.ends)):
-            expected = "another call of the model, since willRetry is true"
-            actual = f"one call, which ended {text(asked.ends[0].get('outcome'))}"
-            yield Violation(asked.subject, frames, expected, actual)
+            retry = member(told[0], "willRetry")
+            actual = f"one call, of which came: {text(asked.ends[0].get('outcome'))}"
+            yield absent(asked.subject, frames, "another call of the model", actual, retry)

@@ -24,7 +24,9 @@ from harness.rules.subjects import (
     thread_began_here,
     turn_id_of,
 )
+from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
@@ -57,8 +59,10 @@ class StartedFirst(Monitor):
         early = self._early.pop(turn_id, None)
         if early is None or not ours(self.conversation, self.conversation.turns.get(turn_id)):
             return None
-        expected = f"turn/started before {early.method}"
-        return [Violation(f"turn {turn_id}", (early, frame), expected, f"{early.method} first")]
+        expected = f"turn/started of turn {turn_id} before {early.method}"
+        places = (member(frame, "turn", "id").place,)
+        frames, actual = (early, frame), f"{early.method} first"
+        return [Violation(f"turn {turn_id}", frames, expected, actual, places=places)]
 
     @on(*ITEM_EVENTS)
     def item(self, frame: Frame) -> Outcomes:
@@ -79,7 +83,11 @@ class StartedFirst(Monitor):
             self._early.setdefault(turn.id, frame)
             return None
         actual = "turn/completed, and no turn/started before it"
-        return [Violation(turn.subject, (frame,), "turn/started first", actual)]
+        expected, places = (
+            f"turn/started of {turn.subject} first",
+            (member(frame, "turn", "id").place,),
+        )
+        return [Violation(turn.subject, (frame,), expected, actual, places=places)]
 
 
 @rule(
@@ -118,7 +126,9 @@ class CompletedLast(Monitor):
         self._late.add((turn_id, item_id))
         actual = f"{frame.method} of item {item_id} after it"
         frames = (self._ended[turn_id], frame)
-        return [Violation(f"turn {turn_id}", frames, "turn/completed last", actual)]
+        expected = f"turn/completed as the last about the items of turn {turn_id}"
+        places = (member(self._ended[turn_id], "turn", "id").place, _turn_id(frame).place)
+        return [Violation(f"turn {turn_id}", frames, expected, actual, places=places)]
 
 
 @rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
@@ -170,8 +180,9 @@ class KnownThread(Monitor):
         if (turn_id, thread_id) in self._found or not ours(self.conversation, turn):
             return None
         self._found.add((turn_id, thread_id))
-        actual = f"{frame.method} with threadId {thread_id}"
-        return [Violation(f"turn {turn_id}", (frame,), f"threadId {home}", actual)]
+        expected = f"{literal(home)}, the thread of turn {turn_id}"
+        where = member(frame, "threadId")
+        return [wrong(f"turn {turn_id}", (frame,), where, expected, also=(_turn_id(frame),))]
 
 
 @rule("item.known-turn", title="Items belong to a turn that was announced", level=Level.MUST)
@@ -206,8 +217,8 @@ class KnownTurn(Monitor):
             first = None if named else _first_of_items(turn)
             if first is None or not thread_began_here(self.conversation, turn):
                 continue
-            expected = "the turnId of a turn that was announced"
-            yield Violation(turn.subject, (first,), expected, f"{first.method} of {turn.subject}")
+            expected = "the id of a turn that turn/started or an answer has named"
+            yield wrong(turn.subject, (first,), _turn_id(first), expected)
 
 
 @rule(
@@ -254,9 +265,15 @@ class NoticeKnownTurn(Monitor):
                 continue
             if turn_id in self._answered or (turn is not None and _named(turn)):
                 continue
-            expected = "the turnId of a turn that was announced"
-            actual = f"{frame.method} of turn {turn_id}"
-            yield Violation(f"turn {turn_id}", (frame,), expected, actual)
+            expected = "the id of a turn that turn/started or an answer has named"
+            yield wrong(f"turn {turn_id}", (frame,), _turn_id(frame), expected)
+
+
+def _turn_id(frame: Frame) -> Member:
+    """Where a notification names its turn."""
+    if "turnId" in obj(frame.params):
+        return member(frame, "turnId")
+    return member(frame, "turn", "id")
 
 
 def _named(turn: TurnView) -> bool:

@@ -12,10 +12,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
+from harness.rules.base import Monitor, Outcomes, Witness, on, rule
 from harness.rules.deltas import OUTPUT_DELTA
-from harness.rules.subjects import item_in, shown
+from harness.rules.subjects import item_in
+from harness.rules.telling import absent, member, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import text
 from harness.trace.views import ItemView
@@ -103,8 +105,9 @@ class CommandOutput(_Output):
         missing = printed.lines - _lines(whole)
         if not missing:
             return [Witness(item.subject, (frame,))]
-        expected = f"aggregatedOutput with {', '.join(map(shown, missing))}"
-        return [Violation(item.subject, (frame,), expected, shown(whole))]
+        where, command = (member(frame, "item", key) for key in ("aggregatedOutput", "command"))
+        expected = f"has the line(s) {', '.join(map(literal, missing))}"
+        return [wrong(item.subject, (frame,), where, expected, also=(command,))]
 
 
 @rule(
@@ -135,4 +138,6 @@ class BothStreams(_Output):
         if streamed & printed.out and streamed & printed.error:
             return [Witness(item.subject, frames)]
         what = "standard error" if streamed & printed.out else "standard output"
-        return [Violation(item.subject, frames, f"deltas with lines of {what}", shown(joined))]
+        expected = f"deltas with lines of {what}"
+        actual, command = f"the deltas join to {literal(joined)}", member(frame, "item", "command")
+        return [absent(item.subject, frames, expected, actual, command)]

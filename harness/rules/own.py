@@ -4,9 +4,13 @@ Here: own frames against the book. Not here: anything that the target wrote.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from dataclasses import replace
+
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_kind, on_own, rule
-from harness.rules.shapes import cited, explained
-from harness.rules.subjects import shown
+from harness.rules.responses import both
+from harness.rules.shapes import misshapen
+from harness.rules.subjects import request_subject
+from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING
@@ -26,17 +30,15 @@ class OwnFrame(Monitor):
         if frame.deliberate:
             return None
         if frame.kind is Kind.MALFORMED:
-            return self._ours(frame, "one of the four message forms", frame.text(160))
+            expected, actual = "one of the four message forms", frame.text(160)
+            return _ours(Violation("own message", (frame,), expected, actual))
         if frame.kind is not Kind.REQUEST or self.book.method(frame.method) is None:
             return None
         errors = self.book.validate_params(frame.method, frame.params)
         if errors:
-            return self._ours(frame, *explained(errors))
+            found = misshapen(f"own {frame.method}", (frame,), member(frame), errors)
+            return [replace(found, blame_harness=True, clauses=())]
         return [Witness(f"own {frame.method}", (frame,))]
-
-    def _ours(self, frame: Frame, expected: str, actual: str) -> Outcomes:
-        subject = f"own {frame.method or 'message'}"
-        return [Violation(subject, (frame,), expected, actual, blame_harness=True)]
 
 
 @rule(
@@ -64,19 +66,22 @@ class OwnAnswer(Monitor):
             if not _nameable(frame.id):
                 return None
             expected = "the id of a request that the server sent on this connection"
-            return _ours("own answer", (frame,), expected, f"id {shown(frame.id)}")
+            return _ours(wrong("own answer", (frame,), whole(frame, "id"), expected))
         subject, frames = f"own answer to {question.method}", (question, frame)
         first = self.conversation.answer_of(question)
         if first is not None and first.deliberate:
             return None
         if first is not None and first is not frame:
-            return _ours(subject, (question, first, frame), "one answer", "a second answer")
+            expected = f"one answer to {request_subject(question)}"
+            found = (question, first, frame)
+            return _ours(instead(subject, found, whole(frame, "id"), expected))
         if frame.result is not MISSING and frame.error is not MISSING:
-            return _ours(subject, frames, "either result or error", "both")
+            return _ours(both(subject, frames))
         if frame.kind is Kind.RESPONSE and self.book.method(question.method) is not None:
             errors = self.book.validate_result(question.method, frame.result)
             if errors:
-                return _ours(subject, frames, *explained(errors), clauses=cited(errors))
+                found = misshapen(subject, frames, member(frame), errors)
+                return [replace(found, blame_harness=True)]
         return [Witness(subject, frames)]
 
 
@@ -101,7 +106,8 @@ class OwnRequestId(Monitor):
         if first is None:
             return [Witness("own request ids", (frame,))]
         expected = f"an id other than that of {first.method}, which is not answered yet"
-        return _ours("own request ids", (first, frame), expected, f"id {shown(frame.id)} again")
+        where, also = whole(frame, "id"), (whole(first, "id"),)
+        return _ours(wrong("own request ids", (first, frame), where, expected, also=also))
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def answered(self, frame: Frame) -> Outcomes:
@@ -116,11 +122,5 @@ def _nameable(identifier: object) -> bool:
     return identifier == identifier  # NaN, which the parser takes, equals nothing
 
 
-def _ours(
-    subject: str,
-    frames: tuple[Frame, ...],
-    expected: str,
-    actual: str,
-    clauses: tuple[str, ...] = (),
-) -> list[Violation]:
-    return [Violation(subject, frames, expected, actual, blame_harness=True, clauses=clauses)]
+def _ours(found: Violation) -> list[Violation]:
+    return [replace(found, blame_harness=True)]

@@ -15,8 +15,9 @@ from harness.rules.asked import (
     question_item,
     question_turn,
 )
-from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
+from harness.rules.base import Outcomes, Witness, on, on_own, rule
 from harness.rules.subjects import began_here, item_in, request_subject
+from harness.rules.telling import Member, absent, instead, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import obj, text
@@ -52,6 +53,13 @@ def _overrides(thread: ThreadView) -> list[tuple[Frame, str]]:
             if policy is not None:
                 found.append((turn.request, text(policy)))
     return found
+
+
+def policy_of(turn: TurnView) -> tuple[Member, ...]:
+    """Where the policy of a turn is said: its turn/start; empty where only its thread has one."""
+    if turn.request is None or "approvalPolicy" not in obj(turn.request.params):
+        return ()
+    return (member(turn.request, "approvalPolicy"),)
 
 
 class PolicyMonitor(ApprovalMonitor):
@@ -93,11 +101,12 @@ class NeverAsked(PolicyMonitor):
             return None
         self._asked.add(turn.id)
         return [
-            Violation(
+            absent(
                 request_subject(frame),
                 (frame,),
-                f"no question in {turn.subject}, under never",
-                frame.method,
+                f"no question in {turn.subject}, under the approval policy never",
+                f"{frame.method} about {member(frame, 'itemId')}",
+                *policy_of(turn),
                 clauses=self.clauses(turn, "approval-policy.never"),
             )
         ]
@@ -155,11 +164,12 @@ class AlwaysAsked(PolicyMonitor):
         if item.turn.thread_id in self._relaxed:
             return None
         return [
-            Violation(
+            absent(
                 item.subject,
                 (frame,),
-                "a question before it, under on-request",
-                f"a {item.type} carried out unasked",
+                "a request for approval before it, under the approval policy on-request",
+                f"carried out unasked: {member(frame, 'item', 'status')}",
+                *policy_of(item.turn),
                 clauses=(
                     *self.clauses(item.turn, "approval-policy.on-request"),
                     "approval.under-policy",
@@ -198,8 +208,8 @@ class AsksBeforeActing(PolicyMonitor):
             return [Witness(item.subject, (item.started[-1], question, frame))]
         if self.questions(item)[0] is not question:
             return None
-        expected = f"{request_subject(question)} answered first"
-        return [Violation(item.subject, (question, early, frame), expected, early.method)]
+        frames, expected = (question, early, frame), f"{request_subject(question)} answered first"
+        return [instead(item.subject, frames, member(early, "delta"), expected)]
 
 
 @rule(
@@ -220,8 +230,13 @@ class Rejected(PolicyMonitor):
         turn = self.conversation.turns.get(question_turn(frame))
         if frame.kind is not Kind.REQUEST or not self.under(turn, "reject"):
             return None
-        expected = "no question under reject"
-        return [Violation(request_subject(frame), (frame,), expected, frame.method, Level.INFO)]
+        expected = "no question, under the approval policy reject"
+        subject, actual = (
+            request_subject(frame),
+            f"{frame.method} about {member(frame, 'itemId')}",
+        )
+        about = policy_of(turn) if turn is not None else ()
+        return [absent(subject, (frame,), expected, actual, *about, level=Level.INFO)]
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -234,4 +249,5 @@ class Rejected(PolicyMonitor):
         if status != "completed" or not self.decisions(item) & APPROVING:
             return None
         frames = (*self.last_exchange(item), frame)
-        return [Violation(item.subject, frames, "status declined, under reject", "completed")]
+        where, expected = member(frame, "item", "status"), '"declined", under the policy reject'
+        return [wrong(item.subject, frames, where, expected, also=policy_of(item.turn))]

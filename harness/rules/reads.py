@@ -9,11 +9,13 @@ expected in the answer.
 from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
-from harness.rules.subjects import completed_before, first_completed, opened_here, shown
+from harness.rules.subjects import completed_before, first_completed, opened_here
+from harness.rules.telling import Member, differs, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import COMPLETED
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import MISSING, arr, dig, obj, text
+from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ThreadView, TurnView, items_of, turns_of
 
 
@@ -71,7 +73,8 @@ class ReadThreadId(Monitor):
         frames = (request, frame)
         if read == asked:
             return [Witness(f"thread {asked}", frames)]
-        return [Violation(f"thread {asked}", frames, f"thread {asked}", f"thread {read}")]
+        where, also = member(frame, "thread", "id"), (member(request, "threadId"),)
+        return [wrong(f"thread {asked}", frames, where, literal(asked), also=also)]
 
 
 @rule("read.includes-turns", title="includeTurns gives the turns", level=Level.MUST)
@@ -95,8 +98,8 @@ class IncludesTurns(_Read):
         if arr(dig(frame.result, "thread", "turns")):
             return [Witness(thread.subject, frames)]
         expected = f"the turns of the thread, {ended[0].id} among them"
-        actual = f"turns {shown(dig(frame.result, 'thread', 'turns'))}"
-        return [Violation(thread.subject, frames, expected, actual)]
+        where, also = member(frame, "thread", "turns"), (member(request, "includeTurns"),)
+        return [wrong(thread.subject, frames, where, expected, also=also)]
 
 
 @rule("read.omits-turns", title="Turns come only when asked for", level=Level.MUST)
@@ -114,8 +117,8 @@ class OmitsTurns(_Read):
         request, thread = facts
         turns = arr(dig(frame.result, "thread", "turns"))
         if turns:
-            actual = f"{len(turns)} turn(s)"
-            return [Violation(thread.subject, (request, frame), "no turns", actual)]
+            where, frames = member(frame, "thread", "turns"), (request, frame)
+            return [wrong(thread.subject, frames, where, "none, since includeTurns is not true")]
         ended = first_completed(self.trace, thread, request)
         return [Witness(thread.subject, (request, frame))] if ended else None
 
@@ -137,27 +140,30 @@ class StoredEqualsLive(_Read):
         if facts is None or not _with_turns(facts[0]):
             return
         request, thread = facts
-        stored = {text(t.get("id")): t for t in turns_of(dig(frame.result, "thread"))}
+        turns = enumerate(turns_of(dig(frame.result, "thread")))
+        stored = {text(turn.get("id")): member(frame, "thread", "turns", at) for at, turn in turns}
         if not stored or self.rolled_back(thread):
             return
         for turn in first_completed(self.trace, thread, request):
             if not turn.started or not completed_before(self.trace, turn, request):
                 continue
-            wrong = _differs(turn, stored.get(turn.id))
-            frames = (turn.completed[0], frame)
-            if wrong is None:
-                yield Witness(turn.subject, frames)
-            else:
-                yield Violation(turn.subject, frames, *wrong)
+            found = _other(turn, stored.get(turn.id), frame)
+            yield found or Witness(turn.subject, (turn.completed[0], frame))
 
 
-def _differs(turn: TurnView, stored: dict[str, Any] | None) -> tuple[str, str] | None:
-    """Expected and actual where a stored turn differs from the live one."""
-    if stored is None:
-        return f"{turn.subject} among the turns", "it is not there"
-    if stored.get("status") != turn.status:
-        return f"status {turn.status}", f"status {shown(stored.get('status', MISSING))}"
-    items = items_of(stored)
+def _other(turn: TurnView, where: Member | None, answer: Frame) -> Violation | None:
+    """The finding where a stored turn, which stands there, differs from the live one."""
+    frames = (turn.completed[0], answer)
+    if where is None:
+        turns = member(answer, "thread", "turns")
+        ids = ", ".join(text(one.get("id")) for one in turns_of(dig(answer.result, "thread")))
+        expected, actual = f"{turns.name}: {turn.subject} among them", f"{turns.name}: only {ids}"
+        return Violation(turn.subject, frames, expected, actual, places=(turns.place,))
+    ended = member(turn.completed[-1], "turn", "status")
+    if obj(where.value).get("status") != turn.status:
+        status = where.part("status")
+        return wrong(turn.subject, frames, status, literal(turn.status), also=(ended,))
+    items = items_of(where.value)
     if not items:
         return None
     for kind in ("userMessage", "agentMessage"):
@@ -165,8 +171,32 @@ def _differs(turn: TurnView, stored: dict[str, Any] | None) -> tuple[str, str] |
         kept = [_said(item) for item in items if item.get("type") == kind]
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         if live != kept and not (cut_off and _some_of(kept, live)):
-            return f"{kind} texts {shown(live)}", shown(kept)
+            return _other_texts(turn, where, kind, (live, kept))
     return None
+
+
+def _other_texts(
+    turn: TurnView, where: Member, kind: str, texts: tuple[list[Any], list[Any]]
+) -> Violation:
+    """The finding about the first text of a kind of message that is stored otherwise."""
+    live, kept = texts
+    first = next(
+        (at for at, (one, other) in enumerate(zip(live, kept, strict=False)) if one != other),
+        min(len(live), len(kept)),
+    )
+    places = [at for at, item in enumerate(items_of(where.value)) if item.get("type") == kind]
+    frames = (turn.completed[0], where.frame)
+    said = f"what was said live, as the text of {kind} {first + 1} of {len(live)}"
+    if first >= min(len(live), len(kept)):
+        expected = f"{where.part('items').name}: {len(live)} {kind}(s) of {turn.subject}, as live"
+        missing = f"the first that is missing: {literal(live[first])}" if first < len(live) else ""
+        extra = f"the first beyond: {literal(kept[first])}" if first < len(kept) else ""
+        actual = f"{where.part('items').name}: {len(kept)} of them; {missing or extra}"
+        place = where.part("items").place
+        return Violation(turn.subject, frames, expected, actual, places=(place,))
+    key = "text" if kind == "agentMessage" else "content"
+    stored = where.part("items", places[first], key)
+    return differs(turn.subject, frames, stored, live[first], found=kept[first], why=said)
 
 
 def _some_of(kept: list[Any], live: list[Any]) -> bool:

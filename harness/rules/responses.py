@@ -16,10 +16,15 @@ from harness.rules.base import (
     rule,
 )
 from harness.rules.subjects import never_came, request_subject, shown
+from harness.rules.telling import member, whole, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
+
+# Among so many messages before an answer the ids are looked for that it could have had.
+LOOKED_AT = 500
 
 
 @rule("response.known-id", title="An answer carries the id of a request", level=Level.MUST)
@@ -53,13 +58,23 @@ class KnownId(Monitor):
         if frame.id in self._raw_ids or MISSING in self._raw_ids:
             return None
         return [
-            Violation(
+            wrong(
                 f"answer id {shown(frame.id)}",
                 (frame,),
-                "the id of a request that was sent on this connection",
-                f"id {shown(frame.id)}, which no request has",
+                whole(frame, "id"),
+                f"the id of a request that was sent on this connection{self._sent(frame.seq)}",
             )
         ]
+
+    def _sent(self, seq: int) -> str:
+        """The ids that were sent before a frame, with their types."""
+        last = self.trace.frames[max(0, seq - LOOKED_AT) : seq]
+        ids = [literal(one.id) for one in last if _is_own_request(one)]
+        return f", the last of them {', '.join(ids[-3:])}" if ids else "; none was sent"
+
+
+def _is_own_request(frame: Frame) -> bool:
+    return frame.kind is Kind.REQUEST and not frame.from_target
 
 
 @rule("response.once", title="A request is answered once", level=Level.MUST)
@@ -82,7 +97,10 @@ class AnsweredOnce(Monitor):
         subject = request_subject(request)
         if first is frame:
             return [Witness(subject, (request, frame))]
-        return [Violation(subject, (request, first, frame), "one answer", "a second answer")]
+        frames = (request, first, frame)
+        second = whole(frame, "error" if frame.kind is Kind.ERROR else "result")
+        actual, places = f"a second answer, {second}", (second.place,)
+        return [Violation(subject, frames, f"one answer to {subject}", actual, places=places)]
 
 
 @rule("request.answered", title="Every request is answered", level=Level.MUST)
@@ -105,7 +123,7 @@ class Answered(Monitor):
             yield Violation(
                 request_subject(item.frame),
                 (item.frame,),
-                "a result or an error",
+                f"a result or an error with id {literal(item.frame.id)}",
                 never_came(self.trace, "no answer"),
             )
 
@@ -128,8 +146,14 @@ class ResultXorError(Monitor):
         subject = request_subject(request) if request else f"answer id {shown(frame.id)}"
         if frame.error in (MISSING, None) or frame.result in (MISSING, None):
             return [Witness(subject, (frame,))]
-        actual = f"result {shown(frame.result, 60)} and error {shown(frame.error, 60)}"
-        return [Violation(subject, (frame,), "either result or error", actual)]
+        return [both(subject, (frame,))]
+
+
+def both(subject: str, frames: tuple[Frame, ...]) -> Violation:
+    """The last of these frames has both a result and an error."""
+    members = (whole(frames[-1], "result"), whole(frames[-1], "error"))
+    actual, places = "; ".join(map(str, members)), tuple(one.place for one in members)
+    return Violation(subject, frames, "result or error, not both", actual, places=places)
 
 
 @rule(
@@ -185,7 +209,7 @@ class BeforeEffects(Monitor):
     ) -> Outcomes:
         if not effects:
             return [Witness(subject, (answer,))]
-        expected = f"the answer to id {answer.id} before {effects[0].method}"
+        expected = f"the answer to id {literal(answer.id)} before {effects[0].method} of {subject}"
         actual = f"{effects[0].method} came first"
         clauses = (clause,) if clause else ()
         return [Violation(subject, (effects[0], answer), expected, actual, level, clauses=clauses)]
@@ -206,7 +230,7 @@ class InterruptReply(Monitor):
         subject = request_subject(request)
         result = frame.result
         if not isinstance(result, dict):
-            return [Violation(subject, (request, frame), "result {}", shown(result))]
+            return [wrong(subject, (request, frame), member(frame), "{}")]
         if not result:
             return [Witness(subject, (request, frame))]
-        return [Violation(subject, (request, frame), "result {}", shown(frame.result), Level.INFO)]
+        return [wrong(subject, (request, frame), member(frame), "{}", level=Level.INFO)]

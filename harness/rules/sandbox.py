@@ -9,10 +9,12 @@ what a command in a sandbox may reach, which shows on disk only: scenarios look 
 import json
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.rules.policies import PolicyMonitor
 from harness.rules.subjects import completed_before, failed, item_in, request_subject
+from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
@@ -46,7 +48,8 @@ class _Words(Monitor):
             return [Witness(subject, (request, frame))] if word in self.words else None
         if word not in self.words or rest not in self._taken:
             return None
-        return [Violation(subject, (request, frame), f"a thread with sandbox {word}", "an error")]
+        frames, expected = (request, frame), f"a thread with sandbox {literal(word)}"
+        return [instead(subject, frames, whole(frame, "error"), expected)]
 
 
 @rule("thread.sandbox-taken", title="The three words for a sandbox are taken", level=Level.MUST)
@@ -99,7 +102,8 @@ class SandboxPolicyTaken(Monitor):
             return None
         if not self.book.is_valid_params("turn/start", request.params):
             return None
-        return [Violation(subject, (request, frame), "a turn with this sandboxPolicy", "an error")]
+        frames, expected = (request, frame), f"a turn with {member(request, 'sandboxPolicy')}"
+        return [instead(subject, frames, whole(frame, "error"), expected)]
 
     def _is_idle(self, request: Frame) -> bool:
         """Whether every turn of the thread had certainly ended."""
@@ -142,8 +146,8 @@ class SandboxApplies(PolicyMonitor):
             return None
         if not made:
             return [Witness(item.subject, (request, frame))]
-        expected = "status failed or declined, since the turn's sandboxPolicy is readOnly"
-        return [Violation(item.subject, (request, frame), expected, "status completed")]
+        where, also = member(frame, "item", "status"), (member(request, "sandboxPolicy", "type"),)
+        return [wrong(item.subject, (request, frame), where, "failed or declined", also=also)]
 
     def _reads_only(self, turn: TurnView) -> bool:
         """Whether the thread may only read, and no other turn had a policy of its own."""

@@ -17,8 +17,9 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.shapes import cited, explained
-from harness.rules.subjects import began_here, request_subject, shown, turn_id_of
+from harness.rules.shapes import misshapen
+from harness.rules.subjects import began_here, request_subject, turn_id_of
+from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING
@@ -46,8 +47,7 @@ class ServerRequestShape(Monitor):
         subject = f"server request {frame.method}"
         if not errors:
             return [Witness(subject, (frame,))]
-        expected, actual = explained(errors)
-        return [Violation(subject, (frame,), expected, actual, clauses=cited(errors))]
+        return [misshapen(subject, (frame,), member(frame), errors)]
 
 
 @rule(
@@ -80,7 +80,8 @@ class IdUnique(Monitor):
         if first is None:
             return [Witness(subject, (frame,))]
         expected = f"an id other than that of {first.method}, which is not answered yet"
-        return [Violation(subject, (first, frame), expected, f"id {shown(frame.id)} again")]
+        where, also = whole(frame, "id"), (whole(first, "id"),)
+        return [wrong(subject, (first, frame), where, expected, also=also)]
 
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
@@ -118,18 +119,19 @@ class RightForm(Monitor):
         if frame.kind is Kind.REQUEST:
             return [Witness(subject, (frame,))]
         clauses = ("rpc.server-request-form",)
-        return [Violation(subject, (frame,), "a request with an id", "no id", clauses=clauses)]
+        where, expected = whole(frame, "id"), "a number, since this is a request"
+        return [wrong(subject, (frame,), where, expected, clauses=clauses)]
 
     @on_kind(Kind.REQUEST)
     def told(self, frame: Frame) -> Outcomes:
         if self.book.event(frame.method) is None:
             return None
         return [
-            Violation(
+            wrong(
                 f"method {frame.method}",
                 (frame,),
-                "a notification, without an id",
-                f"id {shown(frame.id)}",
+                whole(frame, "id"),
+                "none, since this is a notification",
                 clauses=("rpc.notification-no-id",),
             )
         ]
@@ -178,7 +180,9 @@ class NotAnswered(Monitor):
     def _answered(self, frame: Frame, subject: str) -> Outcomes:
         told = self._told
         frames = (frame,) if told is None else (told, frame)
-        return [Violation(subject, frames, "no answer", f"an answer with id {shown(frame.id)}")]
+        where = whole(frame, "result" if frame.error is MISSING else "error")
+        expected = f"no answer to {subject}, since a notification has no id to answer to"
+        return [instead(subject, frames, where, expected)]
 
 
 @rule("turn.streamed", title="Notifications come while the turn goes on", level=Level.MUST)
@@ -204,7 +208,8 @@ class Streamed(Monitor):
         if turn.started:
             return [Witness(turn.subject, (turn.started[0], frame))]
         expected = f"turn/started of {turn.subject} before a question in it"
-        return [Violation(turn.subject, (frame,), expected, f"{frame.method} first")]
+        places, actual = (member(frame, "turnId").place,), f"{frame.method} first"
+        return [Violation(turn.subject, (frame,), expected, actual, places=places)]
 
     @on("turn/started")
     def started(self, frame: Frame) -> Outcomes:

@@ -5,10 +5,13 @@ messages. The schemas allow extra members everywhere, and null for what is optio
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from dataclasses import replace
+
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_kind, rule
 from harness.rules.subjects import failed, request_subject
+from harness.rules.telling import Member, member, several, whole, wrong
 from harness.rules.verdict import Level
-from harness.spec.errors import SchemaError, show_path
+from harness.spec.errors import SchemaError
 from harness.trace.frame import Frame, Kind
 
 # So many schema errors are written out in one finding.
@@ -20,12 +23,14 @@ def cited(errors: list[SchemaError]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(error.clauses[0] for error in errors if error.clauses))
 
 
-def explained(errors: list[SchemaError]) -> tuple[str, str]:
-    """Expected and actual of a finding from the book's schema errors, the first few of each."""
-    expected = "; ".join(f"{show_path(e.path)}: {e.expected}" for e in errors[:SHOWN_ERRORS])
-    actual = "; ".join(e.message for e in errors[:SHOWN_ERRORS])
+def misshapen(
+    subject: str, frames: tuple[Frame, ...], payload: Member, errors: list[SchemaError]
+) -> Violation:
+    """The finding about a payload from the book's schema errors: the first few, by their paths."""
+    misfits = [(payload.part(*error.path), error.expected) for error in errors]
+    found = several(subject, frames, misfits[:SHOWN_ERRORS], clauses=cited(errors))
     more = len(errors) - SHOWN_ERRORS
-    return expected, actual + (f" (and {more} more)" if more > 0 else "")
+    return replace(found, actual=f"{found.actual} (and {more} more)") if more > 0 else found
 
 
 @rule("shape.response", title="Results have the shape of their method", level=Level.MUST)
@@ -47,9 +52,8 @@ class ResponseShape(Monitor):
         errors = self.book.validate_result(request.method, result)
         if not errors:
             return [Witness(f"result of {request.method}", (frame,))]
-        expected, actual = explained(errors)
-        subject, frames = request_subject(request), (request, frame)
-        return [Violation(subject, frames, expected, actual, clauses=cited(errors))]
+        frames = (request, frame)
+        return [misshapen(request_subject(request), frames, member(frame), errors)]
 
 
 @rule("shape.notification", title="Notifications have the shape of their method", level=Level.MUST)
@@ -83,9 +87,7 @@ class NotificationShape(Monitor):
             return None
         errors = self.book.validate_event(method, params)
         if errors:
-            expected, actual = explained(errors)
-            subject = f"notification {method}"
-            return [Violation(subject, (frame,), expected, actual, clauses=cited(errors))]
+            return [misshapen(f"notification {method}", (frame,), member(frame), errors)]
         if not self.setup:
             self._witnessed.add(method)
         return [Witness(f"notification {method}", (frame,))]
@@ -118,4 +120,5 @@ class KnownMethod(Monitor):
         if row is not None:
             return [Witness(subject, (frame,))]
         form = "notification" if frame.kind is Kind.NOTIFICATION else "server request"
-        return [Violation(subject, (frame,), f"a {form} that the text names", method)]
+        expected = f"the name of a {form} of the specification"
+        return [wrong(subject, (frame,), whole(frame, "method"), expected)]

@@ -12,8 +12,10 @@ from typing import Final
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
 from harness.rules.status_changes import ACTIVE, RELOADING
 from harness.rules.subjects import completed_before, opened_here
+from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import needs_turn
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import dig, obj, text
 from harness.trace.views import ThreadView
@@ -29,6 +31,11 @@ class _Shown:
     status: str
     request: Frame
     answer: Frame
+
+    @property
+    def where(self) -> Member:
+        """Where the answer shows it."""
+        return member(self.answer, "thread", "status", "type")
 
 
 class _Answered(Monitor):
@@ -108,9 +115,9 @@ class ReadMatchesTurns(_Answered):
             if any(frame.connection != shown.answer.connection for frame in self.trace.frames):
                 return None
             frames = (shown.request, shown.answer)
-            expected, actual = f"no status {ACTIVE}, since no turn is", f"status {shown.status}"
+            expected = f"another than {ACTIVE}, since no turn of {thread.subject} is active"
             clauses = ("thread-status.active",)
-            return [Violation(thread.subject, frames, expected, actual, clauses=clauses)]
+            return [wrong(thread.subject, frames, shown.where, expected, clauses=clauses)]
         running = [t for t in thread.turns.values() if t.started and not t.completed]
         if not running:
             return None
@@ -138,9 +145,9 @@ class ReadMatchesTurns(_Answered):
             return None
         del self._idle[turn.thread_id]
         frames = (began, shown.request, shown.answer, frame)
-        expected, actual = f"status {ACTIVE}, since turn {turn.id} is", f"status {shown.status}"
+        expected = f"{literal(ACTIVE)}, since {turn.subject} went on after it"
         subject, clauses = f"thread {turn.thread_id}", ("thread-status.idle",)
-        return [Violation(subject, frames, expected, actual, clauses=clauses)]
+        return [wrong(subject, frames, shown.where, expected, clauses=clauses)]
 
 
 @rule("status.change-notified", title="A change of status is notified", level=Level.MUST)
@@ -188,6 +195,10 @@ class ChangeNotified(_Answered):
             if told:
                 yield Witness(thread.subject, (before.answer, told[0], shown.answer))
             else:
-                expected = f"thread/status/changed between {before.status} and {shown.status}"
+                expected = f"thread/status/changed for {thread.subject}, since it was "
+                expected += f"{before.status} and then {shown.status}"
                 frames = (before.answer, shown.answer)
-                yield Violation(thread.subject, frames, expected, "none came")
+                places = (before.where.place, shown.where.place)
+                yield Violation(
+                    thread.subject, frames, expected, "none came between the two", places=places
+                )

@@ -21,7 +21,8 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.subjects import began_here, item_in, threads_in
+from harness.rules.subjects import began_here, item_in, thread_members, threads_in
+from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import FAILED, RUNNING, needs_turn, status_after
 from harness.spec.machines import THREAD_STATUS
@@ -77,7 +78,7 @@ class ActiveWhileTurn(Monitor):
         subject = f"thread {turn.thread_id}"
         if seen is not None:
             return [Witness(subject, (seen, frame))]
-        expected = f"thread/status/changed to {ACTIVE} during turn {turn.id}"
+        expected = f"thread/status/changed of {subject} to {ACTIVE} during turn {turn.id}"
         return [Violation(subject, (frame,), expected, "none came")]
 
     def finish(self) -> Outcomes:
@@ -87,8 +88,15 @@ class ActiveWhileTurn(Monitor):
             if not needs_turn(status) or not mine or not all(turn.completed for turn in turns):
                 continue
             frames = (mine[-1].completed[-1], self._active[thread_id])
+            where = member(self._active[thread_id], "status", "type")
             expected = "thread/status/changed to another status after the last turn ended"
-            yield Violation(f"thread {thread_id}", frames, expected, f"still {status}")
+            yield Violation(
+                f"thread {thread_id}",
+                frames,
+                expected,
+                f"none came; the last one has {where}",
+                places=(where.place,),
+            )
 
 
 class _Successive(Monitor):
@@ -135,9 +143,10 @@ class ChangedIsChange(_Successive):
         frames, subject = (before[1], frame), f"thread {thread_id}"
         if before[0] != status:
             return [Witness(subject, frames)]
-        actual = f"{text(dig(params, 'status', 'type'))} again"
         clauses = ("thread-status.changed-is-change",)
-        return [Violation(subject, frames, "another status than before", actual, clauses=clauses)]
+        where, expected = member(frame, "status"), "another than in the change before"
+        also = (member(before[1], "status"),)
+        return [wrong(subject, frames, where, expected, also=also, clauses=clauses)]
 
 
 @rule(
@@ -193,21 +202,29 @@ class SystemErrorMet(Monitor):
 
     def finish(self) -> Outcomes:
         turns = self.conversation.turns.values()
-        wrong = [turn for turn in turns if turn.errors or turn.status == FAILED]
+        failed = [turn for turn in turns if turn.errors or turn.status == FAILED]
         for thread_id, frame in self._said.items():
             thread = self.conversation.threads.get(thread_id)
             if thread is None or thread.reply is None or self._several():
                 continue
-            met = [turn for turn in wrong if turn.thread_id == thread_id]
+            met = [turn for turn in failed if turn.thread_id == thread_id]
             if met:
                 seen = (met[0].errors or met[0].completed)[0]
                 yield Witness(thread.subject, (seen, frame))
-            elif not wrong and not self._trouble:
-                expected = f"no status {SYSTEM_ERROR}, since nothing went wrong"
-                yield Violation(thread.subject, (frame,), expected, f"status {SYSTEM_ERROR}")
+            elif not failed and not self._trouble:
+                expected = f"another than {SYSTEM_ERROR}, since nothing went wrong"
+                yield wrong(thread.subject, (frame,), _status_of(frame, thread_id), expected)
 
     def _several(self) -> bool:
         return len({frame.connection for frame in self.trace.frames}) > 1
+
+
+def _status_of(frame: Frame, thread_id: str) -> Member:
+    """Where a message says the status of a thread."""
+    for where in thread_members(frame):
+        if obj(where.value).get("id") == thread_id:
+            return where.part("status", "type")
+    return member(frame, "status", "type")
 
 
 @rule("status.known-move", title="A status moves as in the table of moves", level=Level.INFO)
@@ -244,4 +261,8 @@ class KnownMove(_Successive):
         if status in THREAD_STATUS.ways(before[0]):
             return [Witness(f"thread {thread_id}", frames)]
         known = ", ".join(THREAD_STATUS.ways(before[0])) or "none"
-        return [Violation(subject, frames, f"from {before[0]} to one of: {known}", status)]
+        where, expected = (
+            member(frame, "status", "type"),
+            f"one of {known}, since {before[0]} was before",
+        )
+        return [wrong(subject, frames, where, expected)]

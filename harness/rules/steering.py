@@ -12,16 +12,17 @@ from harness.rules.base import (
     Monitor,
     Outcome,
     Outcomes,
-    Violation,
     Witness,
     on_answer,
     on_sent,
     rule,
 )
 from harness.rules.steered_input import Inputs, Steer, steer_of
-from harness.rules.subjects import completed_before, shown
+from harness.rules.subjects import completed_before
+from harness.rules.telling import Member, absent, instead, member, wrong
 from harness.rules.turn_calls import Undisturbed
 from harness.rules.verdict import Level
+from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import dig, text
 from harness.trace.views import TurnView
@@ -67,7 +68,8 @@ class Precondition(Undisturbed):
             return None
         if not steer.granted:
             return [Witness(steer.subject, steer.frames)]
-        return [Violation(steer.subject, steer.frames, f"an error, since {why}", "success")]
+        expected = f"an error, since {why}"
+        return [instead(steer.subject, steer.frames, member(steer.answer), expected)]
 
     def _why_not(self, steer: Steer) -> str:
         """Why the turn was certainly not the thread's active one, "" where it may have been."""
@@ -101,7 +103,9 @@ class NamesTurn(Monitor):
             return None
         if named == steer.expected:
             return [Witness(steer.subject, steer.frames)]
-        return [Violation(steer.subject, steer.frames, f"turnId {steer.expected}", named)]
+        also = (member(steer.request, "expectedTurnId"),)
+        where = member(steer.answer, "turnId")
+        return [wrong(steer.subject, steer.frames, where, literal(steer.expected), also=also)]
 
 
 @rule("steer.starts-no-turn", title="turn/steer starts no turn", level=Level.MUST, needs=NEEDS)
@@ -132,8 +136,9 @@ class StartsNoTurn(Undisturbed):
             begun = self._begun_by_itself(steer)
             if begun is not None:
                 proof = (*steer.frames, begun.started[0])
-                actual = f"turn/started of {begun.id}, which no turn/start asked for"
-                yield Violation(steer.subject, proof, "no new turn", actual)
+                where = member(begun.started[0], "turn", "id")
+                expected = "no new turn after turn/steer: no turn/start asked for this turn/started"
+                yield instead(steer.subject, proof, where, expected)
             elif steer.granted:
                 yield Witness(steer.subject, steer.frames)
 
@@ -164,9 +169,9 @@ class InputKept(Inputs):
         if self.heard(steer) or self.shown_items(steer):
             yield Witness(steer.subject, frames)
         else:
-            expected = f"a userMessage or a model call with {shown(steer.said)}"
+            expected = f"a userMessage or a model call with {literal(steer.said)}"
             actual = f"none of {len(self.shown)} userMessage(s) and {len(self.calls)} call(s)"
-            yield Violation(steer.subject, frames, expected, actual)
+            yield absent(steer.subject, frames, expected, actual, _input(steer))
 
 
 @rule(
@@ -193,9 +198,10 @@ class InputArrives(Inputs):
             yield Witness(steer.subject, frames)
         else:
             late = " before the next turn was asked for" if self.heard(steer) else ""
-            expected = f"a model call with {shown(steer.said)}{late}"
-            actual = f"{len(self.calls)} call(s) without it" if not late else "heard later"
-            yield Violation(steer.subject, frames, expected, actual)
+            expected = f"a model call with {literal(steer.said)}{late}"
+            without = f"none of {len(self.calls)} call(s) has it"
+            actual = "a call has it only later" if late else without
+            yield absent(steer.subject, frames, expected, actual, _input(steer))
 
 
 @rule(
@@ -220,7 +226,8 @@ class AppliedOnce(Inputs):
             yield Witness(steer.subject, steer.frames)
         else:
             actual = f"{len(items)} userMessage(s), and {most} time(s) in one model call"
-            yield Violation(steer.subject, steer.frames, f"{shown(steer.said)} once", actual)
+            expected = f"{literal(steer.said)} once"
+            yield absent(steer.subject, steer.frames, expected, actual, _input(steer))
 
 
 @rule(
@@ -245,5 +252,11 @@ class RefusedUnheard(Inputs):
         else:
             where = [f"the userMessage {items[0]}"] if items else []
             where += ["a model call"] if self.heard(steer) else []
-            expected = f"{shown(steer.said)} nowhere"
-            yield Violation(steer.subject, steer.frames, expected, f"in {' and '.join(where)}")
+            expected = f"{literal(steer.said)} nowhere, after the refusal"
+            actual = f"it is in {' and '.join(where)}"
+            yield absent(steer.subject, steer.frames, expected, actual, _input(steer))
+
+
+def _input(steer: Steer) -> Member:
+    """Where a turn/steer says what it adds."""
+    return member(steer.request, "input", 0, "text")

@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any, Final
 
+from harness.rules.telling import Member, member
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
@@ -113,6 +114,16 @@ def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
     for element in arr(holder.get("data")):
         if isinstance(element, dict):
             yield obj(element)
+
+
+def thread_members(frame: Frame) -> Iterator[Member]:
+    """Where the threads of `threads_in` stand."""
+    holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
+    if isinstance(holder.get("thread"), dict):
+        yield member(frame, "thread")
+    for index, element in enumerate(arr(holder.get("data"))):
+        if isinstance(element, dict):
+            yield member(frame, "data", index)
 
 
 def turn_in(frame: Frame) -> dict[str, Any]:

@@ -9,8 +9,9 @@ Not here: shapes, ids and times (threads), turns within a thread (turn_objects, 
 import posixpath
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
-from harness.rules.subjects import completed_before, same_folder, shown, threads_in
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
+from harness.rules.subjects import completed_before, same_folder, thread_members
+from harness.rules.telling import differs, member
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import arr, dig, obj, text
@@ -49,16 +50,16 @@ class SettingsEcho(Monitor):
         given = {**result, "sandbox": dig(result, "sandbox", "type")}
         wrong = [key for key in asked if not _same(key, asked[key], given.get(key))]
         for key in wrong:
-            expected, actual = f"{key} {shown(asked[key])}", f"{key} {shown(given.get(key))}"
-            clauses = ("thread-start.echoes",)
-            yield Violation(subject, (request, frame), expected, actual, clauses=clauses)
+            where = member(frame, "sandbox", "type") if key == "sandbox" else member(frame, key)
+            also, clauses = (member(request, key),), ("thread-start.echoes",)
+            frames = (request, frame)
+            yield differs(subject, frames, where, asked[key], also=also, clauses=clauses)
         thread = obj(result.get("thread"))
         apart = [key for key in ("modelProvider", "cwd") if result.get(key) != thread.get(key)]
         for key in apart:
-            expected = f"{key} {shown(result.get(key))} in the thread too"
+            where, also = member(frame, "thread", key), (member(frame, key),)
             clauses = ("thread-start.members-agree",)
-            actual = shown(thread.get(key))
-            yield Violation(subject, (frame,), expected, actual, clauses=clauses)
+            yield differs(subject, (frame,), where, result.get(key), also=also, clauses=clauses)
         if asked and not wrong and not apart:
             yield Witness(subject, (request, frame))
 
@@ -106,7 +107,8 @@ class CwdCaptured(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for shown_thread in threads_in(frame):
+        for where in thread_members(frame):
+            shown_thread = obj(where.value)
             thread = self.conversation.threads.get(text(shown_thread.get("id")))
             if thread is None or thread.reply is None or thread.id in self._moved:
                 continue
@@ -117,7 +119,8 @@ class CwdCaptured(Monitor):
             if now == captured:
                 yield Witness(thread.subject, frames)
             else:
-                yield Violation(thread.subject, frames, f"cwd {captured}", f"cwd {now}")
+                kept = member(thread.reply, "thread", "cwd")
+                yield differs(thread.subject, frames, where.part("cwd"), captured, also=(kept,))
 
 
 @rule(
@@ -139,7 +142,8 @@ class PreviewFirstMessage(Monitor):
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None or self._rolled_back():
             return
-        for thread in threads_in(frame):
+        for where in thread_members(frame):
+            thread = obj(where.value)
             view = self.conversation.threads.get(text(thread.get("id")))
             preview = thread.get("preview")
             first = _first_turn(view) if view is not None and view.reply is not None else None
@@ -153,7 +157,8 @@ class PreviewFirstMessage(Monitor):
             if _is_beginning(preview, said):
                 yield Witness(subject, frames)
             else:
-                yield Violation(subject, frames, f"preview {shown(said)}", shown(preview))
+                why = "what the first turn/start said, or its beginning"
+                yield differs(subject, frames, where.part("preview"), said, why=why)
 
     def _rolled_back(self) -> bool:
         requests = self.conversation.requests.values()

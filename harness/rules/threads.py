@@ -18,7 +18,8 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.subjects import failed, never_came, request_subject, shown, threads_in
+from harness.rules.subjects import failed, never_came, request_subject, thread_members
+from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -64,7 +65,9 @@ class StartedAnnounced(Monitor):
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.THREAD_STARTED):
             expected = f"thread/started for {item.subject}"
-            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
+            places = (member(item.frame, "thread", "id").place,)
+            actual = never_came(self.trace)
+            yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
     def _judge(self, thread_id: str, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(thread_id)
@@ -74,7 +77,11 @@ class StartedAnnounced(Monitor):
         if len(again) > 1 and not self._resumed(thread_id):
             return [
                 Violation(
-                    thread.subject, tuple(again), "one thread/started", f"{len(again)} of them"
+                    thread.subject,
+                    tuple(again),
+                    f"one thread/started for {thread.subject}",
+                    f"{len(again)} of them",
+                    places=tuple(member(one, "thread", "id").place for one in again),
                 )
             ]
         return [Witness(thread.subject, (thread.reply, again[0]))] if len(again) == 1 else None
@@ -104,7 +111,8 @@ class StartsIdle(Monitor):
         subject = f"thread {text(thread.get('id'))}"
         if status == "idle":
             return [Witness(subject, (frame,))]
-        return [Violation(subject, (frame,), "status idle", f"status {status}")]
+        where = member(frame, "thread", "status", "type")
+        return [wrong(subject, (frame,), where, '"idle", since the thread is new')]
 
 
 # The params of thread/start, all of which are optional.
@@ -154,8 +162,8 @@ class StartWithoutParams(Monitor):
             return [Witness(request_subject(request), (request, frame))] if missing else None
         if given or request.seq in self._busy or not self._served:
             return None
-        expected, actual = "a thread, since no param is required", "an error"
-        return [Violation(request_subject(request), (request, frame), expected, actual)]
+        frames, expected = (request, frame), "a thread, since no param of thread/start is required"
+        return [instead(request_subject(request), frames, whole(frame, "error"), expected)]
 
 
 @rule("thread.ids-unique", title="Threads have different ids", level=Level.MUST)
@@ -179,8 +187,9 @@ class ThreadIdsUnique(Monitor):
             # A second answer to one request is not a second thread (response.once).
             if self.conversation.request_of(first) is request:
                 return None
-            actual = f"{thread_id} again"
-            return [Violation(f"thread {thread_id}", (first, frame), "a new id", actual)]
+            where, also = member(frame, "thread", "id"), (member(first, "thread", "id"),)
+            frames = (first, frame)
+            return [wrong(f"thread {thread_id}", frames, where, "a new id", also=also)]
         if len(self._made) == 1:
             return None
         return [Witness(f"thread {thread_id}", (*self._made.values(),))]
@@ -204,15 +213,19 @@ class TimestampsSeconds(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for thread in threads_in(frame):
+        for where in thread_members(frame):
+            thread = obj(where.value)
             subject = f"thread {text(thread.get('id'))}"
             times = {key: thread.get(key) for key in _SECONDS}
             numbers = {key: at for key, at in times.items() if isinstance(at, int | float)}
-            wrong = {key: at for key, at in numbers.items() if at >= MILLISECONDS_FROM}
-            for key, at in wrong.items():
-                expected, clauses = f"{key} in Unix seconds", (_SECONDS[key],)
-                yield Violation(subject, (frame,), expected, f"{key} {at}", clauses=clauses)
-            if numbers and not wrong:
+            beyond = [key for key, at in numbers.items() if at >= MILLISECONDS_FROM]
+            for key in beyond:
+                expected, clauses = (
+                    "Unix seconds, and these lie beyond the year 5000",
+                    (_SECONDS[key],),
+                )
+                yield wrong(subject, (frame,), where.part(key), expected, clauses=clauses)
+            if numbers and not beyond:
                 yield Witness(subject, (frame,))
 
 
@@ -240,7 +253,8 @@ class UpdatedNotBeforeCreated(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for thread in threads_in(frame):
+        for where in thread_members(frame):
+            thread = obj(where.value)
             created, updated = thread.get("createdAt"), thread.get("updatedAt")
             if not isinstance(created, int | float) or not isinstance(updated, int | float):
                 continue
@@ -250,8 +264,8 @@ class UpdatedNotBeforeCreated(Monitor):
             if updated >= created:
                 yield Witness(subject, (frame,))
             else:
-                expected = f"updatedAt from {created} on"
-                yield Violation(subject, (frame,), expected, f"updatedAt {updated}")
+                expected, also = "not before createdAt", (where.part("createdAt"),)
+                yield wrong(subject, (frame,), where.part("updatedAt"), expected, also=also)
 
 
 @rule("thread.id-shape", title="Thread ids look like thr_<n>", level=Level.SHOULD)
@@ -270,4 +284,4 @@ class ThreadIdShape(Monitor):
             return None
         if _THREAD_ID.fullmatch(thread_id):
             return [Witness("thread ids", (frame,))]
-        return [Violation("thread ids", (frame,), "thr_<n>", shown(thread_id))]
+        return [wrong("thread ids", (frame,), member(frame, "thread", "id"), "thr_<n>")]

@@ -9,24 +9,26 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import shown, threads_in, turn_in
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.rules.subjects import thread_members, turn_in
+from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import ENDINGS, FAILED
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import MISSING, obj, text
-from harness.trace.views import turns_of
+from harness.trace.values import MISSING, arr, obj, text
 
 _TURN_ID = re.compile(r"turn_\d+")
 
 
-def _turns(frame: Frame) -> Iterator[dict[str, Any]]:
-    """Every turn object of a frame, its own and those of its threads."""
+def _turns(frame: Frame) -> Iterator[tuple[Member, dict[str, Any]]]:
+    """Every turn object of a frame, its own and those of its threads, and where it stands."""
     own = turn_in(frame)
     if own:
-        yield own
-    for thread in threads_in(frame):
-        yield from turns_of(thread)
+        yield member(frame, "turn"), own
+    for where in thread_members(frame):
+        for index, turn in enumerate(arr(obj(where.value).get("turns"))):
+            if isinstance(turn, dict):
+                yield where.part("turns", index), obj(turn)
 
 
 @rule("turn.items-empty", title="Turns are without items outside history", level=Level.MUST)
@@ -55,14 +57,12 @@ class ItemsEmpty(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for turn in _turns(frame):
+        for where, turn in _turns(frame):
             items, subject = turn.get("items"), f"turn {text(turn.get('id'))}"
             if not isinstance(items, list):
                 continue
             if items:
-                where = frame.method or "the answer"
-                actual = f"{len(items)} item(s) in {where}"  # pyright: ignore[reportUnknownArgumentType]
-                yield Violation(subject, (frame,), "items []", actual)
+                yield wrong(subject, (frame,), where.part("items"), "[], outside history")
             else:
                 yield Witness(subject, (frame,))
 
@@ -84,23 +84,24 @@ class ErrorIffFailed(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for turn in _turns(frame):
+        for where, turn in _turns(frame):
             status, error = turn.get("status"), turn.get("error")
             if not isinstance(status, str):
                 continue
             subject = f"turn {text(turn.get('id'))}"
             if (status == FAILED) is (error is not None):
                 yield Witness(subject, (frame,))
-            elif status == FAILED:
-                expected, clauses = (
-                    "an error, since it failed",
-                    ("turn.fails", "errors.failed-turn"),
-                )
-                yield Violation(subject, (frame,), expected, "error null", clauses=clauses)
-            else:
-                expected, actual = f"error null, since it is {status}", f"error {shown(error)}"
-                clauses = ("turn.error-only-failed",)
-                yield Violation(subject, (frame,), expected, actual, clauses=clauses)
+                continue
+            failed = status == FAILED
+            clauses = ("turn.fails", "errors.failed-turn")
+            yield wrong(
+                subject,
+                (frame,),
+                where.part("error"),
+                "an error" if failed else "null",
+                also=(where.part("status"),),
+                clauses=clauses if failed else ("turn.error-only-failed",),
+            )
 
 
 @rule("turn.terminal-status", title="turn/completed carries a final status", level=Level.MUST)
@@ -119,7 +120,8 @@ class TerminalStatus(Monitor):
         subject = f"turn {text(turn.get('id'))}"
         if status in ENDINGS:
             return [Witness(subject, (frame,))]
-        return [Violation(subject, (frame,), "one of " + ", ".join(ENDINGS), f"status {status}")]
+        expected = f"one of {', '.join(ENDINGS)}"
+        return [wrong(subject, (frame,), member(frame, "turn", "status"), expected)]
 
 
 @rule("turn.id-shape", title="Turn ids look like turn_<n>", level=Level.SHOULD)
@@ -138,4 +140,4 @@ class TurnIdShape(Monitor):
             return None
         if _TURN_ID.fullmatch(turn_id):
             return [Witness("turn ids", (frame,))]
-        return [Violation("turn ids", (frame,), "turn_<n>", shown(turn_id))]
+        return [wrong("turn ids", (frame,), member(frame, "turn", "id"), "turn_<n>")]

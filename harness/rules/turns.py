@@ -8,10 +8,12 @@ what turn objects hold (turn_objects), items (items).
 from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import never_came, ours, shown, turn_in
-from harness.rules.verdict import Level
+from harness.rules.subjects import never_came, ours, turn_in
+from harness.rules.telling import member, several, wrong
+from harness.rules.verdict import Level, Place
 from harness.rules.walks import INTERRUPTED, RUNNING, turn_state, walked
 from harness.spec.machines import TURN
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
@@ -31,18 +33,22 @@ class StartReply(Monitor):
         if frame.kind is not Kind.RESPONSE or not turn:
             return None
         promised: dict[str, Any] = {"status": RUNNING, "items": []}
-        wrong = [
-            f"{key} {shown(turn.get(key, MISSING))}"
+        broken = [
+            (member(frame, "turn", key), literal(right))
             for key, right in promised.items()
             if turn.get(key, MISSING) != right
         ]
         if turn.get("error") is not None:
-            wrong.append(f"error {shown(turn['error'])}")
+            broken.append((member(frame, "turn", "error"), "null"))
         subject = f"turn {text(turn.get('id'))}"
-        if not wrong:
+        if not broken:
             return [Witness(subject, (frame,))]
-        expected = f"status {RUNNING}, items [], error null"
-        return [Violation(subject, (frame,), expected, ", ".join(wrong))]
+        return [several(subject, (frame,), broken)]
+
+
+def _id_in(frame: Frame) -> Place:
+    """Where a message that holds a turn has the id of it."""
+    return member(frame, "turn", "id").place
 
 
 @rule("turn.started-announced", title="A started turn is announced", level=Level.MUST)
@@ -63,8 +69,9 @@ class StartedAnnounced(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_STARTED):
-            expected = f"turn/started for {item.subject}"
-            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
+            expected, places = f"turn/started for {item.subject}", (_id_in(item.frame),)
+            actual = never_came(self.trace)
+            yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
     def _witness(self, turn: TurnView | None) -> Outcomes:
         if turn is None or turn.reply is None or not turn.started:
@@ -88,8 +95,10 @@ class StartedOnce(Monitor):
         state = walked(TURN, [begins] * (len(turn.started) - 1))
         if TURN.after(state, begins) is not None:
             return [Witness(turn.subject, (frame,))]
-        actual = f"{len(turn.started)} of them"
-        return [Violation(turn.subject, (turn.started[0], frame), "one turn/started", actual)]
+        expected = f"one turn/started for {turn.subject}"
+        frames = (turn.started[0], frame)
+        places, actual = tuple(map(_id_in, frames)), f"{len(turn.started)} of them"
+        return [Violation(turn.subject, frames, expected, actual, places=places)]
 
 
 @rule(
@@ -124,7 +133,8 @@ class StartedCarriesReply(Monitor):
         frames = (turn.reply, turn.started[0])
         if status == RUNNING:
             return [Witness(turn.subject, frames)]
-        return [Violation(turn.subject, frames, f"status {RUNNING}", f"status {status}")]
+        where = member(turn.started[0], "turn", "status")
+        return [wrong(turn.subject, frames, where, f"{literal(RUNNING)}, as the turn begins")]
 
 
 @rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
@@ -143,7 +153,9 @@ class CompletedOnce(Monitor):
             return [Witness(turn.subject, (frame,))]
         actual = f"{len(turn.completed)} of them, the last with status {turn.status}"
         frames = (turn.completed[0], frame)
-        return [Violation(turn.subject, frames, "one turn/completed", actual)]
+        places = tuple(member(one, "turn", "status").place for one in frames)
+        expected = f"one turn/completed for {turn.subject}"
+        return [Violation(turn.subject, frames, expected, actual, places=places)]
 
 
 @rule("turn.completes", title="Every turn ends with turn/completed", level=Level.MUST)
@@ -163,8 +175,9 @@ class Completes(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_COMPLETED):
-            expected = f"turn/completed for {item.subject}"
-            yield Violation(item.subject, (item.frame,), expected, never_came(self.trace))
+            expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
+            actual = never_came(self.trace)
+            yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
 
 @rule("turn.ids-unique", title="Turns have different ids", level=Level.MUST)
@@ -192,13 +205,16 @@ class TurnIdsUnique(Monitor):
         if self.conversation.request_of(first) is request:
             return None
         frames = (first, frame)
+        where = member(frame, "turn", "id")
         if home != thread_id:
-            actual = f"{turn_id} on {home} and on {thread_id}"
-            return [Violation(f"turn {turn_id}", frames, "a new id", actual)]
+            expected = (
+                f"a new id for a turn of thread {thread_id}, since thread {home} has this one"
+            )
+            return [wrong(f"turn {turn_id}", frames, where, expected)]
         ended = self.conversation.turn(turn_id).completed
         if any(self.trace.before(end, request) is True for end in ended):
-            actual = f"{turn_id}, which had ended before"
-            return [Violation(f"turn {turn_id}", frames, "a new id", actual)]
+            expected = "a new id, since the turn of this one had ended before turn/start was sent"
+            return [wrong(f"turn {turn_id}", frames, where, expected)]
         return None
 
 
@@ -246,5 +262,5 @@ class InterruptEnds(Monitor):
         status = dig(turn_in(frame), "status")
         if status == INTERRUPTED:
             return [Witness(turn.subject, frames)]
-        actual = f"status {shown(status)} after the successful answer"
-        return [Violation(turn.subject, frames, f"turn/completed with {INTERRUPTED}", actual)]
+        expected = f"{literal(INTERRUPTED)}, since turn/interrupt had been answered with success"
+        return [wrong(turn.subject, frames, member(frame, "turn", "status"), expected)]

@@ -6,8 +6,9 @@ Here: userMessage items against what was sent with turn/start and turn/steer.
 
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import item_in, shown
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.rules.subjects import item_in
+from harness.rules.telling import Member, differs, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
@@ -54,8 +55,15 @@ class Echo(Monitor):
             return [Witness(item.subject, (request, frame))]
         if item.turn.id in self._echoed:
             return None
-        expected = f"the texts that were sent: {shown(sent[0])}"
-        return [Violation(item.subject, (request, frame), expected, shown(shown_texts))]
+        pairs = zip(sent[0], shown_texts, strict=False)
+        alike = min(len(sent[0]), len(shown_texts))
+        first = next((at for at, (one, other) in enumerate(pairs) if one != other), alike)
+        asked = _text_at(member(request, "input"), first)
+        where, frames = _text_at(member(frame, "item", "content"), first), (request, frame)
+        if first < alike:
+            return [differs(item.subject, frames, where, sent[0][first], also=(asked,))]
+        expected = f"{len(sent[0])} text(s), as were sent, and there are {len(shown_texts)}"
+        return [wrong(item.subject, frames, where, expected, also=(asked,))]
 
     def _steered(self, turn: TurnView) -> list[list[str]]:
         return [
@@ -64,6 +72,13 @@ class Echo(Monitor):
             if request.method == "turn/steer"
             and text(obj(request.params).get("threadId")) == turn.thread_id
         ]
+
+
+def _text_at(elements: Member, number: int) -> Member:
+    """Where the text of that number stands; all the elements where there are not so many."""
+    parts = [obj(part) for part in arr(elements.value)]
+    places = [at for at, part in enumerate(parts) if part.get("type") == "text"]
+    return elements.part(places[number], "text") if number < len(places) else elements
 
 
 def _texts(elements: Any) -> list[str]:

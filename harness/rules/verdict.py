@@ -43,10 +43,24 @@ GRAVITY: dict[Verdict, int] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A member of a message that a finding is about: the frame's seq, and the JSON path in it.
+
+    `offset` counts the characters of its text up to what is wrong in it.
+    """
+
+    frame: int
+    path: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One verdict about one subject. `frames` are seqs in the trace, the proof.
 
-    `clauses` are the requirements that a violation speaks of; empty for all of its rule.
+    `places` are the members in these frames that it is about; empty where it is about messages as
+    wholes, such as one that never came. `clauses` are the requirements that a violation speaks of;
+    empty for all of its rule.
     """
 
     rule: str
@@ -57,3 +71,4 @@ class Row:
     expected: str = ""
     actual: str = ""
     clauses: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()

@@ -82,6 +82,8 @@ def _of_texts(path: Path, expected: str, actual: str, limit: int) -> Difference:
     if expected == actual:
         return Difference(path, offset, one, f"{other}, the same")
     where = f"first difference at character {offset}"
+    if start == 0 and all(_fits(text, limit - 2) for text in (expected, actual)):
+        return Difference(path, offset, one, f"{other} ({where})")
     one = f"{one} ({_characters(expected)})"
     return Difference(path, offset, one, f"{other} ({_characters(actual)}; {where})")
 
