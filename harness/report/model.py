@@ -87,12 +87,16 @@ class RaceResult:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry."""
+    """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
+
+    `repeat` is the command that shows it again, "" where there is none.
+    """
 
     id: str
     message: str
     level: Level
     known: str = ""
+    repeat: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,19 @@
 """The story of one finding: everything that a reader needs, in the order in which it is needed.
 
-Here: the story of a rule, and the pieces that the story of a scenario (suite) is made of too. The
-requirement and where it stands; what was expected, with accepted alternatives; what came; the
-wire lines with relative milliseconds; the end of the server's stderr; the scenario's file and
-line; the one command that repeats it; the reproduction without us.
+Here: the story of a rule and that of a finding of the run. The requirement and where it stands;
+what was expected, with accepted alternatives; what came; the wire lines (wirelines); the end of the
+server's stderr; the scenario's file and line; the commands that repeat it (again). Not here: the
+story of a scenario (suite).
 """
 
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
-from harness.report.model import Proof, Report, RuleResult
+from harness.report.again import near_path, play_again, reproduction
+from harness.report.model import Issue, Proof, Report, RuleResult
+from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.rules.verdict import Verdict
 from harness.spec.book import Book
-from harness.trace.frame import Direction, Frame
-from harness.trace.store import TraceFormatError, load
-from harness.trace.trace import Trace
-
-AROUND = 2
-MAX_LINES = 14
+from harness.spec.findings import finding_kinds
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
@@ -44,6 +39,15 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
     return "\n".join(lines)
 
 
+def issue_story(issue: Issue) -> str:
+    """The story of a finding outside rules and scenarios: what it means, how to see it again."""
+    kind = finding_kinds().get(issue.id)
+    lines = [f"{issue.id}: {issue.message}", ""]
+    lines += [f"means     {kind.means}; harness explain {issue.id}"] if kind else []
+    lines += [f"repeat    {issue.repeat}"] if issue.repeat else []
+    return "\n".join(lines).rstrip()
+
+
 def _requirements(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:
     of_rule = book.requirements_of(rule_id)
     concerned = [one for one in of_rule if one.id in clauses] or of_rule
@@ -51,7 +55,7 @@ def _requirements(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterato
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"
         where = f"{clause.document}, {clause.heading!r}, line {clause.line}"
-        yield f"               {where} ({clause.basis}); docs/protocol.md#{requirement.id}"
+        yield f"               {where} ({clause.basis}); harness explain {requirement.id}"
     yield ""
 
 
@@ -59,30 +63,11 @@ def _wire(proof: Proof) -> list[str]:
     trace = stored(proof.trace)
     if trace is None or not trace.frames:
         return []
-    wanted = {seq for seq in proof.row.frames if seq < len(trace.frames)}
-    shown = {
-        near
-        for seq in wanted
-        for near in range(seq - AROUND, seq + AROUND + 1)
-        if 0 <= near < len(trace.frames)
-    }
-    if not wanted:
-        shown = set(range(max(0, len(trace.frames) - 6), len(trace.frames)))
     lines = ["wire (ms since the trace began; * marks the proof):"]
-    last = -1
-    for seq in sorted(shown)[:MAX_LINES]:
-        if seq != last + 1 and last >= 0:
-            lines.append("      …")
-        lines.append(frame_line(trace.frames[seq], marked=seq in wanted))
-        last = seq
-    return lines
-
-
-def frame_line(frame: Frame, *, marked: bool = False, limit: int = 240) -> str:
-    """One frame in one line: mark, milliseconds, direction, text."""
-    arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
-    note = f"  [{frame.note}]" if frame.note else ""
-    return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {frame.text(limit)}{note}"
+    proven = {seq for seq in proof.row.frames if seq < len(trace.frames)}
+    if not proven:
+        return [*lines, *map(frame_line, trace.frames[-6:])]
+    return [*lines, *proof_lines(trace, proven, proof.row.places)]
 
 
 def stderr_lines(tail: str) -> list[str]:
@@ -94,24 +79,16 @@ def stderr_lines(tail: str) -> list[str]:
 
 
 def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
-    path = near_path(proof.path)
-    command = ["harness", "run", "--target", report.profile or report.target]
-    command += ["--server-cmd", report.command] if report.command else []
-    command += ["--race", proof.race] if proof.race else []
+    target, path = report.profile or report.target, near_path(proof.path)
+    again = play_again(target, report.command, [path], rule=rule_id, race=proof.race)
     action, _, position = proof.race.partition("@")
     return [
         "",
         f"scenario  {path}:{_line(proof)}",
         *([f"race      {action} at {position}"] if proof.race else []),
-        f"repeat    {shlex.join([*command, '--rule', rule_id, path])}",
+        f"repeat    {again}",
         *reproduction(proof.trace),
     ]
-
-
-def repeat_race(target: str, command: str, path: str, race: str) -> str:
-    """The one command that plays a placement again."""
-    words = ["harness", "run", "--target", target, "--server-cmd", command]
-    return shlex.join([*words, "--race", race, near_path(path)])
 
 
 def _line(proof: Proof) -> int:
@@ -123,30 +100,3 @@ def _line(proof: Proof) -> int:
         if mark.after < proof.row.frames[-1]:
             line = int(mark.data.get("line", line))
     return line
-
-
-def reproduction(trace: str) -> list[str]:
-    """How to judge a trace again, and how to repeat it without the harness."""
-    trace = near_path(trace)
-    return [
-        f"judge     harness check {trace}",
-        f"without us  harness show --stdin {trace} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
-        "            (keep stdin open; ids that the server makes anew and the model's side "
-        "are not in it)",
-    ]
-
-
-def stored(path: str) -> Trace | None:
-    """The trace in a file; None where there is none that can be read."""
-    if not path:
-        return None
-    try:
-        return load(Path(path))
-    except (OSError, TraceFormatError):
-        return None
-
-
-def near_path(path: str) -> str:
-    """A path as the user would type it: relative where it lies below the current folder."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path

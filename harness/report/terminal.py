@@ -24,6 +24,8 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
         yield _cut(f"{mark:6} {issue.id}: {issue.message}")
+        if issue.repeat and not issue.known:
+            yield f"       repeat: {issue.repeat}"
     for rule in report.rules:
         if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
             yield _cut(rule_line(rule, strict=report.strict))

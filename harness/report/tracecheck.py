@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.report.story import frame_line
+from harness.report.wirelines import frame_line, proof_lines
 from harness.rules.base import all_rules
 from harness.rules.judge import judge
 from harness.rules.verdict import Level, Row, Verdict
@@ -16,6 +16,9 @@ from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
 from harness.trace.frame import Origin
 from harness.trace.trace import Trace
+
+# So many messages of a finding are shown.
+MOST_LINES = 6
 
 
 class UsageProblem(ValueError):
@@ -45,10 +48,11 @@ class Checked:
         for row in broken:
             word = "ERROR" if row.verdict is Verdict.ERROR else str(row.level)
             yield f"{word:6} {row.rule}: {row.subject}"
-            yield f"       expected {row.expected}; actual {row.actual}"
-            for seq in row.frames[:3]:
-                if seq < len(self.trace.frames):
-                    yield frame_line(self.trace.frames[seq], marked=True, limit=160)
+            yield f"       expected {row.expected}"
+            yield f"       actual   {row.actual}"
+            yield from proof_lines(
+                self.trace, row.frames, row.places, limit=160, around=0, most=MOST_LINES
+            )
         passed = {row.rule for row in self.rows if row.verdict is Verdict.PASS}
         failed = {row.rule for row in broken}
         yield (

@@ -1,44 +1,97 @@
 """Whether a scenario's own expectations were met.
 
-Here: comparing what a run gave with `expect`; the answer is a list of sentences, empty when all is
+Here: comparing what a run gave with `expect`; the answer is a list of problems, empty when all is
 met. Expectations are partial: what they do not mention is free. Not here: rules of the protocol.
 """
 
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.backend.model import ScriptedModel
 from harness.scenario.model import ItemPattern, Outcome, Scenario
 from harness.scenario.player import Cast
+from harness.trace.difference import difference, literal
+from harness.trace.excerpt import Spot
 from harness.trace.frame import Frame
-from harness.trace.values import MISSING, dig, obj, text
-from harness.trace.views import Conversation
+from harness.trace.values import MISSING, dig, obj, show_path, text
+from harness.trace.values import Path as JsonPath
+from harness.trace.views import Conversation, TurnView
+
+# So many lines of a difference between two files are shown, and so many characters of each.
+MOST_LINES, MOST_WIDTH = 20, 160
+# Files that have more characters are not compared line by line.
+MOST_COMPARED = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One expectation that was not met.
+
+    `where` leads to it in the file. `seen` are the members of messages that differ, each by its
+    frame's seq; `detail` is more than fits into a sentence.
+    """
+
+    message: str
+    where: JsonPath = ("expect",)
+    seen: tuple[tuple[int, Spot], ...] = ()
+    detail: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.message
 
 
 def unmet(
     scenario: Scenario, cast: Cast, conversation: Conversation, model: ScriptedModel, cwd: Path
-) -> list[str]:
+) -> list[Problem]:
     """Every expectation that was not met."""
     run = _Run(cast, conversation, model, cwd)
-    problems = run.problems(scenario.expect)
+    problems = run.problems(scenario.expect, ("expect",))
     if scenario.expect.any_of:
-        tries = [run.problems(outcome) for outcome in scenario.expect.any_of]
+        tries = [
+            run.problems(outcome, ("expect", "any_of", number))
+            for number, outcome in enumerate(scenario.expect.any_of)
+        ]
         if all(tries):
-            best = min(tries, key=len)
-            problems.append(f"none of {len(tries)} accepted outcomes; the nearest: {best[0]}")
+            best = min(tries, key=len)[0]
+            message = f"none of {len(tries)} accepted outcomes; the nearest: {best}"
+            problems.append(replace(best, message=message))
     problems += _of_the_model(scenario, model)
     return problems
 
 
-def _of_the_model(scenario: Scenario, model: ScriptedModel) -> list[str]:
+def _of_the_model(scenario: Scenario, model: ScriptedModel) -> list[Problem]:
     """What the audit of the model calls found."""
-    problems = [problem for call in model.calls for problem in call.problems]
+    problems = [Problem(problem, ("model",)) for call in model.calls for problem in call.problems]
     # A step that a turn never asked for is a hole in the script or in the server: either way the
     # scenario did not play what it says it plays, unless it says how many calls are right.
     counted = any(one.model_calls is not None for one in (scenario.expect, *scenario.expect.any_of))
     if model.unplayed and not problems and not counted:
-        problems.append(f"{model.unplayed} model step(s) were never asked for")
+        message = f"{model.unplayed} model step(s) were never asked for"
+        problems.append(Problem(f"{message}; {_calls(model)}", ("model",)))
     return problems
+
+
+def _calls(model: ScriptedModel) -> str:
+    """What became of the calls that were made."""
+    if not model.calls:
+        return "the model was never called"
+    last = "; ".join(f"call {one.number}: {one.outcome}" for one in model.calls[-3:])
+    return f"the last of {len(model.calls)}: {last}" if len(model.calls) > 3 else last
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item in its final form, and the message that shows it."""
+
+    shows: dict[str, Any]
+    frame: Frame
+
+    @property
+    def type(self) -> str:
+        return text(self.shows.get("type")) or "?"
 
 
 class _Run:
@@ -50,49 +103,83 @@ class _Run:
         self._model = model
         self._cwd = cwd
 
-    def problems(self, outcome: Outcome) -> list[str]:
-        found: list[str] = []
+    def problems(self, outcome: Outcome, where: JsonPath) -> list[Problem]:
+        found: list[Problem] = []
         for alias, accepted in outcome.turns.items():
             statuses = [accepted] if isinstance(accepted, str) else list(accepted)
             turn = self._conversation.turns.get(self._cast.turns.get(alias, ""))
-            status = turn.status if turn else ""
-            if status not in statuses:
-                found.append(
-                    f"turn {alias}: expected {' or '.join(statuses)}; "
-                    f"found {status or 'no turn/completed'}"
-                )
+            if turn is None or turn.status not in statuses:
+                found.append(_ended(alias, statuses, turn, (*where, "turns", alias)))
         if outcome.items is not None:
-            found += _items(outcome.items, self._items())
+            found += _items(outcome.items, self._items(), (*where, "items"))
         if outcome.model_calls is not None and len(self._model.calls) != outcome.model_calls:
-            found.append(
-                f"model calls: expected {outcome.model_calls}; found {len(self._model.calls)}"
-            )
+            message = f"model calls: expected {outcome.model_calls}; found {len(self._model.calls)}"
+            message += f" ({_calls(self._model)})"
+            found.append(Problem(message, (*where, "model_calls")))
         for name, wanted in outcome.workspace.items():
-            found += _file(self._cwd / name, name, wanted)
+            found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
         return found
 
-    def _items(self) -> list[dict[str, Any]]:
+    def _items(self) -> list[_Item]:
         """The final form of each item of the scenario's turns, in the order of appearance."""
-        seen: list[tuple[int, dict[str, Any]]] = []
+        seen: list[tuple[int, _Item]] = []
         for turn_id in self._cast.turns.values():
             turn = self._conversation.turns.get(turn_id)
             for item in turn.items.values() if turn else ():
                 frames: list[Frame] = [*item.started, *item.completed]
                 if frames:
-                    seen.append((frames[0].seq, obj(dig(frames[-1].params, "item"))))
+                    shows = obj(dig(frames[-1].params, "item"))
+                    seen.append((frames[0].seq, _Item(shows, frames[-1])))
         return [item for _, item in sorted(seen, key=lambda entry: entry[0])]
 
 
-def _items(patterns: list[ItemPattern], items: list[dict[str, Any]]) -> list[str]:
+def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: JsonPath) -> Problem:
+    """A turn that ended otherwise, or not at all."""
+    wanted = " or ".join(statuses)
+    if turn is None or not turn.completed:
+        return Problem(f"turn {alias}: expected {wanted}; found no turn/completed", where)
+    end, path = turn.completed[-1], ("params", "turn", "status")
+    message = f"turn {alias}: expected {wanted}; found {show_path(path)}: {literal(turn.status)}"
+    error = dig(end.params, "turn", "error", "message")
+    message += f", with the error {literal(error)}" if isinstance(error, str) else ""
+    return Problem(message, where, ((end.seq, Spot(path)),))
+
+
+def _items(patterns: list[ItemPattern], items: list[_Item], where: JsonPath) -> list[Problem]:
     position = 0
-    for pattern in patterns:
-        while position < len(items) and not _fits(pattern, items[position]):
+    for number, pattern in enumerate(patterns):
+        start = position
+        while position < len(items) and not _fits(pattern, items[position].shows):
             position += 1
         if position == len(items):
-            seen = ", ".join(text(item.get("type")) or "?" for item in items) or "none"
-            return [f"items: no {_shown(pattern)} in its place; found: {seen}"]
+            return [_no_item(pattern, number, items, start, where)]
         position += 1
     return []
+
+
+def _no_item(
+    pattern: ItemPattern, number: int, items: list[_Item], start: int, where: JsonPath
+) -> Problem:
+    """An item that is not where it should be: the nearest one, and how it differs."""
+    kind = pattern if isinstance(pattern, str) else next(iter(pattern))
+    found = f"found: {', '.join(item.type for item in items) or 'none'}"
+    place = (*where, number)
+    head = f"items[{number}]: no {_shown(pattern)} in its place"
+    near = next((item for item in items[start:] if item.type == kind), None)
+    if near is None:
+        early = any(_fits(pattern, item.shows) for item in items[:start])
+        order = f"; one came before items[{number - 1}]" if early and number else ""
+        return Problem(f"{head}{order}; {found}", place)
+    want = {} if isinstance(pattern, str) else pattern[kind]
+    key = next(key for key, value in want.items() if near.shows.get(key, MISSING) != value)
+    told = difference(want[key], near.shows.get(key, MISSING))
+    path = ("params", "item", key, *told.path)
+    message = (
+        f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
+        f"{told.actual}, expected {told.expected}; {found}"
+    )
+    seen = ((near.frame.seq, Spot(path, told.offset or 0)),)
+    return Problem(message, (*place, kind, key), seen)
 
 
 def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
@@ -109,20 +196,42 @@ def _shown(pattern: ItemPattern) -> str:
     if isinstance(pattern, str):
         return pattern
     kind, want = next(iter(pattern.items()))
-    return f"{kind} with " + ", ".join(f"{key} = {value!r}" for key, value in want.items())
+    members = ", ".join(f"{key}: {literal(value, 60)}" for key, value in want.items())
+    return f"{kind} with {members}" if members else kind
 
 
-def _file(path: Path, name: str, wanted: str) -> list[str]:
+def _file(path: Path, name: str, wanted: str, where: JsonPath) -> list[Problem]:
     try:
         if path.exists() and not path.is_file():
-            return [f"workspace: {name} is no file"]
+            return [Problem(f"workspace: {name} is no file", where)]
         content = path.read_text("utf-8")
     except FileNotFoundError:
-        return [] if wanted == "absent" else [f"workspace: {name} is absent"]
+        expected = f"; expected {literal(wanted)}"
+        return (
+            [] if wanted == "absent" else [Problem(f"workspace: {name} is absent{expected}", where)]
+        )
     except (OSError, UnicodeDecodeError) as error:
-        return [f"workspace: {name} cannot be read: {error}"]
+        return [Problem(f"workspace: {name} cannot be read: {error}", where)]
     if wanted == "absent":
-        return [f"workspace: {name} exists; expected absent"]
-    return (
-        [] if content == wanted else [f"workspace: {name}: expected {wanted!r}, found {content!r}"]
-    )
+        message = f"workspace: {name} exists; expected absent; it has {literal(content)}"
+        return [Problem(message, where)]
+    if content == wanted:
+        return []
+    told = difference(wanted, content)
+    line = wanted.count("\n", 0, told.offset) + 1
+    message = f"workspace: {name}: line {line}: expected {told.expected}; found {told.actual}"
+    return [Problem(message, where, detail=tuple(_unified(wanted, content, name)))]
+
+
+def _unified(wanted: str, content: str, name: str) -> Iterator[str]:
+    """The difference of two files as `diff -u` has it, bounded."""
+    if len(wanted) + len(content) > MOST_COMPARED:
+        return
+    one, other = wanted.splitlines(), content.splitlines()
+    names = f"{name} (expected)", f"{name} (found)"
+    lines = list(difflib.unified_diff(one, other, *names, lineterm=""))
+    for line in lines[:MOST_LINES]:
+        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+        yield shown if len(shown) <= MOST_WIDTH else f"{shown[:MOST_WIDTH]}…"
+    if len(lines) > MOST_LINES:
+        yield f"… {len(lines) - MOST_LINES} more line(s)"

@@ -53,11 +53,13 @@ class Hygiene:
             "stray-output",
             f"after {scenario}, with no conversation going on, the server wrote to its output what "
             f"is no message: {line}{more}",
+            scenario,
         )
 
     def panic(self, scenario: str, line: str) -> None:
         """A sign on standard error that the program was wrong; the server went on, or ended."""
-        self._add("panic", f"in or after {scenario} the server's stderr has: {line.strip()}")
+        message = f"in or after {scenario} the server's stderr has: {line.strip()}"
+        self._add("panic", message, scenario)
 
     def descriptors(self, before: int, after: int, count: int, kinds: str) -> None:
         """Descriptors that grow from conversation to conversation."""
@@ -73,6 +75,7 @@ class Hygiene:
             "unusable-after",
             f"after {scenario} the server could not do a plain turn any more: {problem}; it was "
             "started again",
+            scenario,
         )
 
     def lingering(self, scenario: str, names: tuple[str, ...]) -> None:
@@ -82,6 +85,7 @@ class Hygiene:
                 "process-after-turn",
                 f"processes that {scenario} started were still running after it: "
                 f"{', '.join(names)}",
+                scenario,
             )
 
     def lines(self, trace: Trace) -> None:
@@ -92,8 +96,9 @@ class Hygiene:
                     "long-line",
                     f"the server wrote {frame.note} and was not kept whole: "
                     f"{frame.text(60)} ({trace.header.scenario})",
+                    trace.header.scenario,
                 )
                 return
 
-    def _add(self, name: str, message: str) -> None:
-        self.findings.append(Finding(f"hygiene.{name}", message, level=self._level))
+    def _add(self, name: str, message: str, *about: str) -> None:
+        self.findings.append(Finding(f"hygiene.{name}", message, level=self._level, about=about))

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from harness.report.model import NOT_OFFERED
 from harness.rules.base import Monitor
 from harness.rules.judge import judge
-from harness.rules.verdict import Row, Verdict
+from harness.rules.verdict import Place, Row, Verdict
+from harness.scenario.expect import Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.spec.book import Book
@@ -20,6 +21,7 @@ from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.target.profile import Deviation, Profile
 from harness.trace.trace import End
+from harness.trace.values import show_path
 from harness.trace.views import Conversation, conversation_of
 
 _KINDS = {
@@ -161,15 +163,20 @@ def _findings(
             # We had ended the last connection ourselves, and the server was not there again.
             found.append(Finding("scenario.crash", message, unmet.line))
     elif not found:
-        line = loaded.line("expect")
-        found += [
-            Finding("scenario.expectation", problem, line)
-            for problem in unmet_expectations(
-                loaded.scenario, run.cast, conversation, run.model, run.cwd
-            )
-        ]
+        problems = unmet_expectations(loaded.scenario, run.cast, conversation, run.model, run.cwd)
+        found += [_expectation(problem, loaded) for problem in problems]
         found += _without_witness(loaded, rows, profile, rules)
     return found
+
+
+def _expectation(problem: Problem, loaded: Loaded) -> Finding:
+    return Finding(
+        "scenario.expectation",
+        problem.message,
+        loaded.line(*problem.where),
+        places=tuple(Place(seq, show_path(spot.path), spot.offset) for seq, spot in problem.seen),
+        detail=problem.detail,
+    )
 
 
 def _broke_off(run: Run) -> bool:

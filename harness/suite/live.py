@@ -88,11 +88,15 @@ class Live:
             return None
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
         file.config_of, file.root = self.config, self._root_of(file_path)
-        file.play, file.tell = self._session.play, scenario_story
+        file.play, file.tell = self._session.play, self._scenario_story
         file.race, file.tell_race = self._session.race, self._race_story
         file.selection = self._selection
         file.known_rules, file.covered = self._known_rules, self._covered
         return file
+
+    def _scenario_story(self, outcome: ScenarioOutcome) -> str:
+        target = self.config.option or self.config.profile.name
+        return scenario_story(outcome, target, shlex.join(self.config.profile.command))
 
     def _race_story(self, outcome: RaceOutcome) -> str:
         target = self.config.option or self.config.profile.name

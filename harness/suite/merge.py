@@ -22,6 +22,7 @@ from harness.rules.verdict import GRAVITY, Level, Row, Verdict
 from harness.scenario.races import base_id
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
+from harness.suite.again import Again, owned
 from harness.suite.baseline import known_finding, reason_of, staleness
 from harness.suite.outcome import Finding, RaceOutcome, ScenarioOutcome, broken
 from harness.suite.repeat import LEAKS, UNSTEADY
@@ -68,15 +69,17 @@ def merge(
         if rule.verdict is Verdict.NOT_EXERCISED:
             _say_if_inapplicable(rule, rule_reason(rules[rule.id], profile, lacks))
     report.withheld = not_judged(report, lacks)
-    report.issues = _issues(every, [*loose, *(one for race in races for one in race.findings)])
+    again = Again(report, every)
+    raced = [one for race in races for one in race.findings]
+    report.issues = _issues(every, [*loose, *raced], again)
     report.requirements = requirements(book, report.rules)
     if outcomes or not races:
         # A race plays no scenario to its own end: what it does not show is not gone.
         of_suite = [entry for entry in entries if entry in shipped]
         added = [entry for entry in entries if entry not in shipped]
         some = any(outcome.id in bundled for outcome in outcomes)
-        _judge_baseline(report, outcomes, loose, of_suite, bundled)
-        _judge_baseline(report, outcomes, loose, added, bundled if some else ())
+        _judge_baseline(report, outcomes, loose, of_suite, bundled, again)
+        _judge_baseline(report, outcomes, loose, added, bundled if some else (), again)
     return report
 
 
@@ -176,17 +179,19 @@ def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> 
     return Proof(outcome.id, row, outcome.trace, outcome.path, outcome.stderr, reason, outcome.race)
 
 
-def _issues(outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding]) -> list[Issue]:
+def _issues(
+    outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding], again: Again
+) -> list[Issue]:
     """One issue per cause: several workers and scenarios meet the same set-up failure.
 
     Among several of one id one that counts speaks for all; a known one must not hide it.
     """
-    every = [*loose, *(one for outcome in outcomes for one in outcome.findings if _stands_out(one))]
+    every = [*loose, *(one for outcome in outcomes for one in owned(outcome) if _stands_out(one))]
     every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
     found: dict[str, list[Finding]] = defaultdict(list)
     for finding in every:
         found[finding.id].append(finding)
-    return [_issue(group) for _, group in sorted(found.items())]
+    return [_issue(group, again) for _, group in sorted(found.items())]
 
 
 def _stands_out(finding: Finding) -> bool:
@@ -194,7 +199,7 @@ def _stands_out(finding: Finding) -> bool:
     return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 
-def _issue(group: list[Finding]) -> Issue:
+def _issue(group: list[Finding], again: Again) -> Issue:
     """One finding speaks for those of its id, with the number of the others.
 
     A set-up failure is one cause, in whatever words each worker met it.
@@ -202,7 +207,8 @@ def _issue(group: list[Finding]) -> Issue:
     first = group[0]
     others = len({one.message for one in group if one.counts is first.counts}) - 1
     more = f" (+{others} more)" if others and not first.id.startswith("setup.") else ""
-    return Issue(first.id, first.message + more, first.level, first.known)
+    repeat = next((command for one in group if (command := again.of(one))), "")
+    return Issue(first.id, first.message + more, first.level, first.known, repeat)
 
 
 def _judge_baseline(
@@ -211,6 +217,7 @@ def _judge_baseline(
     loose: Sequence[Finding],
     entries: Sequence[Deviation],
     bundled: Collection[str],
+    again: Again,
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for outcome in outcomes:
@@ -231,6 +238,7 @@ def _judge_baseline(
                 f"the deviation {entry.rule} (scenario {entry.scenario}) is not seen any more: "
                 f"the rule passed wherever it ran; remove the entry ({entry.reason})",
                 Level.MUST,
+                repeat=again.of_entry(entry),
             )
         )
     report.unchecked += [f"{entry.rule} (scenario {entry.scenario})" for entry in state.unchecked]

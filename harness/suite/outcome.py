@@ -9,18 +9,26 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.rules.verdict import Level, Row, Verdict
+from harness.rules.verdict import Level, Place, Row, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`."""
+    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
+
+    `line` is that of the scenario's file. `places` are the members of messages that it is about,
+    `about` the ids of the scenarios to play, in this order, to see it again, `detail` lines of more
+    than fits into a sentence.
+    """
 
     id: str
     message: str
     line: int = 0
     level: Level = Level.MUST
     known: str = ""
+    places: tuple[Place, ...] = ()
+    about: tuple[str, ...] = ()
+    detail: tuple[str, ...] = ()
 
     @property
     def counts(self) -> bool:

@@ -104,6 +104,7 @@ class Repeats:
             "before, and not on a fresh one, twice each: something of an earlier conversation "
             "stays in the server",
             level=self._level,
+            about=(*dict.fromkeys(one.id for one in before[-REPLAYED:]), loaded.id),
         )
 
     def _unsteady(self, loaded: Loaded, names: Iterable[str], first: frozenset[str]) -> Finding:
@@ -115,4 +116,5 @@ class Repeats:
             UNSTEADY,
             f"{loaded.id} does not always give the same: {came}; the first verdict stands",
             level=self._level,
+            about=(loaded.id,),
         )

@@ -14,7 +14,7 @@ import pytest
 
 from harness.report.jsonform import to_plain
 from harness.report.model import Issue, Report, RuleResult, is_red
-from harness.report.story import rule_story
+from harness.report.story import issue_story, rule_story
 from harness.report.terminal import rule_line, summary
 from harness.rules.verdict import Level, Verdict
 from harness.spec.book import Book
@@ -68,7 +68,8 @@ def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestRe
 
 
 def _issue_report(issue: Issue) -> pytest.TestReport:
-    report = _report(f"findings::{issue.id}", "skipped" if issue.known else "failed", issue.message)
+    story = issue_story(issue)
+    report = _report(f"findings::{issue.id}", "skipped" if issue.known else "failed", story)
     if issue.known:
         report.wasxfail = issue.known
     return report

@@ -49,6 +49,5 @@ def trouble(run: Run) -> str:
         return f"step {run.unmet.step}: {run.unmet.message}"
     if not run.whole:
         return f"it did not come to its end ({run.ended.end})"
-    return "; ".join(
-        unmet(SANITY.scenario, run.cast, conversation_of(run.trace), run.model, run.cwd)
-    )
+    problems = unmet(SANITY.scenario, run.cast, conversation_of(run.trace), run.model, run.cwd)
+    return "; ".join(map(str, problems))

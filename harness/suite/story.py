@@ -3,14 +3,9 @@
 Here: text for one outcome. Not here: the story of a rule (report), whose pieces are used here.
 """
 
-from harness.report.story import (
-    frame_line,
-    near_path,
-    repeat_race,
-    reproduction,
-    stderr_lines,
-    stored,
-)
+from harness.report.again import near_path, play_again, reproduction
+from harness.report.story import stderr_lines
+from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.rules.verdict import Level, Verdict
 from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 
@@ -19,8 +14,11 @@ LAST = 8
 SHOWN = 2
 
 
-def scenario_story(outcome: ScenarioOutcome) -> str:
-    """The story of a scenario whose own verdict is not a pass."""
+def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
+    """The story of a scenario whose own verdict is not a pass.
+
+    `target` and `command` are the options that name the server again.
+    """
     lines = [f"{outcome.id}: {outcome.title}", ""]
     if outcome.verdict is Verdict.ERROR:
         lines += [outcome.reason]
@@ -28,18 +26,33 @@ def scenario_story(outcome: ScenarioOutcome) -> str:
         known = f"  (known: {finding.known})" if finding.known else ""
         where = f"{near_path(outcome.path)}:{finding.line}"
         lines.append(f"  {where}: {finding.id}: {finding.message}{known}")
+        lines += [f"    | {line}" for line in finding.detail]
+    explained = dict.fromkeys(finding.id for finding in outcome.findings)
+    lines += [f"  harness explain {name} says what that means" for name in explained]
     violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     violations.sort(key=lambda row: list(Level).index(row.level))
     if violations:
         lines += ["", "rules that this run breaks (each counted at its rule):"]
         lines += [f"  {row.rule} ({row.level}): {row.actual}" for row in violations[:6]]
     if outcome.trace:
+        lines += _proof(outcome)
         lines += ["", "the last messages (ms since the trace began):"]
         lines += _last_lines(outcome.trace)
     lines += stderr_lines(outcome.stderr)
-    if outcome.trace:
-        lines += ["", *reproduction(outcome.trace)]
+    again = play_again(target, command, [outcome.path], race=outcome.race)
+    lines += ["", f"repeat    {again}"]
+    lines += reproduction(outcome.trace) if outcome.trace else []
     return "\n".join(lines)
+
+
+def _proof(outcome: ScenarioOutcome) -> list[str]:
+    """The messages that the findings are about, where they name some."""
+    trace = stored(outcome.trace)
+    places = [place for finding in outcome.findings for place in finding.places]
+    if trace is None or not places:
+        return []
+    lines = proof_lines(trace, (), places, around=0)
+    return ["", "wire (ms since the trace began; * marks the proof):", *lines]
 
 
 def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
@@ -52,8 +65,8 @@ def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
         f"{len(failed)} of {len(outcome.placements)} placement(s) of {outcome.action} fail",
     ]
     for one in failed[:SHOWN]:
-        lines += ["", _placement_head(one), *scenario_story(one).split("\n")[2:]]
-        lines.append(f"repeat    {repeat_race(target, command, one.path, one.race)}")
+        told = scenario_story(one, target, command)
+        lines += ["", _placement_head(one), *told.split("\n")[2:]]
     if len(failed) > SHOWN:
         lines += ["", f"and {len(failed) - SHOWN} more: "]
         lines[-1] += ", ".join(one.race for one in failed[SHOWN:])

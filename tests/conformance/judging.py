@@ -67,7 +67,7 @@ class Judged:
     def story(self, name: str) -> str:
         """The story of a scenario or of a rule."""
         if name in self.outcomes:
-            return scenario_story(self.outcomes[name])
+            return scenario_story(self.outcomes[name], self.report.target, self.report.command)
         return rule_story(self.rule(name), self.config.book, self.report)
 
 

@@ -9,7 +9,8 @@ from shlex import quote
 import pytest
 
 from harness.report.model import Proof, Report, RuleResult
-from harness.report.story import frame_line, rule_story
+from harness.report.story import rule_story
+from harness.report.wirelines import frame_line
 from harness.rules.verdict import Level, Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.frame import Direction

@@ -10,7 +10,7 @@ import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.scenario.expect import unmet
+from harness.scenario.expect import Problem, unmet
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast
 from harness.trace.frame import Direction
@@ -47,7 +47,7 @@ def problems(
     model: str = "[]",
     calls: int = 0,
     cwd: Path = Path("/nowhere"),
-) -> list[str]:
+) -> list[Problem]:
     """What is unmet of `expect` after a turn that said this."""
     text = f"{HEAD}model: {model}\nexpect: {expect}\n"
     loaded = load_text(text)
@@ -62,6 +62,10 @@ def problems(
         script.answer(b'{"input": [{"role": "user", "content": "hello"}]}')
     cast = Cast(threads={"t": THREAD}, turns={"u": TURN}, thread_of={"u": THREAD})
     return unmet(loaded.scenario, cast, conversation_of(recorder.trace), script, cwd)
+
+
+def sentences(expect: str, **given: Any) -> list[str]:
+    return [problem.message for problem in problems(expect, **given)]
 
 
 @pytest.mark.parametrize(
@@ -88,32 +92,36 @@ def test_met(expect: str) -> None:
     [
         (
             "{items: [agentMessage, userMessage]}",
-            "items: no userMessage in its place; found: userMessage, agentMessage",
+            "items[1]: no userMessage in its place; one came before items[0]; "
+            "found: userMessage, agentMessage",
         ),
         (
             "{items: [{agentMessage: {text: Bye.}}]}",
-            "items: no agentMessage with text = 'Bye.' in its place; "
-            "found: userMessage, agentMessage",
+            'items[0]: no agentMessage with text: "Bye." in its place; the nearest, item '
+            'item_agentMessage_2, has params.item.text: "Hello." (first difference at character '
+            '0), expected "Bye."; found: userMessage, agentMessage',
         ),
-        ("{items: [plan]}", "items: no plan in its place; found: userMessage, agentMessage"),
-        ("{turns: {u: failed}}", "turn u: expected failed; found completed"),
-        ("{model_calls: 2}", "model calls: expected 2; found 0"),
+        ("{items: [plan]}", "items[0]: no plan in its place; found: userMessage, agentMessage"),
+        ("{turns: {u: failed}}", 'turn u: expected failed; found params.turn.status: "completed"'),
+        ("{model_calls: 2}", "model calls: expected 2; found 0 (the model was never called)"),
         (
             "{any_of: [{items: [plan], model_calls: 3}, {model_calls: 1}]}",
-            "none of 2 accepted outcomes; the nearest: model calls: expected 1; found 0",
+            "none of 2 accepted outcomes; the nearest: model calls: expected 1; found 0 "
+            "(the model was never called)",
         ),
-        ("{workspace: {made.txt: hello}}", "workspace: made.txt is absent"),
+        ("{workspace: {made.txt: hello}}", 'workspace: made.txt is absent; expected "hello"'),
     ],
 )
 def test_unmet(expect: str, sentence: str) -> None:
-    assert problems(expect) == [sentence]
+    assert sentences(expect) == [sentence]
 
 
 def test_member_that_is_missing_is_not_null() -> None:
     said = item("agentMessage", text="Hello.")
     expect = "{items: [{agentMessage: {phase: null}}]}"
-    assert problems(expect, said=said) == [
-        "items: no agentMessage with phase = None in its place; found: agentMessage"
+    assert sentences(expect, said=said) == [
+        "items[0]: no agentMessage with phase: null in its place; the nearest, item "
+        "item_agentMessage_1, has params.item.phase: nothing, expected null; found: agentMessage"
     ]
 
 
@@ -127,20 +135,55 @@ def test_workspace_is_compared_by_content(tmp_path: Path) -> None:
     (tmp_path / "made.txt").write_text("other\n")
     (tmp_path / "bad.txt").write_bytes(b"\xff")
     expect = '{workspace: {made.txt: "hello\\n", bad.txt: x, kept.txt: absent}}'
-    found = problems(expect, cwd=tmp_path)
-    assert found[0] == "workspace: made.txt: expected 'hello\\n', found 'other\\n'"
+    found = sentences(expect, cwd=tmp_path)
+    assert found[0] == (
+        'workspace: made.txt: line 1: expected "hello\\n"; found "other\\n" '
+        "(first difference at character 0)"
+    )
     assert found[1].startswith("workspace: bad.txt cannot be read: ")
     assert len(found) == 2
     (tmp_path / "kept.txt").touch()
-    assert "workspace: kept.txt exists; expected absent" in problems(expect, cwd=tmp_path)
+    (tmp_path / "kept.txt").write_text("there")
+    exists = 'workspace: kept.txt exists; expected absent; it has "there"'
+    assert exists in sentences(expect, cwd=tmp_path)
+
+
+def test_a_file_that_differs_is_shown_as_a_bounded_difference(tmp_path: Path) -> None:
+    lines = [f"line {number}\n" for number in range(100)]
+    (tmp_path / "made.txt").write_text("".join([*lines[:60], "another\n", *lines[61:]]))
+    wanted = json.dumps("".join(lines))
+    [problem] = problems(f"{{workspace: {{made.txt: {wanted}}}}}", cwd=tmp_path)
+    assert problem.where == ("expect", "workspace", "made.txt")
+    assert "line 61: expected …" in problem.message
+    assert "another" in problem.message
+    assert {"-line 60", "+another"} <= set(problem.detail)
+    (tmp_path / "made.txt").write_text("\x1b[31m" * 3000)
+    [problem] = problems(f"{{workspace: {{made.txt: {wanted}}}}}", cwd=tmp_path)
+    assert len(problem.detail) <= 21
+    assert all(line.isprintable() and len(line) <= 161 for line in problem.detail)
+
+
+def test_an_item_that_differs_names_its_message_and_its_line_of_the_file() -> None:
+    [problem] = problems("{items: [userMessage, {agentMessage: {text: Bye.}}]}")
+    [(seq, spot)] = problem.seen
+    assert problem.where == ("expect", "items", 1, "agentMessage", "text")
+    assert spot.path == ("params", "item", "text")
+    assert seq == 6
+
+
+def test_a_turn_that_failed_tells_its_error() -> None:
+    [sentence] = sentences("{turns: {u: interrupted}}", end="failed")
+    assert sentence.startswith('turn u: expected interrupted; found params.turn.status: "failed"')
 
 
 def test_step_of_the_model_that_was_never_asked_for_is_a_problem() -> None:
     model = "[{reply: [{message: x}]}, {reply: [{message: y}]}]"
-    assert problems("{}", model=model, calls=1) == ["1 model step(s) were never asked for"]
+    assert sentences("{}", model=model, calls=1) == [
+        "1 model step(s) were never asked for; call 1: open"
+    ]
     assert problems("{}", model=model, calls=2) == []
     assert problems("{model_calls: 1}", model=model, calls=1) == []
 
 
 def test_call_beyond_the_script_is_a_problem() -> None:
-    assert problems("{}", model="[]", calls=1) == ["call 1 is not in the script"]
+    assert sentences("{}", model="[]", calls=1) == ["call 1 is not in the script"]

@@ -142,7 +142,8 @@ def test_refusal_and_other_end_are_expectations() -> None:
 
 def test_unmet_expectation_stands_at_expect() -> None:
     outcome = judge(run(Ended(End.QUIESCENT)), scenario(calls=2))
-    assert findings(outcome) == [("scenario.expectation", "model calls: expected 2; found 0")]
+    never = "model calls: expected 2; found 0 (the model was never called)"
+    assert findings(outcome) == [("scenario.expectation", never)]
     assert outcome.findings[0].line == 8
 
 

@@ -1,0 +1,45 @@
+"""The commands that a report gives: how to play something again, and how to do it without us.
+
+Here: command lines, quoted so that they can be pasted into a shell, and paths as a user would type
+them. Not here: stories (story), and what the options mean (cli).
+"""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def play_again(
+    target: str, command: str, paths: Sequence[str], *, rule: str = "", race: str = ""
+) -> str:
+    """The one command that plays scenario files again; `command` is the server's, as one text."""
+    words = ["harness", "run", *_target(target, command)]
+    words += ["--race", race] if race else []
+    words += ["--rule", rule] if rule else []
+    return shlex.join([*words, *map(near_path, paths)])
+
+
+def examine_again(target: str, command: str) -> str:
+    """The command that says how far a server comes that cannot be judged."""
+    return shlex.join(["harness", "doctor", *_target(target, command)])
+
+
+def reproduction(trace: str) -> list[str]:
+    """How to judge a trace again, and how to repeat it without the harness."""
+    path = shlex.quote(near_path(trace))
+    return [
+        f"judge     harness check {path}",
+        f"without us  harness show --stdin {path} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
+        "            (keep stdin open; ids that the server makes anew and the model's side "
+        "are not in it)",
+    ]
+
+
+def near_path(path: str) -> str:
+    """A path as the user would type it: relative where it lies below the current folder."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def _target(target: str, command: str) -> list[str]:
+    return ["--target", target, *(["--server-cmd", command] if command else [])]

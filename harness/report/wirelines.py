@@ -1,0 +1,71 @@
+"""Wire lines of a trace for reading: the proof of a finding with what came around it.
+
+Here: which frames are shown, and one frame as a line in which the members that matter are in sight.
+Not here: the rest of a story (story), and the cut of one line (trace.excerpt).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from harness.rules.verdict import Place
+from harness.trace.excerpt import Spot
+from harness.trace.frame import Direction, Frame
+from harness.trace.store import TraceFormatError, load
+from harness.trace.trace import Trace
+from harness.trace.values import read_path
+
+# So many messages are shown on each side of one of the proof, and so many lines in all.
+AROUND = 2
+MAX_LINES = 14
+# So many characters of a message are shown.
+LIMIT = 240
+
+
+def proof_lines(
+    trace: Trace,
+    frames: Collection[int],
+    places: Sequence[Place] = (),
+    *,
+    limit: int = LIMIT,
+    around: int = AROUND,
+    most: int = MAX_LINES,
+) -> Iterator[str]:
+    """The messages of a proof, marked, and as many beside them as there is room for.
+
+    Of more than `most` the first and the last are shown, and it is told how many are not.
+    """
+    wanted = sorted({*frames, *(place.frame for place in places)} & set(range(len(trace.frames))))
+    kept = wanted if len(wanted) <= most else [*wanted[: most // 2], *wanted[most // 2 - most :]]
+    shown = set(kept)
+    for distance in range(1, around + 1):
+        for near in (seq + side for seq in kept for side in (-distance, distance)):
+            if len(shown) < most and 0 <= near < len(trace.frames):
+                shown.add(near)
+    last = -1
+    for seq in sorted(shown):
+        if seq != last + 1 and last >= 0:
+            missing = sum(last < one < seq for one in wanted)
+            yield "      …" + (f" {missing} more message(s) of the proof" if missing else "")
+        yield frame_line(trace.frames[seq], marked=seq in wanted, limit=limit, places=places)
+        last = seq
+
+
+def frame_line(
+    frame: Frame, *, marked: bool = False, limit: int = LIMIT, places: Sequence[Place] = ()
+) -> str:
+    """One frame in one line: mark, milliseconds, direction, text with its places in sight."""
+    arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
+    note = f"  [{frame.note}]" if frame.note else ""
+    spots = [Spot(read_path(one.path), one.offset) for one in places if one.frame == frame.seq]
+    text = frame.text(limit, spots)
+    return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {text}{note}"
+
+
+def stored(path: str) -> Trace | None:
+    """The trace in a file; None where there is none that can be read."""
+    if not path:
+        return None
+    try:
+        return load(Path(path))
+    except (OSError, TraceFormatError):
+        return None
