@@ -6,6 +6,7 @@ comes back later (`$t.thread.id`). Not here: the words (lexicon), names that the
 (names).
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from harness.scenario.client_steps import (
     Wait,
     WaitStep,
 )
-from harness.scenario.lexicon import Kind, Lexicon, Wrong
+from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
 from harness.scenario.model import Outcome, Scenario
 from harness.scenario.references import references, texts
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
@@ -143,7 +144,7 @@ class Spelling:
         """What is wrong on the way to one member, or in it."""
         return [
             wrong
-            for wrong in self._wrongs(method, nested)
+            for wrong in self._wrongs(method, nested, sent=False)
             if list(wrong.path) == steps[: len(wrong.path)]
             or list(wrong.path[: len(steps)]) == steps
         ]
@@ -163,7 +164,7 @@ class Spelling:
             for kind, members in pattern.items():
                 self._name("item type", kind, (*at, kind), key=True)
                 wrongs = self._lexicon.wrongs_of_item({"type": kind, **members})
-                self._refuse((*at, kind), self._ours(wrongs, members))
+                self._refuse((*at, kind), self._ours(wrongs, members, sent=False))
 
     def _extensions(self) -> None:
         """An extension that the protocol has, or that nothing uses, is a mistake too."""
@@ -194,20 +195,29 @@ class Spelling:
         self._refuse(loc, self._wrongs(method, value, whole=whole))
 
     def _wrongs(
-        self, method: str, value: Any, *, side: Any = "params", whole: bool = False
+        self,
+        method: str,
+        value: Any,
+        *,
+        side: Side = "params",
+        whole: bool = False,
+        sent: bool = True,
     ) -> list[Wrong]:
-        return self._ours(self._lexicon.wrongs(method, side, value, whole=whole), value)
+        wrongs = self._lexicon.wrongs(method, side, value, whole=whole)
+        return self._ours(wrongs, value, sent=sent)
 
-    def _ours(self, wrongs: Iterable[Wrong], value: Any) -> list[Wrong]:
+    def _ours(self, wrongs: Iterable[Wrong], value: Any, *, sent: bool) -> list[Wrong]:
         """Without what is not known yet, and what the file says its server has besides."""
         unsettled = [place for place, _ in references(value)]
         found: list[Wrong] = []
         for wrong in wrongs:
-            name = wrong.path[-1] if wrong.key and wrong.path else wrong.found
-            if isinstance(name, str) and name in self._own:
-                self._used.add(name)
+            own = isinstance(wrong.found, str) and wrong.found in self._own
+            if own and (wrong.key or not sent):
+                self._used.add(wrong.found)
             elif not any(wrong.path[: len(place)] == place for place in unsettled):
-                found.append(wrong)
+                advice = "; a value of one server is sent by a step with deliberate: true"
+                message = wrong.message + (advice if own else "")
+                found.append(dataclasses.replace(wrong, message=message))
         return found
 
     def _refuse(self, loc: Loc, wrongs: list[Wrong]) -> None:

@@ -83,9 +83,10 @@ EXTENDED = """\
   - answer: {to: mine/question, decision: whatever}
   - request: {method: thread/list, params: {limits: 3}}
   - wait: {notification: item/started, where: {item.type: myItem}}
+  - wait: {notification: turn/completed, where: {turn.status: parked}}
 expect: {items: [{myItem: {state: done}}, agentMessage]}
 """
-NAMES = ["mine/ping", "mine/note", "mine/pong", "mine/question", "limits", "myItem"]
+NAMES = ["mine/ping", "mine/note", "mine/pong", "mine/question", "limits", "myItem", "parked"]
 
 
 def test_what_a_server_has_besides_is_named_as_extensions() -> None:
@@ -97,6 +98,13 @@ def test_each_of_them_is_refused_without(name: str) -> None:
     others = [one for one in NAMES if one != name]
     with pytest.raises(ScenarioError, match=repr(name)):
         scenario(EXTENDED, f"extensions: [{', '.join(others)}]\n")
+
+
+def test_a_value_that_only_one_server_takes_is_sent_on_purpose() -> None:
+    step = "  - request: {{method: thread/start, params: {{approvalPolicy: granular}}{more}}}\n"
+    with pytest.raises(ScenarioError, match="is sent by a step with deliberate: true"):
+        scenario(step.format(more=""), "extensions: [granular]\n")
+    assert scenario(step.format(more=", deliberate: true")).scenario.client
 
 
 def test_a_name_like_no_other_says_where_names_of_one_server_go() -> None:
