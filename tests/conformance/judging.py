@@ -101,6 +101,7 @@ def judged(
         entries=config.entries,
         rules=config.rules,
         book=config.book,
+        lacks=config.lacks,
     )
     return Judged(report, config, {outcome.id: outcome for outcome in outcomes})
 
