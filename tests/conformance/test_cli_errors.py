@@ -74,21 +74,24 @@ def test_command_that_cannot_run(case: str, place: Path, mark: str) -> None:
 
 PROFILES = {
     "toml": ("name = [", "not TOML: "),
-    "unknown-key": ('name = "x"\ncomand = "y"\n', "unknown key 'comand'; expected one of: name,"),
+    "unknown-key": (
+        'name = "x"\ncomand = "y"\n',
+        "mine.toml:2:1: unknown key 'comand'; did you mean",
+    ),
     "unknown-inner-key": (
         'name = "x"\n[bounds]\nsteep = 1\n',
-        "unknown key 'bounds.steep'; expected one of: start, step,",
+        "mine.toml:3:1: unknown key 'steep'; did you mean 'step'?",
     ),
     "wrong-type": ('name = "x"\nenv = 3\n', "env: it should be a table"),
     "negative-bound": ('name = "x"\n[bounds]\nstep = -1\n', "bounds.step: it should be greater"),
     "no-name": ('title = "x"\n', "the key 'name' is missing"),
     "no-reason": (
         'name = "x"\n[[deviations]]\nrule = "turn.completes"\n',
-        "the key 'deviations.0.reason' is missing",
+        "mine.toml:2:1: the key 'reason' is missing",
     ),
     "unknown-rule": (
         'name = "x"\n[[deviations]]\nrule = "turn.complets"\nreason = "r"\n',
-        "unknown rule 'turn.complets'; did you mean 'turn.completes'?",
+        "mine.toml:3:8: unknown rule or finding 'turn.complets'; did you mean 'turn.completes'?",
     ),
 }
 
@@ -105,13 +108,16 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "profile-folder": ({"target": "home"}, "--target home is a folder"),
     "baseline": ({"baseline": "none.toml"}, "--baseline none.toml: no such file"),
     "baseline-folder": ({"baseline": "home"}, "--baseline home: cannot be read: Is a directory"),
-    "baseline-toml": ({"baseline": "half.toml"}, "--baseline half.toml: not TOML: "),
+    "baseline-toml": ({"baseline": "half.toml"}, "half.toml:1:13: not TOML: "),
     "baseline-key": (
         {"baseline": "baseline.toml"},
-        "--baseline baseline.toml: unknown key 'deviations.0.reson'; expected one of: rule,",
+        "baseline.toml:3:1: unknown key 'reson'; did you mean 'reason'?",
     ),
     "rule": ({"rule": "turn.complets"}, "unknown rule id 'turn.complets'; did you mean"),
-    "require": ({"require": "flying"}, "--require flying: expected all, or of: core,"),
+    "require": (
+        {"require": "flying"},
+        "--require: unknown capability 'flying'; expected one of: all,",
+    ),
     "scale": ({"scale": 0.0}, "--timeout-scale must be a number greater than 0"),
     "scale-nan": ({"scale": math.nan}, "--timeout-scale must be a number greater than 0"),
     "scale-inf": ({"scale": math.inf}, "--timeout-scale must be a number greater than 0"),
