@@ -131,12 +131,14 @@ def show(
 
 
 @app.command()
-def explain(rule: Annotated[str, typer.Argument(help="a rule id")]) -> None:
-    """Explain a rule: what it demands, where the specification says so, what exercises it."""
-    from harness.suite.explain import explain_rule
+def explain(
+    name: Annotated[str, typer.Argument(metavar="ID", help="of a rule, requirement or finding")],
+) -> None:
+    """Explain an id of a report: what it means, where the specification says so, what to do."""
+    from harness.suite.explain import explain as explanation
 
     with _errors():
-        for line in explain_rule(rule):
+        for line in explanation(name):
             typer.echo(line)
 
 

@@ -161,6 +161,7 @@ class ApprovalOrder(ApprovalMonitor):
                 f"{RESOLVED} for {request_subject(walk.question)}, since it was answered",
                 never_came(self.trace),
                 clauses=("approval.resolved",),
+                places=(member(walk.question, "itemId").place,),
             )
 
     def _step(self, walk: Walk, event: str, frame: Frame) -> Outcomes:

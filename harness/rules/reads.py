@@ -18,6 +18,9 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ThreadView, TurnView, items_of, turns_of
 
+# So many ids of turns are told.
+MOST_IDS = 5
+
 
 class _Read(Monitor):
     """A successful thread/read, its request, and the thread it names."""
@@ -156,8 +159,10 @@ def _other(turn: TurnView, where: Member | None, answer: Frame) -> Violation | N
     frames = (turn.completed[0], answer)
     if where is None:
         turns = member(answer, "thread", "turns")
-        ids = ", ".join(text(one.get("id")) for one in turns_of(dig(answer.result, "thread")))
-        expected, actual = f"{turns.name}: {turn.subject} among them", f"{turns.name}: only {ids}"
+        ids = [text(one.get("id")) for one in turns_of(dig(answer.result, "thread"))]
+        more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
+        expected = f"{turns.name}: {turn.subject} among them"
+        actual = f"{turns.name}: only the turns {', '.join(ids[:MOST_IDS])}{more}"
         return Violation(turn.subject, frames, expected, actual, places=(turns.place,))
     ended = member(turn.completed[-1], "turn", "status")
     if obj(where.value).get("status") != turn.status:

@@ -62,7 +62,8 @@ class ItemsEmpty(Monitor):
             if not isinstance(items, list):
                 continue
             if items:
-                yield wrong(subject, (frame,), where.part("items"), "[], outside history")
+                expected = f"[], since {frame.method or 'this answer'} is no history"
+                yield wrong(subject, (frame,), where.part("items"), expected)
             else:
                 yield Witness(subject, (frame,))
 

@@ -103,7 +103,11 @@ def _fits(text: str, room: int) -> bool:
 
 
 def _characters(text: str) -> str:
-    return f"{len(text)} character" + ("" if len(text) == 1 else "s")
+    return _counted(len(text), "character")
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _window(text: str, start: int, limit: int) -> str:
@@ -143,9 +147,9 @@ def _of_another_kind(value: Any) -> str:
 
 def _size(value: Any) -> str:
     if isinstance(value, dict):
-        return f" ({len(cast(dict[Any, Any], value))} members in all)"
+        return f" ({_counted(len(cast(dict[Any, Any], value)), 'member')} in all)"
     if isinstance(value, list | tuple):
-        return f" ({len(cast(list[Any], value))} elements in all)"
+        return f" ({_counted(len(cast(list[Any], value)), 'element')} in all)"
     return ""
 
 

@@ -46,27 +46,27 @@ REVIEWED = (
     Reviewed(
         "item.ids-not-reused",
         ("review",),
-        "started again",
+        "a new id for a new item",
         "the items that enter and leave a review both have the turn's id, so that one id names "
         "two items of one turn",
     ),
     Reviewed(
         "mcp.error-when-failed",
         ("mcp_tool",),
-        "error, since the call is failed",
+        'params.item.status: "failed"',
         "a tool that reports an error of its own ends failed with a result and error null; the "
         "text gives a failed call its error",
     ),
     Reviewed(
         "read.stored-equals-live",
         ("err_context_window", "err_disconnect_exhaust", "err_http429_usage", "err_http500"),
-        "status 'completed'",
+        '.status: "completed"',
         "a turn that ended as failed, with an error, is read back as completed without one",
     ),
     Reviewed(
         "read.stored-equals-live",
         ("review",),
-        "it is not there",
+        "only the turns",
         "a review's turn is read back as two turns, neither with the id that was announced",
     ),
     Reviewed(

@@ -1,0 +1,148 @@
+"""What findings show: each rule's bad trace and each fault, told and with the wire lines of it.
+
+A reader who sees only expected, actual and the wire lines must be convinced: the two differ, both
+are bounded, and the line shows the member however long the message is.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from harness.faults.base import all_faults
+from harness.faults.matrix import GOOD
+from harness.report.wirelines import frame_line, proof_lines
+from harness.rules.base import all_rules
+from harness.rules.judge import judge
+from harness.rules.verdict import Place, Row, Verdict
+from harness.spec.book import load_book
+from harness.trace.frame import Frame
+from harness.trace.store import load
+from harness.trace.trace import Trace
+from harness.trace.values import MISSING, at, read_path
+from tests.rules.test_rule_cases import CASES
+
+# Rules that speak of whole messages in some of their findings: of one that never came, or came too
+# early, or is none. What they say is told by the methods and ids alone.
+OF_WHOLE_MESSAGES = {
+    "approval.never-asked",
+    "approval.rejected",
+    "compact.item-emitted",
+    "compact.told",
+    "error.told-mid-turn",
+    "frame.well-formed",
+    "harness.own-frame",
+    "mcp.progress-of-call",
+    "request.answered",
+    "response.before-effects",
+    "status.active-while-turn",
+    "turn.reroute-told",
+    "turn.usage-told",
+}
+MOST = 700
+
+
+@cache
+def _good(name: str) -> Trace:
+    return load(GOOD / f"{name}.jsonl")
+
+
+def _violations(rule: str) -> Iterator[tuple[str, Trace, Row]]:
+    """What the rule finds in its bad trace, and in the traces of the faults that it kills."""
+    traces = [("its bad trace", case.traces()[1]) for case in CASES if case.rule == rule]
+    faults = [fault for fault in all_faults().values() if fault.rule == rule]
+    traces += [(fault.id, fault.trips(_good(fault.on))) for fault in faults]
+    for name, trace in traces:
+        for row in judge(load_book(), trace, rules=[all_rules()[rule]]):
+            if row.verdict in (Verdict.FAIL, Verdict.ERROR):
+                yield name, trace, row
+
+
+by_rule = pytest.mark.parametrize("rule", all_rules())
+
+
+@by_rule
+def test_a_finding_tells_two_things_that_differ_on_one_line_each(rule: str) -> None:
+    found = list(_violations(rule))
+    assert found
+    for name, _, row in found:
+        assert row.expected.strip(), name
+        assert row.actual.strip(), name
+        assert row.expected != row.actual, name
+        for told in (row.expected, row.actual):
+            assert len(told) <= MOST, (name, told)
+            assert told.isprintable(), (name, told)
+
+
+@by_rule
+def test_values_that_differ_are_not_cut_to_look_the_same(rule: str) -> None:
+    """Where both name one member, what stands behind it differs."""
+    for name, _, row in _violations(rule):
+        for place in row.places:
+            expected, actual = (_after(told, place.path) for told in (row.expected, row.actual))
+            if expected and actual:
+                assert expected != actual, name
+
+
+@by_rule
+def test_a_finding_about_a_member_shows_it_in_its_wire_line(rule: str) -> None:
+    for name, trace, row in _violations(rule):
+        for place in row.places:
+            frame = trace.frames[place.frame]
+            _assert_shown(frame, place, row.places, name)
+            _assert_shown(_padded(frame), place, row.places, f"{name}, padded")
+
+
+@by_rule
+def test_every_message_of_a_proof_is_shown_and_marked(rule: str) -> None:
+    for name, trace, row in _violations(rule):
+        lines = list(proof_lines(trace, row.frames, row.places))
+        marked = {*row.frames, *(place.frame for place in row.places)}
+        assert sum(line.startswith("  *") for line in lines) == len(marked), name
+        assert len(lines) <= 3 * 14
+
+
+def test_only_these_rules_have_findings_about_no_member() -> None:
+    without = {rule for rule in all_rules() for _, _, row in _violations(rule) if not row.places}
+    assert without == OF_WHOLE_MESSAGES
+
+
+def _after(told: str, path: str) -> str:
+    _, found, rest = told.partition(f"{path}: ")
+    return rest if found else ""
+
+
+def _assert_shown(frame: Frame, place: Place, places: tuple[Place, ...], name: str) -> None:
+    path = read_path(place.path)
+    value, line = at(frame.json, path), frame_line(frame, places=places)
+    assert len(line) <= 800, name
+    if value is MISSING:
+        above = next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")
+        assert f'"{above}"' in line if above else line, name
+        return
+    if isinstance(path[-1], str):
+        assert f'"{path[-1]}"' in line, (name, place, line)
+    if not isinstance(value, dict | list) and not place.offset:
+        head = json.dumps(value, ensure_ascii=b"\\u" in frame.raw)[:30]
+        assert head in line, (name, place, line)
+
+
+def _padded(frame: Frame) -> Frame:
+    """The same message with so much beside every member that its line must be cut."""
+    if not isinstance(frame.json, dict):
+        return frame
+    top = {key: _pad(part) for key, part in frame.json.items()}
+    ascii_only = b"\\u" in frame.raw
+    return replace(frame, raw=json.dumps(top, ensure_ascii=ascii_only).encode(), json=frame.json)
+
+
+def _pad(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_pad(one) for one in value]
+    if isinstance(value, dict):
+        inside = {key: _pad(one) for key, one in value.items()}
+        return {"padding": "p" * 300, **inside, "more": "q" * 300}
+    return value
