@@ -8,10 +8,10 @@ from shlex import quote
 
 import pytest
 
-from harness.report.model import Proof, Report, RuleResult
-from harness.report.story import rule_story
+from harness.report.model import Issue, Proof, Report, RuleResult
+from harness.report.story import issue_story, rule_story
 from harness.report.wirelines import frame_line
-from harness.rules.verdict import Level, Row, Verdict
+from harness.rules.verdict import Level, Place, Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -101,3 +101,60 @@ def test_frame_line_says_direction_time_and_what_is_odd() -> None:
     recorder = Recorder(clock=iter((0.0, 0.0125)).__next__)
     frame = recorder.record(b"\xff\x1b[31m", Direction.TO_TARGET, note="odd")
     assert frame_line(frame, marked=True) == "  *      12.5 → \\xff\\x1b[31m  [odd]"
+
+
+def placed(tmp_path: Path, messages: list[dict[str, object]], *places: Place) -> str:
+    """The story of a finding about members of these messages."""
+    recorder = Recorder(Header(profile="p"), clock=lambda: 0.0)
+    for message in messages:
+        recorder.record(json.dumps(message).encode(), Direction.FROM_TARGET)
+    path = tmp_path / "placed.jsonl"
+    save(recorder.trace, path)
+    seqs = tuple(place.frame for place in places)
+    row = Row(RULE, "turn u", Verdict.FAIL, Level.MUST, seqs, "one", "two", places=places)
+    rule = RuleResult(RULE, "A turn ends once", Level.MUST, Verdict.FAIL)
+    rule.proofs.append(Proof("s", row, str(path), "/there/s.scenario.yaml", ""))
+    return rule_story(rule, load_book(), Report("p", "cmd"))
+
+
+def test_the_member_that_is_wrong_is_shown_in_a_message_of_any_length(tmp_path: Path) -> None:
+    items = [{"id": f"item-{number}", "text": "x" * 400} for number in range(50)]
+    items[30]["text"] = "y" * 300 + "HERE" + "y" * 300
+    message: dict[str, object] = {"method": "turn/completed", "params": {"items": items}}
+    told = placed(tmp_path, [message], Place(0, "params.items[30].text", 300))
+    line = next(line for line in told.splitlines() if line.startswith("  *"))
+    assert "turn/completed" in line
+    assert '"text": "' in line
+    assert "HERE" in line
+    assert len(line) < 500
+
+
+def test_every_message_of_the_proof_is_shown_before_those_around_it(trace: Path) -> None:
+    told = story(trace, tuple(range(0, 40, 3)))
+    marked = [line for line in told.splitlines() if line.startswith("  *")]
+    assert len(marked) == 14
+
+
+def test_a_proof_of_more_messages_than_fit_tells_how_many_are_left_out(trace: Path) -> None:
+    told = story(trace, tuple(range(40)))
+    marked = [line for line in told.splitlines() if line.startswith("  *")]
+    assert len(marked) == 14
+    assert "      … 26 more message(s) of the proof" in told
+    assert '"number": 39' in marked[-1]
+
+
+def test_a_story_names_the_command_that_explains_its_requirement(trace: Path) -> None:
+    told = story(trace, (1,))
+    assert f"; harness explain {RULE}" in told
+    assert "docs/" not in told
+
+
+def test_a_finding_of_the_run_tells_what_it_means_and_how_to_see_it_again() -> None:
+    issue = Issue("setup.not-started", "it ended", Level.MUST, repeat="harness doctor --target p")
+    assert issue_story(issue).splitlines() == [
+        "setup.not-started: it ended",
+        "",
+        "means     the server does not start, or ends before it answers; "
+        "harness explain setup.not-started",
+        "repeat    harness doctor --target p",
+    ]

@@ -1,0 +1,80 @@
+"""The `repeat` line of a failure is pasted into a shell and shows the failure again."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import COMMANDS, PLAIN, ROOT, Said, call
+
+pytestmark = pytest.mark.slow
+
+SCENARIO = """
+title: it's "quoted" $HOME
+model: [{reply: [{message: "Hello."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: hello, as: u}
+  - wait: {turn: u, status: completed}
+expect: {items: [{agentMessage: {text: "Bye."}}]}
+"""
+
+
+def pasted(line: str, folder: Path) -> Said:
+    """Run a line as a user pastes it: by a shell, in the folder of the first run."""
+    path = os.pathsep.join([str(COMMANDS), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env={**os.environ, **PLAIN, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def repeat_lines(told: str) -> list[str]:
+    return [
+        line.split(None, 1)[1]
+        for line in told.splitlines()
+        if line.split(None, 1)[:1] == ["repeat"]
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose name needs quoting, with a server and a scenario that does too."""
+    place = tmp_path / "it's here"
+    place.mkdir()
+    servers = ROOT / "fixtures/servers"
+    shutil.copytree(servers / "broken", place / "my servers" / "broken")
+    shutil.copy(servers / "minimal.py", place / "my servers")
+    (place / "what's new.scenario.yaml").write_text(SCENARIO, "utf-8")
+    return place
+
+
+def test_the_repeat_line_of_a_failed_scenario_fails_again_when_pasted(folder: Path) -> None:
+    command = f"'{sys.executable}' 'my servers/minimal.py'"
+    first = call("harness", "run", "--server-cmd", command, "what's new.scenario.yaml", cwd=folder)
+    assert first.status == 1, first
+    [line] = repeat_lines(first.out)
+    again = pasted(line, folder)
+    assert again.status == 1, again
+    assert "items[0]: no agentMessage" in again.out
+    assert repeat_lines(again.out) == [line]
+
+
+def test_the_repeat_line_of_a_set_up_finding_says_what_to_do_when_pasted(folder: Path) -> None:
+    command = f"'{sys.executable}' 'my servers/broken/does_not_start.py'"
+    first = call("harness", "run", "--server-cmd", command, "what's new.scenario.yaml", cwd=folder)
+    assert first.status == 1, first
+    [line] = repeat_lines(first.out)
+    assert line.startswith("harness doctor ")
+    again = pasted(line, folder)
+    assert again.status == 1
+    assert "the server starts: " in again.out

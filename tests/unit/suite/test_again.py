@@ -1,0 +1,54 @@
+"""Which command shows a finding of the run again."""
+
+from harness.report.model import Report
+from harness.rules.verdict import Verdict
+from harness.suite.again import Again, owned
+from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.target.profile import Deviation
+
+REPORT = Report("p", "serve 'a b' {listen}", profile="my profile.toml")
+TARGET = "--target 'my profile.toml' --server-cmd 'serve '\"'\"'a b'\"'\"' {listen}'"
+
+
+def outcome(name: str, *findings: Finding, race: str = "") -> ScenarioOutcome:
+    path = f"/s/{name.partition('@')[0]}.scenario.yaml"
+    return ScenarioOutcome(name, path, "", Verdict.FAIL, findings=list(findings), race=race)
+
+
+def test_a_set_up_finding_is_examined_by_doctor() -> None:
+    again = Again(REPORT, [])
+    assert again.of(Finding("setup.not-started", "x")) == f"harness doctor {TARGET}"
+
+
+def test_a_finding_after_a_scenario_plays_that_scenario() -> None:
+    again = Again(REPORT, [outcome("a"), outcome("b")])
+    finding = Finding("hygiene.panic", "x", about=("b",))
+    assert again.of(finding) == f"harness run {TARGET} /s/b.scenario.yaml"
+
+
+def test_state_that_leaks_plays_the_scenarios_before_it_too_in_their_order() -> None:
+    again = Again(REPORT, [outcome("a"), outcome("b")])
+    finding = Finding("leaks-state", "x", about=("b", "a"))
+    assert again.of(finding).endswith(" /s/b.scenario.yaml /s/a.scenario.yaml")
+
+
+def test_a_finding_of_a_placement_plays_the_placement() -> None:
+    placement = outcome(
+        "a@interrupt", Finding("hygiene.exit-status", "x"), race="interrupt@delta:1"
+    )
+    [finding] = owned(placement)
+    told = Again(REPORT, [placement]).of(finding)
+    assert told == f"harness run {TARGET} --race interrupt@delta:1 /s/a.scenario.yaml"
+
+
+def test_what_no_scenario_shows_has_no_command() -> None:
+    again = Again(REPORT, [outcome("a")])
+    assert again.of(Finding("hygiene.ignores-term", "x")) == ""
+    assert again.of(Finding("hygiene.panic", "x", about=("sanity",))) == ""
+
+
+def test_a_stale_entry_plays_its_rule() -> None:
+    again = Again(REPORT, [])
+    entry = Deviation(rule="turn.completes", reason="known")
+    assert again.of_entry(entry) == f"harness run {TARGET} --rule turn.completes"
+    assert again.of_entry(Deviation(rule="hygiene.panic", reason="known")) == ""
