@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+from harness.faults.scene import NotApplied
 from harness.trace.frame import Direction, Frame, Origin
 from harness.trace.store import reframed
 from harness.trace.trace import Mark, Trace
@@ -120,18 +121,29 @@ def _set(message: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     holder = _holder(message, path)
-    holder[path[-1]] = value
+    try:
+        holder[path[-1]] = value
+    except (IndexError, TypeError) as error:
+        raise NotApplied(f"a message has no place for {path[-1]!r}") from error
     return message
 
 
 def _remove(message: Any, path: Path) -> Any:
-    del _holder(message, path)[path[-1]]
+    holder = _holder(message, path)
+    try:
+        del holder[path[-1]]
+    except (KeyError, IndexError, TypeError) as error:
+        raise NotApplied(f"a message has no {path[-1]!r}") from error
     return message
 
 
 def _holder(message: Any, path: Path) -> Any:
+    """What holds the last step of the path. A server's message may lack any of it."""
     for step in path[:-1]:
-        message = message[step]
+        try:
+            message = message[step]
+        except (KeyError, IndexError, TypeError) as error:
+            raise NotApplied(f"a message has no {step!r}") from error
     return message
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.faults import operators as op
+from harness.faults.scene import NotApplied
 from harness.trace.frame import Direction, Kind, Origin
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
@@ -98,3 +99,14 @@ def test_no_operator_touches_the_trace_it_is_given(trace: Trace) -> None:
     assert trace.marks[0].data == {}
     assert [(frame.seq, frame.raw, str(frame.json)) for frame in trace.frames] == before
     assert trace.frames is frames
+
+
+@pytest.mark.parametrize("path", [("result", "decision"), ("params", "list", 0, "x"), ("no",)])
+def test_a_message_that_lacks_the_place_is_none_that_the_fault_applies_to(
+    trace: Trace, path: tuple[str | int, ...]
+) -> None:
+    with pytest.raises(NotApplied):
+        op.remove(trace, trace.frames[2], path)
+    if len(path) > 1:
+        with pytest.raises(NotApplied):
+            op.edit(trace, trace.frames[2], path, "value")

@@ -1,0 +1,80 @@
+"""Every command, from an empty folder with the wheel alone: no traceback, nothing of a checkout."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fresh import Fresh, Said
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+# What only a checkout has, and a message to somebody who has none must not speak of.
+OF_A_CHECKOUT = ("Traceback", "fixtures/", "`make ", "tools/bubblewrap", ".venv")
+
+
+def _said(fresh: Fresh, folder: Path, line: str) -> Said:
+    said = fresh.call(*line.split(), cwd=folder)
+    assert not [word for word in OF_A_CHECKOUT if word in said.out], said.out
+    return said
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "answer"),
+    [
+        ("harness --version", 0, r"harness \d+\.\d+\.\d+"),
+        ("agent --version", 0, r"agent \d+\.\d+\.\d+"),
+        ("python -m harness --version", 0, r"harness \d+\.\d+\.\d+"),
+        ("harness check no.jsonl", 2, "harness: no.jsonl: No such file or directory"),
+        ("harness show no.jsonl", 2, "harness: no.jsonl: No such file or directory"),
+        ("harness explain turn.completes", 0, r"turn.completes \(MUST\)"),
+        ("harness list", 0, "turn.completes "),
+        ("harness list --markdown", 0, "`turn.completes`"),
+        ("harness doctor", 2, "give --server-cmd 'program arguments'"),
+        ("harness doctor --target reference", 0, "ok   a plain turn ends"),
+        ("harness run", 4, "give --server-cmd 'program arguments'"),
+        ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
+        ("harness fuzz --target reference --conversations 1", 0, "fuzz all methods: seed 1, 1 "),
+        ("harness example", 0, "minimal +The smallest correct server"),
+        ("harness docs", 0, "servers +Write a server that can be judged"),
+        ("harness docs protocol#turn.completes", 0, "### Turn status"),
+        ("harness status", 2, "--json .*reports/NAME.json records one"),
+        ("harness scenario list", 0, "turns/plain-turn: "),
+        ("harness scenario list .", 1, "no file below this folder"),
+        ("harness scenario validate .", 1, "0 scenario file"),
+        ("harness scenario show turns/plain-turn", 0, "title: A plain turn"),
+        ("harness scenario schema", 0, '"\\$schema"'),
+        ("agent", 2, "usage: agent COMMAND"),
+        ("agent app-server", 0, ""),
+        ("agent app-server --scenario no.yaml", 2, "no.yaml:1:1: cannot be read"),
+    ],
+)
+def test_a_command_answers_from_an_empty_folder(
+    fresh: Fresh, empty: Path, line: str, status: int, answer: str
+) -> None:
+    said = _said(fresh, empty, line)
+    assert (said.status, re.search(answer, said.out) is not None) == (status, True), said.out
+    assert {path.name for path in empty.iterdir()} <= {".harness"}
+
+
+def test_a_run_is_recorded_and_its_status_told_after_a_run_of_one_rule(
+    fresh: Fresh, empty: Path
+) -> None:
+    line = "harness run --target reference --rule interrupt.reply-empty"
+    told = _said(fresh, empty, f"{line} --json .harness/reports/reference.json")
+    assert told.status == 0, told.out
+    said = _said(fresh, empty, "harness status --full --output told/status.md")
+    assert said.status == 0
+    assert "| interrupt.reply-empty | MUST |" in said.out
+    assert (empty / "told/status.md").is_file()
+    trace = next((empty / ".harness/traces/reference/turns").glob("*.jsonl"))
+    for command in ("check", "show"):
+        assert _said(fresh, empty, f"harness {command} {trace.relative_to(empty)}").status == 0
+
+
+def test_an_example_behind_a_socket_is_judged_as_over_pipes(fresh: Fresh, empty: Path) -> None:
+    for name in ("minimal", "listening"):
+        assert _said(fresh, empty, f"harness example {name} --to .").status == 0
+    command = "python listening.py {listen} python minimal.py"
+    said = fresh.call("harness", "doctor", "--server-cmd", command, cwd=empty)
+    assert said.status == 0, said.out
+    assert "one message a WebSocket frame" in said.out
