@@ -36,7 +36,7 @@ from reference_server.model.errors import (
     stream_broken,
 )
 from reference_server.model.events import Answering, Completed, ModelEvent, read_event
-from reference_server.model.pool import BadSetting, ConnectionPool, import_httpx
+from reference_server.model.pool import BadSetting, ConnectionPool
 from reference_server.model.secrets import Secrets
 from reference_server.model.sse import EventTooLong, SseParser
 
@@ -71,7 +71,7 @@ class ModelClient:
 
     def warm(self) -> None:
         """Import what the first call needs; takes about 0.1 s, may run in a worker thread."""
-        import_httpx()
+        self._connections.warm()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -42,6 +42,15 @@ class ConnectionPool:
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
+    def warm(self) -> None:
+        """Import what the first connection needs; may run in a worker thread."""
+        import_httpx()
+        if self._transport is None:
+            import httpx
+
+            # It imports the rest with the first transport that it makes.
+            httpx.AsyncHTTPTransport(verify=False)
+
     def take(self, address: str) -> "httpx.AsyncBaseTransport":
         """Give a connection that no other call uses, not made yet or open. Raises BadSetting."""
         if self._transport is not None:
@@ -159,5 +168,3 @@ def import_httpx() -> None:
     if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
         absent["sniffio"] = None
     importlib.import_module("httpx")
-    # What httpx itself imports with the first connection.
-    importlib.import_module("httpcore")
