@@ -169,7 +169,7 @@ def test_server_of_which_only_one_can_run_at_a_time_is_judged_as_any(how: str, p
     script, profile = place / "counting.py", place / "patient.toml"
     script.write_text(LOCKED.format(how=how) + COUNTING)
     profile.write_text(
-        'name = "patient"\n[bounds]\nstart = 4.0\n[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
+        'name = "patient"\n[bounds]\nstart = 8.0\n[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
     )
     every = [*bundled(PLAIN), *map(fresh, bundled(TWO)), *bundled(BAD_REQUEST)]
     found = judged(command(script), [*every, *map(fresh, bundled(PLAIN))], target=str(profile))

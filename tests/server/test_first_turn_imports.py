@@ -18,7 +18,7 @@ from reference_server.session.asks import Asks
 from reference_server.warming import SWITCH, importing
 
 ROOT = Path(reference_server.__file__).parents[1]
-BOUND = 20
+BOUND = 60
 SCENARIO = """\
 title: A reply
 model: [{reply: [{message: "Hello."}]}]
