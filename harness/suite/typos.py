@@ -13,8 +13,8 @@ from harness.backend.tools import VALUES
 from harness.scenario.spelling import misspelt
 from harness.scenario.words import words
 from harness.spec.book import Book
+from harness.spec.findings import accepted_ids
 from harness.spec.members import shape_of
-from harness.suite.findings import FINDINGS
 from harness.suite.lexicon import protocol_lexicon
 from harness.target.profile import PLACEHOLDERS, Deviation, Profile, ProfileError
 from harness.target.tomltext import Loc
@@ -48,8 +48,8 @@ def check_command(command: Iterable[str]) -> None:
 
 def check_entry(entry: Deviation, where: object, rules: Collection[str]) -> None:
     """Raises `ProfileError` for an entry about a rule or a finding that does not exist."""
-    if entry.rule not in rules and entry.rule not in FINDINGS:
-        what = unknown("rule or finding", entry.rule, {*rules, *FINDINGS})
+    if entry.rule not in rules and entry.rule not in accepted_ids():
+        what = unknown("rule or finding", entry.rule, {*rules, *accepted_ids()})
         raise ProfileError(f"{where}: {what}")
 
 
