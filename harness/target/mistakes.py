@@ -21,7 +21,7 @@ _WORDS = (
     ("a valid number", "a number"),
     ("a valid boolean", "true or false"),
     ("Value error, ", ""),
-    ("List should have at least 1 item after validation, not 0", "it should have one entry at least"),
+    ("List should have at least 1 item after validation, not 0", "it should have an entry"),
 )
 
 
