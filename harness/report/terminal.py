@@ -169,6 +169,6 @@ def _wrapped(names: Iterable[str]) -> Iterator[str]:
     yield line
 
 
-def _cut(line: str, limit: int = 220) -> str:
+def _cut(line: str, limit: int = 320) -> str:
     line = " ".join(line.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
