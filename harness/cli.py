@@ -59,12 +59,16 @@ def run(
     require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
     timeout_scale: Scale = 1.0,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="play on where the server hangs all the time")
+    ] = False,
     workers: Annotated[int, typer.Option("-n", help="worker processes (0: none)")] = 0,
-    json: Annotated[str, typer.Option(help="write the report as JSON")] = "",
-    junit: Annotated[str, typer.Option(help="write a JUnit XML file")] = "",
+    json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
+    junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
+    json, junit = _to_stdout(json, junit)
     arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header"]
     # Nothing here asserts, generates or mocks: rewriting modules and such plugins cost seconds.
@@ -83,12 +87,29 @@ def run(
     ):
         arguments += [name, value] if value else []
     arguments += ["--harness-strict"] if strict else []
+    arguments += ["--keep-going"] if keep_going else []
     arguments += ["-n", str(workers)] if workers else []
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     # A process of its own: pytest must import the plugin before anything else does.
     command = [sys.executable, "-m", "pytest", *arguments, *(paths or [])]
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
+
+
+def _to_stdout(json: str, junit: str) -> tuple[str, str]:
+    """The two files, `-` being standard output; all else is then printed to standard error."""
+    if "-" not in (json, junit):
+        return json, junit
+    if json == junit:
+        typer.echo(
+            "harness: --json - --junit -: one of them only; name a file for the other", err=True
+        )
+        raise typer.Exit(4)
+    kept = os.dup(1)
+    os.set_inheritable(kept, True)
+    os.dup2(2, 1)
+    stream = f"/dev/fd/{kept}"
+    return stream if json == "-" else json, stream if junit == "-" else junit
 
 
 @app.command()

@@ -11,7 +11,15 @@ from collections.abc import Callable
 
 import pytest
 
-_NEEDS_A_TARGET = ("rule", "baseline", "require", "harness_json", "harness_strict", "race")
+_NEEDS_A_TARGET = (
+    "rule",
+    "baseline",
+    "require",
+    "harness_json",
+    "harness_strict",
+    "race",
+    "keep_going",
+)
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
 
@@ -27,6 +35,7 @@ def _options(add: Callable[..., None]) -> None:
     add("--require", default="", metavar="CAPS", help="capabilities that must be offered, or all")
     add("--race", default="", metavar="WHAT", help="races only: all, ACTION, or ACTION@POSITION")
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
+    add("--keep-going", action="store_true", help="play on where the server hangs all the time")
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
 
 
@@ -88,5 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
         live = Live(config)
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise pytest.exit.Exception("interrupted before the start", returncode=130) from error
     config.pluginmanager.register(live, "harness-live")
     config.pluginmanager.register(OneLine(config), "harness-one-line")

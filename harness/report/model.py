@@ -118,7 +118,10 @@ class Withheld:
 
 @dataclass(slots=True)
 class Report:
-    """The whole run. `profile` is the option that names the target, `command` is quoted."""
+    """The whole run. `profile` is the option that names the target, `command` is quoted.
+
+    `interrupted` is the name of the signal that ended it before all was played, "" for none.
+    """
 
     target: str
     command: str
@@ -131,6 +134,7 @@ class Report:
     requirements: dict[str, str] = field(default_factory=dict[str, str])
     withheld: list[Withheld] = field(default_factory=list[Withheld])
     strict: bool = False
+    interrupted: str = ""
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
         """How many rules have each verdict."""

@@ -23,7 +23,10 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     yield from _withheld(report)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
-        yield _cut(f"{mark:6} {issue.id}: {issue.message}")
+        # What keeps everything else from being judged is told whole, with what to do.
+        whole = issue.id.startswith("setup.") and not issue.known
+        line = f"{mark:6} {issue.id}: {issue.message}"
+        yield _cut(line, 1000) if whole else _cut(line)
         if issue.repeat and not issue.known:
             yield f"       repeat: {issue.repeat}"
     for rule in report.rules:
@@ -39,7 +42,8 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     yield from _not_judged(report)
     if report.unchecked:
         yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
-    yield f"verdict: {'RED' if report.red else 'GREEN'}"
+    verdict = "RED" if report.red else "GREEN"
+    yield f"verdict: {f'INTERRUPTED ({verdict} so far)' if report.interrupted else verdict}"
 
 
 def _score(report: Report) -> str:

@@ -32,7 +32,7 @@ class Unmet:
     """A step that could not be done.
 
     `kind` is `timeout`, `refused`, `crash`, `other-end`, or `not-offered` where the target lacks
-    `capability`.
+    `capability`. `awaited` is what a step that timed out waited for.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class Unmet:
     line: int
     message: str
     capability: str = ""
+    awaited: str = ""
 
 
 class Player:
@@ -110,8 +111,9 @@ class Player:
                 with anyio.fail_after(bound):
                     await self._play(step)
             except TimeoutError:
-                waited = f"waited {bound:g} s for {self._scene.awaited}"
-                return Unmet("timeout", name, line, f"{waited}; it did not come")
+                awaited = self._scene.awaited
+                message = f"waited {bound:g} s for {awaited}; it did not come"
+                return Unmet("timeout", name, line, message, awaited=awaited)
             except TargetGone as gone:
                 return Unmet("crash", name, line, str(gone))
             except StepFailed as failed:

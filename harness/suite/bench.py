@@ -19,6 +19,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.player import Player, Unmet
 from harness.spec.book import Book
 from harness.suite.conversation import Conversations, Needs, Talk
+from harness.suite.firstturn import NO_TURN, plain_turn
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
 from harness.suite.run import Run, Stage
@@ -29,6 +30,8 @@ from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
 
 Hold = Callable[..., Awaitable[Run]]
+# Set-up findings that concern only what starts a turn.
+_OF_TURNS = ("setup.model-not-called", NO_TURN)
 
 
 class Bench:
@@ -73,11 +76,22 @@ class Bench:
     def blocks(self, loaded: Loaded) -> Finding | None:
         """The set-up finding because of which this scenario need not be tried, if any."""
         finding = self.blocked
-        if finding is None or (
-            finding.id == "setup.model-not-called" and not loaded.scenario.starts_turns
-        ):
+        if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
             return None
         return finding
+
+    async def first_turn(self, patience: float) -> Run:
+        """Play the plain turn on a fresh process; `patience` scales the bound of its steps.
+
+        What was found about the model before is forgotten: it is found again, or was wrong. What
+        follows the steps is bounded by one short silence, and as they are.
+        """
+        await self.servers.retire()
+        self.blocked = None
+        step = self._bounds.step * patience
+        bounds = self._bounds.model_copy(update={"step": step})
+        ending = self._bounds.model_copy(update={"step": self._bounds.settle, "scenario": step})
+        return await self._play(plain_turn(), self.converse, bounds=bounds, ending=ending)
 
     async def run(self, loaded: Loaded) -> Run:
         """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
@@ -115,8 +129,16 @@ class Bench:
         self._proven = self._proven or proves(run)
         return run
 
-    async def _play(self, loaded: Loaded, hold: Hold) -> Run:
+    async def _play(
+        self,
+        loaded: Loaded,
+        hold: Hold,
+        *,
+        bounds: Bounds | None = None,
+        ending: Bounds | None = None,
+    ) -> Run:
         scenario, markers = loaded.scenario, loaded.markers()
+        bounds = bounds or self._bounds
 
         async def talk(stage: Stage) -> Unmet | None:
             player = Player(
@@ -125,7 +147,7 @@ class Bench:
                 stage.model,
                 cast=stage.cast,
                 cwd=stage.cwd,
-                bounds=self._bounds,
+                bounds=bounds,
                 thread_params=self.profile.thread,
                 turn_params=_turn_params(self.profile, scenario.needs),
                 places=places(self.profile, stage.cwd),
@@ -147,11 +169,14 @@ class Bench:
             ),
             markers=markers,
             strict_model=scenario.strict_model,
+            ending=ending,
         )
 
     async def _sanity_turn(self, after: str) -> None:
         """Make sure that the process is still good after a scenario; else it is retired."""
         live = self.servers.live
+        if self.blocked is not None:
+            return  # No plain turn can be had on any process.
         if live is None or live.peer.inbox.closed or not (self._proven and self._model_reached):
             return
         problem = trouble(await self._play(SANITY, self._conversations.hold))
@@ -168,6 +193,7 @@ class Bench:
         needs: Needs | None = None,
         markers: Mapping[str, str] | None = None,
         strict_model: bool = False,
+        ending: Bounds | None = None,
     ) -> Run:
         """Hold one conversation: `talk` speaks, then the trace is brought to its end.
 
@@ -175,7 +201,13 @@ class Bench:
         """
         try:
             run = await self._conversations.hold(
-                name, scripts, talk, needs=needs, markers=markers, strict_model=strict_model
+                name,
+                scripts,
+                talk,
+                needs=needs,
+                markers=markers,
+                strict_model=strict_model,
+                ending=ending,
             )
         except SetupFailed as failed:
             self.blocked = failed.finding

@@ -88,8 +88,12 @@ class Conversations:
         needs: Needs | None = None,
         markers: Mapping[str, str] | None = None,
         strict_model: bool = False,
+        ending: Bounds | None = None,
     ) -> Run:
-        """Hold one conversation. Raises `SetupFailed` where the server cannot be used at all."""
+        """Hold one conversation. Raises `SetupFailed` where the server cannot be used at all.
+
+        `ending` are other bounds for its end than the profile's.
+        """
         began = time.monotonic()
         recorder, owed = self._recorder(name)
         needs = needs or Needs()
@@ -123,16 +127,16 @@ class Conversations:
             before |= wires.of_connection
             await wires.close_further(self._bounds.step)
             model.gates.open_all()
-            ending = Ending(
+            end = Ending(
                 live.peer,
                 model,
                 owed,
-                bounds=self._bounds,
+                bounds=ending or self._bounds,
                 barrier=(self._profile.barrier, _barrier_params(stage.cast)),
                 children=live.process.children,
                 before=before,
             )
-            ended = Ended(End.CLOSED) if wires.main_is_closed else await ending.run()
+            ended = Ended(End.CLOSED) if wires.main_is_closed else await end.run()
         self._models.serve(None)
         _close_trace(recorder, live.peer, ended)
         run = Run(

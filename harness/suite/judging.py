@@ -97,7 +97,8 @@ def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:
         path=str(loaded.path),
         title=loaded.scenario.title,
         verdict=Verdict.NOT_EXERCISED,
-        reason=f"{finding.id}: {finding.message}",
+        # What else the finding says stands once, at the finding.
+        reason=f"{finding.id}: {finding.message.split(';')[0]}",
     )
 
 

@@ -32,6 +32,7 @@ from harness.suite.outcome import (
 from harness.suite.reporting import emit, tell, write_json
 from harness.suite.selection import selection
 from harness.suite.session import Session, configure
+from harness.suite.stopping import Stopping
 from harness.suite.story import race_story, scenario_story
 from harness.target.host import Lack
 from harness.target.place import sweep
@@ -58,13 +59,22 @@ class Live:
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
+            keep_going=option.keep_going,
             lacks=lacks,
         )
+        if option.harness_json == "-":
+            raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
         if option.harness_json and not Path(option.harness_json).absolute().parent.is_dir():
             raise ProfileError(f"--harness-json {option.harness_json}: its folder does not exist")
         self._pytest = config
         self._is_worker = worker is not None
-        self._session = Session(self.config, worker=worker["workerid"] if worker else "main")
+        self._stopping = Stopping(config, self.config.base)
+        config.pluginmanager.register(self._stopping, "harness-stopping")
+        self._session = Session(
+            self.config,
+            worker=worker["workerid"] if worker else "main",
+            interruption=self._stopping.interruption,
+        )
         self._selection = selection(option.race, option.markexpr)
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
@@ -88,8 +98,9 @@ class Live:
             return None
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
         file.config_of, file.root = self.config, self._root_of(file_path)
-        file.play, file.tell = self._session.play, self._scenario_story
-        file.race, file.tell_race = self._session.race, self._race_story
+        file.play, file.tell = self._stopping.guarded(self._session.play), self._scenario_story
+        file.race = self._stopping.guarded(self._session.race)
+        file.tell_race = self._race_story
         file.selection = self._selection
         file.known_rules, file.covered = self._known_rules, self._covered
         return file
@@ -153,19 +164,26 @@ class Live:
         """After the last scenario: end the server, merge, and report each rule."""
         # What is there now stays to the end; looking through it again and again costs time.
         gc.freeze()
+        whole = False
         try:
             result = yield
+            whole = True
+            return result
         finally:
-            findings = self._session.close()
+            with self._stopping.interruption.ours():
+                self._close()
+                # Any other exception is told by itself; what is left of a report would mislead.
+                if whole or self._stopping.interruption.signal:
+                    self._emit(session)
+
+    def _close(self) -> None:
+        """End the server; what no scenario owns goes to the controller, or into the report."""
+        findings = self._session.close()
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
             output["harness_findings"] = [finding_to_plain(one) for one in findings]
-            return result
-        self._loose += findings
-        seen = self._outcomes or self._races or self._loose
-        if not session.config.option.collectonly and seen:
-            self._emit(session)
-        return result
+        else:
+            self._loose += findings
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -175,7 +193,7 @@ class Live:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
         """A worker ended: take what no scenario owns. One that died took its verdicts along."""
-        if error is not None:
+        if error is not None and not self._stopping.interruption.signal:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
             self._loose.append(Finding("harness.worker-died", message))
@@ -184,11 +202,23 @@ class Live:
         self._loose += [finding_from_plain(one) for one in plain]
 
     def _emit(self, session: pytest.Session) -> None:
-        config = self.config
-        self.report = merge(
-            list(self._outcomes.values()),
+        """Report what was judged, where anything was to be."""
+        seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
+        if self._is_worker or session.config.option.collectonly or not seen:
+            return
+        self.report = self._merged()
+        emit(self.report, session, self.config.book)
+
+    def _merged(self) -> Report:
+        config, interrupted = self.config, self._stopping.interruption.name
+        outcomes, races = list(self._outcomes.values()), list(self._races.values())
+        if interrupted:
+            left, left_races = self._stopping.unplayed(self._outcomes, self._races)
+            outcomes, races = outcomes + left, races + left_races
+        return merge(
+            outcomes,
             self._loose,
-            races=list(self._races.values()),
+            races=races,
             profile=config.profile,
             entries=config.entries,
             rules=config.rules,
@@ -198,8 +228,8 @@ class Live:
             bundled=bundled_ids(),
             shipped=config.shipped,
             lacks=config.lacks,
+            interrupted=interrupted,
         )
-        emit(self.report, session, config.book)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -209,7 +239,9 @@ class Live:
 
     @pytest.hookimpl
     def pytest_sessionfinish(self) -> None:
-        """Write the JSON report."""
+        """Write the JSON report, that of a run too which was interrupted before it began."""
+        if self._stopping.interruption.signal and not self._is_worker and self.report is None:
+            self.report = self._merged()
         path = self._pytest.option.harness_json
         if path and self.report is not None:
             write_json(self.report, Path(path))

@@ -47,12 +47,14 @@ def merge(
     bundled: Collection[str] = (),
     shipped: Sequence[Deviation] = (),
     lacks: Sequence[Lack] = (),
+    interrupted: str = "",
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all scenarios of the suite: where some of them are played, the others
     have not been, so that an entry about them is not stale. Those of `entries` that are `shipped`
-    speak of the suite, and can be stale by a run of it only. `lacks`: what the machine cannot do.
+    speak of the suite, and can be stale by a run of it only. `lacks`: what the machine cannot do. A
+    run that was `interrupted`, by the signal of that name, makes no entry stale.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -60,9 +62,12 @@ def merge(
     # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
+    report.interrupted = interrupted
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     report.races = [_race(race) for race in races]
-    every = [*outcomes, *placed]
+    # Each worker plays it: the first speaks for all.
+    first = {one.id: one for owner in (*outcomes, *races) for one in reversed(owner.before)}
+    every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
     report.rules = [_rule(rule, rows[rule.id], entries) for rule in rules.values()]
     for rule in report.rules:
@@ -73,7 +78,9 @@ def merge(
     raced = [one for race in races for one in race.findings]
     report.issues = _issues(every, [*loose, *raced], again)
     report.requirements = requirements(book, report.rules)
-    if outcomes or not races:
+    if interrupted:
+        report.unchecked = [_entry(entry) for entry in entries]
+    elif outcomes or not races:
         # A race plays no scenario to its own end: what it does not show is not gone.
         of_suite = [entry for entry in entries if entry in shipped]
         added = [entry for entry in entries if entry not in shipped]
@@ -184,13 +191,14 @@ def _issues(
 ) -> list[Issue]:
     """One issue per cause: several workers and scenarios meet the same set-up failure.
 
-    Among several of one id one that counts speaks for all; a known one must not hide it.
+    Among several of one id, about one thing, one that counts speaks for all; a known one must not
+    hide it.
     """
     every = [*loose, *(one for outcome in outcomes for one in owned(outcome) if _stands_out(one))]
     every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
-    found: dict[str, list[Finding]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in every:
-        found[finding.id].append(finding)
+        found[finding.id, finding.kind].append(finding)
     return [_issue(group, again) for _, group in sorted(found.items())]
 
 
@@ -202,11 +210,13 @@ def _stands_out(finding: Finding) -> bool:
 def _issue(group: list[Finding], again: Again) -> Issue:
     """One finding speaks for those of its id, with the number of the others.
 
-    A set-up failure is one cause, in whatever words each worker met it.
+    A set-up failure is one cause, in whatever words each worker met it; so is what says what it is
+    about.
     """
     first = group[0]
     others = len({one.message for one in group if one.counts is first.counts}) - 1
-    more = f" (+{others} more)" if others and not first.id.startswith("setup.") else ""
+    one_cause = first.id.startswith("setup.") or bool(first.kind)
+    more = f" (+{others} more)" if others and not one_cause else ""
     repeat = next((command for one in group if (command := again.of(one))), "")
     return Issue(first.id, first.message + more, first.level, first.known, repeat)
 
@@ -241,7 +251,11 @@ def _judge_baseline(
                 repeat=again.of_entry(entry),
             )
         )
-    report.unchecked += [f"{entry.rule} (scenario {entry.scenario})" for entry in state.unchecked]
+    report.unchecked += [_entry(entry) for entry in state.unchecked]
+
+
+def _entry(entry: Deviation) -> str:
+    return f"{entry.rule} (scenario {entry.scenario})"
 
 
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:

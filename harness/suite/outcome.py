@@ -18,7 +18,7 @@ class Finding:
 
     `line` is that of the scenario's file. `places` are the members of messages that it is about,
     `about` the ids of the scenarios to play, in this order, to see it again, `detail` lines of more
-    than fits into a sentence.
+    than fits into a sentence. Those of one id and another `kind` are told apart in a report.
     """
 
     id: str
@@ -29,6 +29,7 @@ class Finding:
     places: tuple[Place, ...] = ()
     about: tuple[str, ...] = ()
     detail: tuple[str, ...] = ()
+    kind: str = ""
 
     @property
     def counts(self) -> bool:
@@ -42,6 +43,9 @@ class ScenarioOutcome:
 
     Of a race: `race` names the placement (`interrupt@item:1:started`); one that is `racy` was
     played several times (`runs`), and this is the gravest.
+
+    `before` is what was played before it to see whether anything can be, and showed that nothing
+    can: no scenario of the run, but what its trace breaks is broken.
     """
 
     id: str
@@ -59,6 +63,7 @@ class ScenarioOutcome:
     race: str = ""
     racy: bool = False
     runs: int = 1
+    before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""
@@ -74,7 +79,8 @@ class ScenarioOutcome:
 class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
-    `findings` are those of the scenario's own play before, which show that nothing can be tried.
+    `findings` are those of the scenario's own play before, which show that nothing can be tried;
+    so are the plays `before` it.
     """
 
     id: str
@@ -86,6 +92,7 @@ class RaceOutcome:
     reason: str = ""
     findings: list[Finding] = field(default_factory=list[Finding])
     placements: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+    before: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""

@@ -5,6 +5,7 @@ of the input must lead to. Not here: the positions and the plays (scenario), jud
 (judging), pytest (items).
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -14,10 +15,12 @@ from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.races import NEEDS, Placement, derived, placements
 from harness.suite.hygiene import Hygiene
+from harness.suite.judging import blocked_outcome
 from harness.suite.outcome import Finding, RaceOutcome, ScenarioOutcome, broken
 from harness.suite.probe import offers
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
+from harness.suite.silence import Silences, traits_of
 from harness.target.process import Ending
 from harness.target.profile import Profile
 from harness.trace.views import conversation_of
@@ -32,7 +35,8 @@ class Playing:
 
     `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
     one (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its trace and notes
-    where; `ending` says how the last server process ended.
+    where; `ending` says how the last server process ended; `silences` says which placements need
+    not be played, None where all shall be.
     """
 
     profile: Profile
@@ -42,6 +46,7 @@ class Playing:
     run: Callable[[Loaded], Run]
     judged: Callable[[Run, Loaded], ScenarioOutcome]
     kept: Callable[[Run, ScenarioOutcome], None]
+    silences: Silences | None = None
 
 
 class Race:
@@ -66,6 +71,7 @@ class Race:
         if lacking:
             return _without(found, lacking)
         plainly = self._playing.plainly(self._loaded)
+        found.before = plainly.before
         if plainly.verdict not in (Verdict.PASS, Verdict.KNOWN):
             found.findings = [one for one in plainly.findings if one.id.startswith("setup.")]
             found.reason = f"the scenario itself does not pass: {plainly.reason}"
@@ -94,6 +100,9 @@ class Race:
         """The gravest of the placement's runs; None where the server does not offer the action."""
         listens = self._playing.profile.listening() is not None
         raced = derived(self._loaded, placement, listens=listens)
+        blocked = self._blocked(raced, placement)
+        if blocked is not None:
+            return blocked
         times = 1 if placement.position.settled else RUNS
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0
@@ -113,6 +122,21 @@ class Race:
         outcome.race, outcome.racy, outcome.runs = placement.name, times > 1, played
         self._playing.kept(run, outcome)
         return outcome
+
+    def _blocked(self, raced: Loaded, placement: Placement) -> ScenarioOutcome | None:
+        """The outcome of a placement that need not be played, None for one that shall be."""
+        silences = self._playing.silences
+        finding = silences.blocking(self._traits(placement)) if silences is not None else None
+        if finding is None:
+            return None
+        outcome = blocked_outcome(raced, finding)
+        outcome.race, outcome.racy, outcome.runs = placement.name, False, 0
+        return outcome
+
+    def _traits(self, placement: Placement) -> frozenset[str]:
+        kind = re.sub(r"\d+", "N", placement.name)
+        action = {f"the action {placement.action}", f"the action {kind}"}
+        return traits_of(self._loaded) | action
 
     def _offered(self, need: str, run: Run) -> bool:
         probed = self._playing.profile.capabilities == "probe"
@@ -134,6 +158,9 @@ class Race:
             for call in run.model.calls:
                 call.problems.clear()
         outcome = self._playing.judged(run, raced)
+        if self._playing.silences is not None and not unreached:
+            traits = self._traits(placement)
+            self._playing.silences.note(raced.id, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
             found = hygiene.findings[seen:]

@@ -10,8 +10,9 @@ Here: which repetitions are made and what they mean. Not here: playing and judgi
 
 Bounds, so that a server that hangs in every scenario is not waited for twice in each: what ended
 because the server floods is not repeated; a finding that two scenarios of this worker confirmed is
-believed without being repeated, until it turns out unsteady; and of the scenarios that used the
-process before, the last twenty are played.
+believed without being repeated, until it turns out unsteady; of the scenarios that used the process
+before, the last twenty are played, and none after one that fell silent; and where six repetitions
+of a worker ended in silence, what fell silent is not repeated any more.
 """
 
 from collections import Counter
@@ -27,14 +28,20 @@ LEAKS, UNSTEADY = "leaks-state", "unsteady"
 ENOUGH = 2
 # So many of the scenarios that had used the process are played again before the repetition.
 REPLAYED = 20
+# After so many repetitions that ended in silence, silence is believed.
+SILENT = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One playing of a scenario: what failed in it, and which scenarios its process had served."""
+    """One playing of a scenario: what failed in it, and which scenarios its process had served.
+
+    A `silent` one waited for something in vain.
+    """
 
     failed: frozenset[str]
     before: tuple[Loaded, ...] = ()
+    silent: bool = False
 
 
 def failures(outcome: ScenarioOutcome) -> frozenset[str]:
@@ -60,10 +67,13 @@ class Repeats:
         self._retire = retire
         self._level = level
         self._confirmed: Counter[str] = Counter()
+        self._silent = 0
 
     def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
         """Repeat a scenario as needed after its first attempt; what that showed."""
         if all(self._confirmed[name] >= ENOUGH for name in first.failed):
+            return []
+        if first.silent and self._silent >= SILENT:
             return []
         second = self._fresh(loaded)
         odd = first.failed ^ second.failed
@@ -87,13 +97,19 @@ class Repeats:
 
     def _fresh(self, loaded: Loaded) -> Attempt:
         self._retire()
-        return self._play(loaded)
+        return self._again(loaded)
+
+    def _again(self, loaded: Loaded) -> Attempt:
+        attempt = self._play(loaded)
+        self._silent += attempt.silent
+        return attempt
 
     def _reused(self, loaded: Loaded, before: Sequence[Loaded]) -> Attempt:
         self._retire()
         for one in before[-REPLAYED:]:
-            self._play(one)
-        return self._play(loaded)
+            if self._again(one).silent:
+                break  # The process is gone, and with the next it may take as long.
+        return self._again(loaded)
 
     def _leaks(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:
         last = ", ".join(one.id for one in before[-3:])

@@ -5,6 +5,7 @@ count, the terminal section, the JSON file. Not here: how the report comes about
 it is told (live).
 """
 
+import contextlib
 import json
 import warnings
 from pathlib import Path
@@ -46,9 +47,10 @@ def tell(report: Report, terminal: Any, book: Book) -> None:
 
 
 def write_json(report: Report, path: Path) -> None:
-    """Write the report as JSON."""
+    """Write the report as JSON; whoever reads it from a pipe may leave before its end."""
     text = json.dumps(to_plain(report), ensure_ascii=False, indent=1)
-    path.write_text(text + "\n", encoding="utf-8")
+    with contextlib.suppress(BrokenPipeError):
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestReport:

@@ -7,9 +7,10 @@ hooks (plugin), playing (bench), judging (judging).
 import contextlib
 import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -22,7 +23,9 @@ from harness.spec.book import Book, load_book
 from harness.suite.asking import Asking
 from harness.suite.baseline import known_finding, load_baseline
 from harness.suite.bench import Bench, open_bench
+from harness.suite.firstturn import FirstTurn, Hopeless, hopeless, plain_turn, silence_of
 from harness.suite.globs import Spoken
+from harness.suite.interruption import Interruption
 from harness.suite.judging import (
     blocked_outcome,
     inapplicable_outcome,
@@ -35,6 +38,7 @@ from harness.suite.races import Playing, Race
 from harness.suite.repeat import Attempt, Repeats, failures
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
+from harness.suite.silence import Silences, fell_silent, traits_of
 from harness.suite.typos import check_command, check_entry, check_profile
 from harness.suite.withheld import explain, withdraw, withheld_outcome
 from harness.target.host import Lack
@@ -49,6 +53,8 @@ from harness.target.profile import (
 )
 from harness.trace.store import save
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -56,7 +62,8 @@ class Config:
 
     `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
     profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
-    what the profile promised.
+    what the profile promised. With `keep_going` every scenario is played, however hopeless the
+    server is.
     """
 
     profile: Profile
@@ -71,6 +78,7 @@ class Config:
     shipped: tuple[Deviation, ...] = ()
     spoken: tuple[Spoken, ...] = ()
     lacks: tuple[Lack, ...] = ()
+    keep_going: bool = False
 
 
 def configure(
@@ -83,6 +91,7 @@ def configure(
     scale: float = 1.0,
     strict: bool = False,
     lacks: Sequence[Lack] | None = None,
+    keep_going: bool = False,
 ) -> Config:
     """Check everything that can be checked before a server is started. Raises `ProfileError`.
 
@@ -142,6 +151,7 @@ def configure(
         shipped=tuple(shipped),
         spoken=tuple(spoken),
         lacks=found,
+        keep_going=keep_going,
     )
 
 
@@ -168,35 +178,43 @@ def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
 class Session:
     """A worker's session. `close` ends everything that it started.
 
-    Without `asks` every scenario is played to find out whether it applies.
+    Without `asks` every scenario is played to find out whether it applies. A signal that comes to
+    `interruption` ends the conversation that is held, and none is begun after it.
     """
 
     config: Config
     worker: str = "main"
     findings: list[Finding] = field(default_factory=list[Finding])
     asks: bool = True
+    interruption: Interruption | None = None
 
     def __post_init__(self) -> None:
         self._stack = contextlib.ExitStack()
+        self._interruption = self.interruption or Interruption(self.config.base)
         self._portal: BlockingPortal | None = None
         self._bench: Bench | None = None
         level = Level(self.config.profile.hygiene)
         self._plainly: dict[str, ScenarioOutcome] = {}
         self._repeats = Repeats(self._attempt, self._retire, level)
         self._asking = Asking(self.config.profile, self._probe)
+        self._silences = Silences()
+        self._first = FirstTurn(self._first_turn)
+        self._before: list[ScenarioOutcome] = []
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
         try:
-            return self._play(loaded)
+            outcome = self._play(loaded)
         except Exception:
-            return ScenarioOutcome(
+            outcome = ScenarioOutcome(
                 id=loaded.id,
                 path=str(loaded.path),
                 title=loaded.scenario.title,
                 verdict=Verdict.ERROR,
                 reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
             )
+        outcome.before, self._before = self._before, []
+        return outcome
 
     def _play(self, loaded: Loaded) -> ScenarioOutcome:
         withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
@@ -205,18 +223,20 @@ class Session:
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
-        portal, bench = self._open()
-        finding = bench.blocks(loaded)
+        _, bench = self._open()
         path = self.trace_path(loaded.id)
         try:
+            finding = self._blocks(loaded)
             if finding is None and self.asks:
-                missing = self._asking.lacking(loaded)
-                finding = bench.blocks(loaded)
+                missing = self._lacking(loaded)
+                finding = self._blocks(loaded)
             if finding is not None:
                 return blocked_outcome(loaded, finding)
             if missing:
                 return inapplicable_outcome(loaded, missing)
-            run = portal.call(bench.run, loaded)
+            run = self._held(bench.run, loaded)
+            if self._is_hopeless(run) and (finding := bench.blocks(loaded)) is not None:
+                return blocked_outcome(loaded, finding)
         except SetupFailed as failed:
             save(failed.trace, path)
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
@@ -225,15 +245,57 @@ class Session:
         outcome = self._judged(run, loaded)
         save(run.trace, path)
         outcome.trace = str(path)
+        self._silences.note(loaded.id, traits_of(loaded), run, outcome)
         if not run.overflow:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
 
+    def _first_turn(self, patience: float) -> Run:
+        _, bench = self._open()
+        return self._held(bench.first_turn, patience)
+
+    def _is_hopeless(self, run: Run) -> bool:
+        """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
+        _, bench = self._open()
+        if bench.blocked is not None or self.config.keep_going:
+            return False
+        shown = self._first.after(run)
+        if shown is not None and bench.blocked is not None:
+            # That the model is never called says more than the silence it leads to.
+            self.findings += shown.findings
+            return True
+        if shown is None or not silence_of(shown):
+            return False
+        bench.blocked = hopeless(shown, bench.bounds.step)
+        self.findings.append(bench.blocked)
+        outcome = self._judged(shown, plain_turn())
+        path = self.trace_path(outcome.id)
+        save(shown.trace, path)
+        outcome.trace = str(path)
+        self._before.append(outcome)
+        return True
+
+    def _blocks(self, loaded: Loaded) -> Finding | None:
+        """The finding because of which this scenario need not be tried, if any."""
+        _, bench = self._open()
+        finding = bench.blocks(loaded)
+        if finding is None and not self.config.keep_going:
+            finding = self._silences.blocking(traits_of(loaded))
+        return finding
+
+    def _lacking(self, loaded: Loaded) -> list[str]:
+        """The needs that the target does not offer; none where it answers nothing at all."""
+        with contextlib.suppress(Hopeless):
+            return self._asking.lacking(loaded)
+        return []
+
     def _probe(self, probe: Loaded) -> Run:
         """Play a probe; its trace is kept, and what keeps the server from being used is told."""
-        portal, bench = self._open()
-        run = portal.call(bench.run, probe)
+        _, bench = self._open()
+        run = self._held(bench.run, probe)
         save(run.trace, self.trace_path(probe.id))
+        if self._is_hopeless(run):
+            raise Hopeless
         self.findings += run.findings
         return run
 
@@ -253,7 +315,7 @@ class Session:
             )
 
     def _racing(self) -> Playing:
-        portal, bench = self._open()
+        _, bench = self._open()
         # What was probed is known from the plain play; one that an action cut short shows less.
         known = [one.id for one in self.config.book.capabilities]
         judging = self.config.profile.model_copy(update={"capabilities": known})
@@ -273,9 +335,10 @@ class Session:
             hygiene=bench.hygiene,
             ending=lambda: bench.servers.last_ending,
             plainly=plainly,
-            run=lambda loaded: portal.call(bench.run, loaded),
+            run=lambda loaded: self._held(bench.run, loaded),
             judged=lambda run, loaded: self._judged(run, loaded, judging),
             kept=kept,
+            silences=None if self.config.keep_going else self._silences,
         )
 
     def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
@@ -296,7 +359,7 @@ class Session:
         if not failed or outcome.verdict not in judged:
             return
         try:
-            found = self._repeats.of(loaded, Attempt(failed, before))
+            found = self._repeats.of(loaded, Attempt(failed, before, fell_silent(outcome)))
         except SetupFailed as gone:
             # No scenario begins with it, so that none would report it.
             self.findings.append(gone.finding)
@@ -306,13 +369,19 @@ class Session:
 
     def _attempt(self, loaded: Loaded) -> Attempt:
         """Play a scenario once more; its trace is not kept."""
-        portal, bench = self._open()
-        run = portal.call(bench.run, loaded)
-        return Attempt(failures(self._judged(run, loaded)), run.before)
+        _, bench = self._open()
+        run = self._held(bench.run, loaded)
+        outcome = self._judged(run, loaded)
+        return Attempt(failures(outcome), run.before, fell_silent(outcome))
 
     def _retire(self) -> None:
         portal, bench = self._open()
         portal.call(bench.servers.retire)
+
+    def _held(self, call: Callable[[T], Awaitable[Run]], what: T) -> Run:
+        """Hold a conversation, which a signal ends. Raises `Interrupted`, `SetupFailed`."""
+        portal, _ = self._open()
+        return self._interruption.wait(portal.start_task_soon(call, what))
 
     def trace_path(self, scenario: str) -> Path:
         """Where the trace of a scenario's last run on this target is kept."""
@@ -324,6 +393,8 @@ class Session:
         bench = self._bench
         self._stack.close()
         self._portal = self._bench = None
+        self.findings += self._silences.found.values()
+        self._silences = Silences()
         if bench is not None:
             self.findings += bench.hygiene.findings
         return self.findings

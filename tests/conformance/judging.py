@@ -85,9 +85,16 @@ def judged(
     target: str = "spec",
     scale: float = 0.2,
     baseline: str = "",
+    keep_going: bool = False,
 ) -> Judged:
     """Play scenarios on a server in this process, judge and merge."""
-    config = configure(target=target, server_cmd=server_cmd, scale=scale, baseline=baseline)
+    config = configure(
+        target=target,
+        server_cmd=server_cmd,
+        scale=scale,
+        baseline=baseline,
+        keep_going=keep_going,
+    )
     session = Session(config)
     outcomes: list[ScenarioOutcome] = []
     try:

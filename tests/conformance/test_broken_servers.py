@@ -21,7 +21,9 @@ PLAIN, TWO = "turns/plain-turn", "turns/two-turns"
 
 
 def of(server: str, *names: str, scale: float = 0.2) -> Judged:
-    return judged(command(f"broken/{server}"), bundled(*(names or (PLAIN, TWO))), scale=scale)
+    """The scenarios are played all the same where the server is hopeless."""
+    scenarios = bundled(*(names or (PLAIN, TWO)))
+    return judged(command(f"broken/{server}"), scenarios, scale=scale, keep_going=True)
 
 
 @pytest.mark.usefixtures("place")
@@ -239,6 +241,7 @@ def _runs(pid: int) -> bool:
 def _ran(server: str, place: Path, mark: str, *, scale: float) -> Ran:
     path = str(bundled(PLAIN)[0].path)
     options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", str(scale)]
+    options += ["--keep-going"]
     return run_pytest(*options, path, folder=place, mark=mark)
 
 

@@ -109,9 +109,9 @@ def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: 
     fifo.open().close()  # Until the server has been asked for a turn.
     os.kill(running.pid, signal.SIGINT)
     ran = running.end()
-    assert ran.status == 2
-    assert "KeyboardInterrupt" in ran.text or "Interrupted" in ran.text
-    assert "GREEN" not in ran.text
+    assert ran.status == 130
+    assert "Interrupted: the run was interrupted (SIGINT)" in ran.text
+    assert "verdict: GREEN" not in ran.text
 
 
 def test_scenario_has_its_name_from_the_folder_that_was_given(place: Path, mark: str) -> None:

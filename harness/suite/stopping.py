@@ -1,0 +1,158 @@
+"""A pytest session that is stopped by a signal: who is told, and what was not played.
+
+Here: the hooks that connect signals (interruption) to the session and to its workers, the exit
+status, outcomes for what was not played. Not here: what the report says of it (merge, terminal).
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+
+from harness.rules.verdict import Verdict
+from harness.scenario.loader import SUFFIX
+from harness.suite.interruption import Interrupted, Interruption, Role
+from harness.suite.items import RaceItem, ScenarioItem
+from harness.suite.outcome import RaceOutcome, ScenarioOutcome
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_TITLE = re.compile(r"^title: *(.*?) *$", re.MULTILINE)
+
+
+class Stopping:
+    """The plugin object that stops one session. `interruption` is its process's."""
+
+    def __init__(self, config: pytest.Config, base: Path) -> None:
+        self._config = config
+        self._workers: dict[str, int] = {}
+        self._session: pytest.Session | None = None
+        self._ids: list[str] = []
+        self.interruption = Interruption(base)
+        self.interruption.told = self._told
+        self.interruption.outside = self._exit
+        self.interruption.install()
+
+    @property
+    def reason(self) -> str:
+        """Why something was not played."""
+        return f"the run was interrupted ({self.interruption.name})"
+
+    def guarded(self, play: Callable[P, R]) -> Callable[P, R]:
+        """Play what an item plays; a signal makes it skipped, and the session stops after it."""
+
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                with self.interruption.ours():
+                    return play(*args, **kwargs)
+            except Interrupted:
+                if self._session is not None:
+                    self._session.shouldstop = self.reason
+                pytest.skip(f"{Verdict.NOT_EXERCISED}: {self.reason}")
+
+        return guarded
+
+    def _exit(self) -> BaseException:
+        return pytest.exit.Exception(self.reason, returncode=self.interruption.status)
+
+    def _told(self, number: int) -> None:
+        """In the signal handler: no item is given out any more, and the workers are told."""
+        distributed: Any = self._config.pluginmanager.get_plugin("dsession")
+        if distributed is not None:
+            distributed.shouldstop = self.reason
+            # One that ends while it starts needs no successor.
+            setattr(distributed, "_max_worker_restart", 0)  # noqa: B010
+        for pid in self._workers.values():
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+
+    # --- hooks ----------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """The session that is to be stopped."""
+        self._session = session
+        self.interruption.role = _role(self._config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """A worker is there. One that comes after the signal gets nothing to play."""
+        # execnet says nowhere else which process it started.
+        process = getattr(getattr(node.gateway, "_io", None), "popen", None)
+        pid = int(getattr(process, "pid", 0))
+        if pid:
+            self._workers[node.gateway.id] = pid
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker is gone: its number may be somebody else's soon."""
+        self._workers.pop(node.gateway.id, None)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """What there is to play, of which the controller has no items."""
+        self._ids = ids
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A run that was interrupted has an exit status of its own."""
+        if self.interruption.signal and not hasattr(self._config, "workerinput"):
+            session.exitstatus = self.interruption.status
+
+    @pytest.hookimpl
+    def pytest_unconfigure(self) -> None:
+        """Signals are the next one's again."""
+        self.interruption.remove()
+
+    # --- what was not played --------------------------------------------------------------------
+
+    def unplayed(
+        self, scenarios: Collection[str], races: Collection[str]
+    ) -> tuple[list[ScenarioOutcome], list[RaceOutcome]]:
+        """Outcomes for those that were to be played, and are not among these."""
+        mine: list[ScenarioOutcome] = []
+        raced: list[RaceOutcome] = []
+        for name, path, action in self._chosen():
+            if action and name not in races:
+                race = RaceOutcome(
+                    name, name.rpartition("@")[0], path, _title(path), action, Verdict.NOT_EXERCISED
+                )
+                race.reason = self.reason
+                raced.append(race)
+            elif not action and name not in scenarios:
+                one = ScenarioOutcome(name, path, _title(path), Verdict.NOT_EXERCISED)
+                one.reason = self.reason
+                mine.append(one)
+        return mine, raced
+
+    def _chosen(self) -> Iterable[tuple[str, str, str]]:
+        """Id, path and action ("" for none) of all that was to be played."""
+        if self._session is not None:
+            for item in self._session.items:
+                if isinstance(item, ScenarioItem):
+                    yield item.loaded.id, str(item.path), ""
+                elif isinstance(item, RaceItem):
+                    yield item.name, str(item.path), item.action
+        for node_id in self._ids:
+            file, _, name = node_id.partition("::")
+            if file.endswith(SUFFIX):
+                yield name, str(self._config.rootpath / file), name.partition("@")[2]
+
+
+def _role(config: pytest.Config) -> Role:
+    if hasattr(config, "workerinput"):
+        return "worker"
+    return "controller" if config.pluginmanager.has_plugin("dsession") else "alone"
+
+
+def _title(path: str) -> str:
+    """The title that a scenario's file says, "" where it cannot be read."""
+    try:
+        found = _TITLE.search(Path(path).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return found.group(1).strip("'\"") if found else ""
