@@ -28,7 +28,6 @@ class Hanger(Server):
     def turn_start(self, params, reply):
         if "{{text}}" not in str(params):
             return super().turn_start(params, reply)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         open("fifo", "w").close()
         while True:
             signal.pause()
@@ -63,7 +62,7 @@ def interrupted(place: Path, mark: str, *options: str, hook: str = NOTHING) -> R
     script, fifo = place / "hanger.py", place / "fifo"
     script.write_text(HANGER.format(text="say b", hook=hook), encoding="utf-8")
     os.mkfifo(fifo)
-    line = ["--server-cmd", command(script), "mine", "--timeout-scale", "20", *options]
+    line = ["--server-cmd", command(script), "mine", "--timeout-scale", "2", *options]
     running = start_pytest(*line, folder=place, mark=mark)
     fifo.open().close()
     return running
@@ -155,11 +154,8 @@ def test_second_signal_ends_at_once_and_leaves_no_process(
     running = interrupted(place, mark, workers, "-p", "twice")
     os.kill(running.pid, signal.SIGINT)
     (place / "closing").open().close()  # Until the server is being ended, which takes for ever.
-    again = subprocess.Popen(
-        [sys.executable, "-c", AGAIN.format(pid=running.pid)], stdout=subprocess.PIPE
-    )
-    ran = running.end()
-    again.wait()
+    with subprocess.Popen([sys.executable, "-c", AGAIN.format(pid=running.pid)]):
+        ran = running.end()
     assert ran.status == 130
     assert ran.report == {}
 
