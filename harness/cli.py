@@ -22,11 +22,18 @@ app = typer.Typer(
 Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
 Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+_SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
 
 
 def main() -> None:
     """The console script."""
-    app()
+    from harness.suite.console import guard_output
+
+    guard_output(ends=True)
+    try:
+        app()
+    finally:
+        sys.stdout.flush()
 
 
 def _version(wanted: bool) -> None:
@@ -49,12 +56,19 @@ def _of_all(
 
 @app.command()
 def run(
-    paths: Annotated[list[str] | None, typer.Argument(help="scenario files or folders")] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(help=_SCENARIOS),
+    ] = None,
     *,
     target: Target = "spec",
     server_cmd: ServerCmd = "",
-    rule: Annotated[str, typer.Option(help="judge one rule")] = "",
-    race: Annotated[str, typer.Option(help="races: all, ACTION, or ACTION@POSITION")] = "",
+    rule: Annotated[str, typer.Option(help="judge this rule alone; or ID,ID")] = "",
+    tag: Annotated[str, typer.Option(help="with this tag, area or need; or TAG,TAG")] = "",
+    keyword: Annotated[
+        str, typer.Option("-k", help="ids, tags, rules: 'turns and not skill'")
+    ] = "",
+    race: Annotated[str, typer.Option(help="races: all, ACTION, or ACTION@POSITION; or A,B")] = "",
     baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
     require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
@@ -62,36 +76,53 @@ def run(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="play on where the server hangs all the time")
     ] = False,
-    workers: Annotated[int, typer.Option("-n", help="worker processes (0: none)")] = 0,
+    exit_first: Annotated[
+        bool, typer.Option("-x", help="stop after the first scenario that fails or breaks a rule")
+    ] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--lf", help="what failed last, or broke a rule; all where nothing did")
+    ] = False,
+    workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
     json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
     junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
-    """Play scenarios against a server and judge it (pytest, shielded from local settings)."""
+    """Play scenarios against a server and judge it (pytest, shielded from local settings).
+
+    Without arguments the bundled scenarios are played.
+    """
     json, junit = _to_stdout(json, junit)
-    arguments = ["-c", os.devnull, "--rootdir", str(Path.cwd()), "--noconftest", "-rfE"]
-    arguments += ["-v" if verbose else "-q", "--no-header"]
+    arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
+    arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
     # Nothing here asserts, generates or mocks: rewriting modules and such plugins cost seconds.
-    arguments += ["--assert=plain"]
-    for plugin in ("cacheprovider", "hypothesispytest", "faker", "syrupy", "respx"):
+    arguments += ["--assert=plain", "-o", "python_files=", "-o", "junit_family=xunit1"]
+    for plugin in ("doctest", "hypothesispytest", "faker", "syrupy", "respx"):
         arguments += ["-p", f"no:{plugin}"]
-    arguments += ["--target", target, "--timeout-scale", str(timeout_scale)]
+    # By the long names: a short one may be another plugin's.
+    arguments += ["--harness-target", target, "--harness-timeout-scale", str(timeout_scale)]
     for name, value in (
-        ("--server-cmd", server_cmd),
-        ("--rule", rule),
-        ("--race", race),
-        ("--baseline", baseline),
-        ("--require", require),
+        ("--harness-server-cmd", server_cmd),
+        ("--harness-rule", rule),
+        ("--harness-tag", tag),
+        ("-k", keyword),
+        ("--harness-race", race),
+        ("--harness-baseline", baseline),
+        ("--harness-require", require),
         ("--harness-json", json),
         ("--junit-xml", junit),
     ):
         arguments += [name, value] if value else []
-    arguments += ["--harness-strict"] if strict else []
-    arguments += ["--keep-going"] if keep_going else []
+    for name, given in (
+        ("--harness-strict", strict),
+        ("--harness-keep-going", keep_going),
+        ("-x", exit_first),
+        ("--lf", last_failed),
+    ):
+        arguments += [name] if given else []
     arguments += ["-n", str(workers)] if workers else []
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    # A process of its own: pytest must import the plugin before anything else does.
-    command = [sys.executable, "-m", "pytest", *arguments, *(paths or [])]
+    # A process of its own, which takes no module from the current folder.
+    command = [sys.executable, "-P", "-m", "harness.suite.console", *arguments, *(scenarios or [])]
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
 
@@ -290,50 +321,39 @@ app.add_typer(scenario, name="scenario")
 
 
 @scenario.command()
-def validate(paths: Annotated[list[Path], typer.Argument(help="files or folders")]) -> None:
+def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -> None:
     """Check scenario files without starting anything. Exit status 1 if one is bad."""
     from harness.rules.base import all_rules
-    from harness.scenario.loader import ScenarioError, find, load, without
+    from harness.scenario.loader import load_all
     from harness.spec.book import load_book
     from harness.suite.lexicon import protocol_lexicon
 
+    found, bad = _found(scenarios)
     rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {one.id for one in load_book().capabilities}
-    found = find(paths)
-    bad = 0
-    for root, file in found:
-        try:
-            load(file, root=root, rules=rules, capabilities=capabilities, lexicon=lexicon)
-        except ScenarioError as error:
+    for one in load_all(found, rules=rules, capabilities=capabilities, lexicon=lexicon):
+        if isinstance(one, Exception):
             bad += 1
-            typer.echo(str(error), err=True)
-    for problem in without(paths):
-        typer.echo(problem, err=True)
+            typer.echo(str(one), err=True)
     typer.echo(f"{len(found)} scenario file(s), {bad} bad")
     raise typer.Exit(1 if bad or not found else 0)
 
 
 @scenario.command(name="list")
 def list_scenarios(
-    paths: Annotated[list[Path] | None, typer.Argument(help="files or folders")] = None,
+    scenarios: Annotated[list[str] | None, typer.Argument(help=_SCENARIOS)] = None,
 ) -> None:
-    """List scenarios, the bundled ones without paths: id, what it needs, title."""
-    from harness.scenario.bundled import bundled_folder
-    from harness.scenario.loader import ScenarioError, find, load, without
+    """List scenarios, the bundled ones without arguments: id, what it needs, title."""
+    from harness.scenario.loader import load_all
 
-    empty = without(paths or [])
-    for problem in empty:
-        typer.echo(problem, err=True)
-    bad = len(empty)
-    for root, file in find(paths or [bundled_folder()]):
-        try:
-            loaded = load(file, root=root)
-        except ScenarioError as error:
+    found, bad = _found(scenarios or ["bundled"])
+    for one in load_all(found):
+        if isinstance(one, Exception):
             bad += 1
-            typer.echo(str(error), err=True)
+            typer.echo(str(one), err=True)
             continue
-        needs = f" [{', '.join(loaded.scenario.needs)}]" if loaded.scenario.needs else ""
-        typer.echo(f"{loaded.id}{needs}: {loaded.scenario.title}")
+        needs = f" [{', '.join(one.scenario.needs)}]" if one.scenario.needs else ""
+        typer.echo(f"{one.id}{needs}: {one.scenario.title}")
     raise typer.Exit(1 if bad else 0)
 
 
@@ -348,6 +368,21 @@ def show_scenario(
         typer.echo(scenario_text(name), nl=False)
 
 
+def _found(words: list[str]) -> tuple[list[Path], int]:
+    """The files of all words; of each word that names none the reason is printed and counted."""
+    from harness.scenario.named import NameProblem, named_files
+
+    found: dict[Path, None] = {}
+    bad = 0
+    for word in words:
+        try:
+            found |= dict.fromkeys(named_files([word]))
+        except NameProblem as problem:
+            bad += 1
+            typer.echo(str(problem), err=True)
+    return list(found), bad
+
+
 @scenario.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
@@ -358,15 +393,15 @@ def schema() -> None:
 
 @scenario.command()
 def play(
-    file: Annotated[Path, typer.Argument(help="a scenario file")],
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="a file, or an id")],
     *,
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     timeout_scale: Scale = 1.0,
 ) -> None:
-    """Play one scenario and judge it: `harness run` of one file, with all its lines."""
+    """Play one scenario and judge it: `harness run` of it, with all its lines."""
     run(
-        [str(file)],
+        [name],
         target=target,
         server_cmd=server_cmd,
         timeout_scale=timeout_scale,

@@ -19,6 +19,8 @@ _NEEDS_A_TARGET = (
     "harness_strict",
     "race",
     "keep_going",
+    "tag",
+    "no_bundled",
 )
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
@@ -28,15 +30,28 @@ def _options(add: Callable[..., None]) -> None:
     # None where it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
     add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
-    add("--rule", default="", metavar="ID", help="judge one rule, on the scenarios that cover it")
+    add(
+        "--rule",
+        default="",
+        metavar="ID",
+        help="judge this rule alone, on what covers it; or ID,ID",
+    )
+    add(
+        "--tag", default="", metavar="TAG", help="scenarios with this tag, area or need; or TAG,TAG"
+    )
+    bundled = "leave out the bundled scenarios, which are added where the paths hold no scenario"
+    add("--no-bundled", action="store_true", help=bundled)
     # pytest has a --strict of its own.
     add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
     add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")
     add("--require", default="", metavar="CAPS", help="capabilities that must be offered, or all")
-    add("--race", default="", metavar="WHAT", help="races only: all, ACTION, or ACTION@POSITION")
+    race = "races only: all, ACTION, or ACTION@POSITION; several with commas"
+    add("--race", default="", metavar="WHAT", help=race)
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
+    # The command `harness run` has names of its own for some options, and plays scenarios only.
+    add("--harness-run", action="store_true", help=argparse.SUPPRESS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -101,3 +116,4 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.exit.Exception("interrupted before the start", returncode=130) from error
     config.pluginmanager.register(live, "harness-live")
     config.pluginmanager.register(OneLine(config), "harness-one-line")
+    config.pluginmanager.register(live.collecting, "harness-collecting")

@@ -1,19 +1,21 @@
-"""Where the scenarios that ship with the harness lie: in the wheel, or beside it in a checkout."""
+"""The scenarios that ship with the harness, as a whole."""
 
+from functools import lru_cache
 from pathlib import Path
 
-import harness
-from harness.scenario.loader import find, scenario_id
+from harness.scenario.identity import bundled_folder, scenario_id
+from harness.scenario.loader import find
+
+__all__ = ["bundled_files", "bundled_folder", "bundled_ids"]
 
 
-def bundled_folder() -> Path:
-    """The folder of the bundled scenarios."""
-    package = Path(harness.__file__).parent
-    shipped = package / "bundled_scenarios"
-    return shipped if shipped.is_dir() else package.parent / "scenarios"
+@lru_cache(maxsize=1)
+def bundled_files() -> dict[str, Path]:
+    """The file of each bundled scenario by its id, in order."""
+    root = bundled_folder()
+    return {scenario_id(file, root): file for _, file in find([root])}
 
 
 def bundled_ids() -> set[str]:
     """The ids of the bundled scenarios, by their files' names alone."""
-    root = bundled_folder()
-    return {scenario_id(file, root) for _, file in find([root])}
+    return set(bundled_files())

@@ -5,7 +5,7 @@ cannot say (names), words of the protocol (spelling), playing.
 """
 
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.scenario.explain import sentence, unknown
+from harness.scenario.identity import SUFFIX, root_of, scenario_id
 from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
@@ -20,9 +21,19 @@ from harness.scenario.spelling import Spelling
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
 from harness.trace.values import obj
 
-SUFFIX = ".scenario.yaml"
-
-__all__ = ["SUFFIX", "Loaded", "ScenarioError", "find", "load", "load_scenario", "load_text"]
+__all__ = [
+    "SUFFIX",
+    "Loaded",
+    "ScenarioError",
+    "check_id",
+    "find",
+    "load",
+    "load_all",
+    "load_scenario",
+    "load_text",
+    "scenario_id",
+    "without",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,12 @@ class Loaded:
         """The line of a part of the file."""
         return self.document.place(loc)[0]
 
+    @property
+    def tags(self) -> frozenset[str]:
+        """Its own tags, what it needs, and its area, the first folder of its id."""
+        area = [self.id.split("/", 1)[0]] if "/" in self.id else []
+        return frozenset([*area, *self.scenario.needs, *self.scenario.tags])
+
 
 def load_scenario(path: Path | str) -> Scenario:
     """The scenario in a file. Raises `ScenarioError`."""
@@ -59,7 +76,7 @@ def load(
     capabilities: Collection[str] | None = None,
     lexicon: Lexicon | None = None,
 ) -> Loaded:
-    """Load and check one file.
+    """Load and check one file. Its id is told below `root`, or below the folder of its kind.
 
     `rules` and `capabilities` are the names that `covers` and `needs` may hold, `lexicon` has the
     words of the protocol; None leaves them unchecked (the loader knows none of them). Raises
@@ -69,21 +86,48 @@ def load(
     return _checked(document, path, scenario_id(path, root), rules, capabilities, lexicon)
 
 
+def load_all(
+    files: Iterable[Path],
+    *,
+    rules: Collection[str] | None = None,
+    capabilities: Collection[str] | None = None,
+    lexicon: Lexicon | None = None,
+) -> Iterator[Loaded | ScenarioError]:
+    """Each file's scenario, or what is wrong with it; two with one id are wrong too."""
+    taken: dict[str, Path] = {}
+    for file in files:
+        try:
+            loaded = load(file, rules=rules, capabilities=capabilities, lexicon=lexicon)
+            check_id(loaded, taken)
+        except ScenarioError as error:
+            yield error
+        else:
+            yield loaded
+
+
+def check_id(loaded: Loaded, taken: dict[str, Path]) -> None:
+    """Note the id of a file among those that are `taken`. Raises `ScenarioError` for another's."""
+    real = loaded.path.resolve()
+    other = taken.setdefault(loaded.id, real)
+    if other != real:
+        message = f"its id {loaded.id} is that of {other} too; rename one, or use them apart"
+        raise ScenarioError(loaded.path, (1, 1), message)
+
+
 def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = None) -> Loaded:
     """Load a scenario from a text, for tests and tools."""
     return _checked(parse(text.encode(), name), Path(name), name, None, None, lexicon)
 
 
 def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
-    """All scenario files below the paths, as (root, file), sorted and without repetition."""
-    found: dict[Path, Path] = {}
+    """All scenario files below the paths, as (root, file), sorted and without repetition.
+
+    The root is the folder below which the file's id is told, whatever path led to it.
+    """
+    found: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
-            for file in sorted(path.rglob(f"*{SUFFIX}")):
-                found.setdefault(file, path)
-        else:
-            found.setdefault(path, path.parent)
-    return [(root, file) for file, root in found.items()]
+        found |= dict.fromkeys(sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])
+    return [(root_of(file), file) for file in found]
 
 
 def without(paths: Iterable[Path]) -> list[str]:
@@ -93,15 +137,6 @@ def without(paths: Iterable[Path]) -> list[str]:
         for path in paths
         if path.is_dir() and next(path.rglob(f"*{SUFFIX}"), None) is None
     ]
-
-
-def scenario_id(path: Path, root: Path | None) -> str:
-    """The path below its root without the suffix: `turns/plain-turn`."""
-    if root is not None and not path.is_relative_to(root):
-        # Reached through a link, the same file has the same name.
-        path, root = path.resolve(), root.resolve()
-    relative = path.relative_to(root) if root and path.is_relative_to(root) else Path(path.name)
-    return relative.as_posix().removesuffix(SUFFIX)
 
 
 def _checked(

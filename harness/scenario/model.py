@@ -181,6 +181,7 @@ class Scenario(Strict):
     title: str = Field(min_length=1, max_length=200)
     covers: list[str] = Field(default_factory=list[str])
     needs: list[str] = Field(default_factory=list[str])
+    tags: list[Alias] = Field(default_factory=list[str])
     extensions: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
     settings: Settings = Field(default_factory=Settings)
     config: Annotated[dict[str, Any], AfterValidator(_no_null)] = Field(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.rules.verdict import Verdict
-from harness.scenario.loader import Loaded, ScenarioError, load
+from harness.scenario.loader import Loaded, ScenarioError, check_id, load
 from harness.scenario.model import Action
 from harness.scenario.races import placements
 from harness.suite.lexicon import protocol_lexicon
@@ -33,47 +33,51 @@ class ScenarioFile(pytest.File):
     """A `*.scenario.yaml` file."""
 
     config_of: Config
-    root: Path
     play: Play
     tell: Tell
     race: PlayRace
     tell_race: TellRace
     selection: Selection
+    ids: dict[str, Path]
+    known_rules: tuple[str, ...] = ()
 
     def collect(self) -> Iterable[pytest.Item]:
         """The scenario and its races, as far as they are asked for.
 
-        A file that cannot be used is a collection error in one line.
+        A file that cannot be used, or whose id is another's, is a collection error in one line.
         """
         try:
             loaded = load(
                 self.path,
-                root=self.root,
                 rules=self.known_rules,
                 capabilities=[one.id for one in self.config_of.book.capabilities],
                 lexicon=protocol_lexicon(),
             )
+            check_id(loaded, self.ids)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from error
-        only = self.config_of.only_rule
-        if only and self.covered and only not in loaded.scenario.covers:
-            return
         if self.selection.scenarios:
-            item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id)  # pyright: ignore[reportUnknownMemberType]
+            # The node's id is the scenario's: what pytest prints can be given back to it.
+            item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id, nodeid=loaded.id)  # pyright: ignore[reportUnknownMemberType]
             item.loaded, item.play, item.tell = loaded, self.play, self.tell
+            item.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
             yield item
         for action in loaded.scenario.raced:
-            chosen = self.selection.chooses(action) and placements(loaded.scenario, action)
-            if chosen and self.selection.at(one.position.name for one in chosen):
-                name = f"{loaded.id}@{action}"
-                race: RaceItem = RaceItem.from_parent(self, name=name)  # pyright: ignore[reportUnknownMemberType]
-                race.loaded, race.action, race.only = loaded, action, self.selection.position
-                race.play, race.tell = self.race, self.tell_race
-                race.add_marker("race")
-                yield race
+            yield from self._races(loaded, action)
 
-    known_rules: tuple[str, ...] = ()
-    covered: bool = True
+    def _races(self, loaded: Loaded, action: Action) -> Iterable[pytest.Item]:
+        wanted = self.selection.positions(action)
+        names = [one.position.name for one in placements(loaded.scenario, action)] if wanted else []
+        for position in wanted:
+            if not names or position not in ("", *names):
+                continue
+            name = f"{loaded.id}@{action}" + (f"@{position}" if position else "")
+            race: RaceItem = RaceItem.from_parent(self, name=name, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
+            race.loaded, race.action, race.only = loaded, action, position
+            race.play, race.tell = self.race, self.tell_race
+            race.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
+            race.add_marker("race")
+            yield race
 
 
 class ScenarioItem(pytest.Item):

@@ -1,8 +1,9 @@
 """The pytest hooks of a run with a target.
 
-Here: collection, attaching outcomes to reports, merging them on the controller. A worker judges its
-own traces; only the controller merges, so that any number of workers gives the same verdicts. Not
-here: how pytest and the user are told of a report (reporting).
+Here: attaching outcomes to reports, merging them on the controller. A worker judges its own traces;
+only the controller merges, so that any number of workers gives the same verdicts. Not here: what is
+collected (collecting), how pytest and the user are told of a report (reporting), what pytest's own
+options make of a broken rule (failing), signals (stopping).
 """
 
 import gc
@@ -16,11 +17,12 @@ import pytest
 
 from harness.plugin import options_of
 from harness.report.model import Report
-from harness.rules.base import all_rules
-from harness.scenario.bundled import bundled_folder, bundled_ids
-from harness.scenario.loader import SUFFIX, Loaded, find, load
+from harness.scenario.bundled import bundled_ids
+from harness.suite.collecting import Collecting, Playable, read_arguments
+from harness.suite.failing import Failing
 from harness.suite.globs import check_globs
-from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
+from harness.suite.items import ScenarioFile, ScenarioItem
+from harness.suite.junit import name_rule, name_scenario
 from harness.suite.merge import merge
 from harness.suite.outcome import (
     Finding,
@@ -29,8 +31,7 @@ from harness.suite.outcome import (
     finding_from_plain,
     finding_to_plain,
 )
-from harness.suite.reporting import emit, tell, write_json
-from harness.suite.selection import selection
+from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.session import Session, configure
 from harness.suite.stopping import Stopping
 from harness.suite.story import race_story, scenario_story
@@ -51,21 +52,20 @@ class Live:
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         # The controller has asked this machine what it lacks, once for all workers.
         lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
+        named = read_arguments(config)
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
             baseline=option.baseline,
-            rule=option.rule,
+            rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
             keep_going=option.keep_going,
             lacks=lacks,
         )
-        if option.harness_json == "-":
-            raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
-        if option.harness_json and not Path(option.harness_json).absolute().parent.is_dir():
-            raise ProfileError(f"--harness-json {option.harness_json}: its folder does not exist")
+        check_globs(self.config.spoken, named.given(config.rootpath))
+        _check_report_file(option)
         self._pytest = config
         self._is_worker = worker is not None
         self._stopping = Stopping(config, self.config.base)
@@ -75,35 +75,17 @@ class Live:
             worker=worker["workerid"] if worker else "main",
             interruption=self._stopping.interruption,
         )
-        self._selection = selection(option.race, option.markexpr)
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
+        self._failing = Failing(config, strict=self.config.strict)
         self.report: Report | None = None
-        if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            config.args = [str(bundled_folder())]
-        self._roots = [Path(arg.split("::", 1)[0]).resolve() for arg in config.args]
-        check_globs(self.config.spoken, self._roots)
-        self._known_rules = tuple(all_rules())
-        self._covered = bool(option.rule) and self._is_covered(option.rule)
+        self.collecting = Collecting(config, self.config, named, self._failing, self._furnish)
 
-    # --- collection -----------------------------------------------------------------------------
-
-    @pytest.hookimpl
-    def pytest_collect_file(
-        self, file_path: Path, parent: pytest.Collector
-    ) -> pytest.Collector | None:
-        """Scenario files below the paths that were given."""
-        if not file_path.name.endswith(SUFFIX):
-            return None
-        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
-        file.config_of, file.root = self.config, self._root_of(file_path)
+    def _furnish(self, file: ScenarioFile) -> None:
         file.play, file.tell = self._stopping.guarded(self._session.play), self._scenario_story
         file.race = self._stopping.guarded(self._session.race)
         file.tell_race = self._race_story
-        file.selection = self._selection
-        file.known_rules, file.covered = self._known_rules, self._covered
-        return file
 
     def _scenario_story(self, outcome: ScenarioOutcome) -> str:
         target = self.config.option or self.config.profile.name
@@ -113,24 +95,10 @@ class Live:
         target = self.config.option or self.config.profile.name
         return race_story(outcome, target, shlex.join(self.config.profile.command))
 
-    def _root_of(self, path: Path) -> Path:
-        bundled = bundled_folder().resolve()
-        if path.resolve().is_relative_to(bundled):
-            return bundled
-        for root in self._roots:
-            if root.is_dir() and path.resolve().is_relative_to(root):
-                return root
-        return path.parent
-
-    def _is_covered(self, rule: str) -> bool:
-        """Whether any scenario says it covers the rule; if none does, all are played."""
-        return any(
-            rule in load(file, root=root).scenario.covers
-            for root, file in find(self._roots)
-            if file.name.endswith(SUFFIX) and _loads(file)
-        )
-
-    # --- running --------------------------------------------------------------------------------
+    @pytest.hookimpl
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember what is to be stopped."""
+        self._failing.session = session
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -138,30 +106,46 @@ class Live:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach the outcome to the report; as builtins where it crosses to the controller."""
         report = yield
-        if not isinstance(item, ScenarioItem | RaceItem) or report.when != "call":
+        if not isinstance(item, Playable) or report.when != "call":
             return report
         if item.outcome is not None:
+            if self._is_worker:
+                self._failing.saw(report, item.outcome)
             outcome = item.outcome.to_plain() if self._is_worker else item.outcome
             setattr(report, ATTACHED if isinstance(item, ScenarioItem) else RACE, outcome)
         return report
 
-    @pytest.hookimpl
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
         """Gather outcomes on the controller."""
-        if self._is_worker:
-            return
+        if not self._is_worker:
+            self._gather(report)
+        yield
+        if not self._is_worker and isinstance(report, Synthetic):
+            name_rule(self._pytest, report)
+
+    def _gather(self, report: pytest.TestReport) -> None:
+        self._failing.watch(report)
+        self._failing.count(len(self.config.rules))
         found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
         if found is not None:
             plain = not isinstance(found, ScenarioOutcome)
             outcome = ScenarioOutcome.from_plain(found) if plain else found
             self._outcomes[outcome.id] = outcome
+            self._failing.saw(report, outcome)
         if race is not None:
             raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
-            self._races[raced.id] = raced
+            self._races[report.nodeid] = raced
+            self._failing.saw(report, raced)
+        if found is not None or race is not None:
+            name_scenario(self._pytest, report)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """After the last scenario: end the server, merge, and report each rule."""
+        """After the last scenario: end the server, merge, and report each rule.
+
+        So too where `-x` and its like, or a signal, stop the run: what was played is judged.
+        """
         # What is there now stays to the end; looking through it again and again costs time.
         gc.freeze()
         whole = False
@@ -169,6 +153,10 @@ class Live:
             result = yield
             whole = True
             return result
+        except (pytest.Session.Failed, KeyboardInterrupt) as stop:
+            # Its own Ctrl-C, which xdist uses for -x too, is a class below the built-in one.
+            whole = type(stop) is not KeyboardInterrupt
+            raise
         finally:
             with self._stopping.interruption.ours():
                 self._close()
@@ -207,6 +195,7 @@ class Live:
         if self._is_worker or session.config.option.collectonly or not seen:
             return
         self.report = self._merged()
+        self._failing.count(len(self.report.rules), again=True)
         emit(self.report, session, self.config.book)
 
     def _merged(self) -> Report:
@@ -234,25 +223,39 @@ class Live:
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The verdict in a few lines."""
+        if self.collecting.unplayed:
+            terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
             tell(self.report, terminalreporter, self.config.book)
 
-    @pytest.hookimpl
-    def pytest_sessionfinish(self) -> None:
-        """Write the JSON report, that of a run too which was interrupted before it began."""
-        if self._stopping.interruption.signal and not self._is_worker and self.report is None:
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the JSON report, and say by the exit status what became of the run."""
+        interrupted = bool(self._stopping.interruption.signal)
+        if interrupted and not self._is_worker and self.report is None:
             self.report = self._merged()
         path = self._pytest.option.harness_json
         if path and self.report is not None:
             write_json(self.report, Path(path))
+        if self._is_worker:
+            return
+        status = self._failing.status(red=self.report is not None and self.report.red)
+        if self.collecting.unplayed:
+            status = pytest.ExitCode.NO_TESTS_COLLECTED
+        if status is not None and not interrupted:
+            session.exitstatus = status
+        if self.report is not None:
+            self._failing.remember()
 
 
-def _loads(file: Path) -> bool:
-    try:
-        load(file)
-    except Exception:
-        return False
-    return True
+def _check_report_file(option: Any) -> None:
+    """Raises `ProfileError` where the report could not be written in the end."""
+    path = option.harness_json
+    if path == "-":
+        raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
+    if path and not Path(path).absolute().parent.is_dir():
+        name = "--json" if option.harness_run else "--harness-json"
+        raise ProfileError(f"{name} {path}: its folder does not exist")
 
 
-__all__ = ["ATTACHED", "Live", "Loaded"]
+__all__ = ["ATTACHED", "Live"]

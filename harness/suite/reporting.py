@@ -7,6 +7,7 @@ it is told (live).
 
 import contextlib
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,21 @@ from harness.spec.book import Book
 
 
 def emit(report: Report, session: pytest.Session, book: Book) -> None:
-    """Report each rule and each finding as if it were a test, so that pytest counts it."""
+    """Report each rule and each finding as if it were a test, so that pytest counts it.
+
+    The rules are in the number of what was collected already; findings are not.
+    """
     hook = session.config.hook
-    # These reports count like items, in the progress column too.
-    session.testscollected += len(report.rules) + len(report.issues)
     hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
     for rule in report.rules:
         story = rule_story(rule, book, report)
-        hook.pytest_runtest_logreport(report=_rule_report(rule, story, strict=report.strict))
+        one = _rule_report(rule, story, session.config.rootpath, strict=report.strict)
+        hook.pytest_runtest_logreport(report=one)
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
             _warn(session.config, f"rules::{rule.id}", rule_line(rule))
     for issue in report.issues:
         if issue.level is Level.MUST:
+            session.testscollected += 1
             hook.pytest_runtest_logreport(report=_issue_report(issue))
         else:
             _warn(session.config, f"findings::{issue.id}", issue.message)
@@ -53,7 +57,7 @@ def write_json(report: Report, path: Path) -> None:
         path.write_text(text + "\n", encoding="utf-8")
 
 
-def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestReport:
+def _rule_report(rule: RuleResult, story: str, root: Path, *, strict: bool) -> pytest.TestReport:
     outcome: Any = "passed"
     longrepr: Any = None
     if is_red(rule, strict=strict):
@@ -63,6 +67,8 @@ def _rule_report(rule: RuleResult, story: str, *, strict: bool) -> pytest.TestRe
     elif rule.verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
         outcome, longrepr = "skipped", ("rules", 0, f"Skipped: {rule.verdict}: {rule.reason}")
     report = _report(f"rules::{rule.id}", outcome, longrepr)
+    if outcome == "failed" and rule.proofs:
+        report.location = (os.path.relpath(rule.proofs[0].path, root), 0, "")
     if rule.verdict is Verdict.KNOWN:
         reasons = dict.fromkeys(p.reason for p in rule.proofs if p.reason)
         report.wasxfail = "; ".join(reasons)
@@ -77,16 +83,17 @@ def _issue_report(issue: Issue) -> pytest.TestReport:
     return report
 
 
-class _Synthetic(pytest.TestReport):
+class Synthetic(pytest.TestReport):
     """A report that no item stands behind: a rule, or a finding of the run."""
 
     @property
     def head_line(self) -> str:
+        """The id alone, as the heading of its story."""
         return self.nodeid.split("::", 1)[1]
 
 
 def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
-    return _Synthetic(
+    return Synthetic(
         nodeid=nodeid,
         # No domain: pytest would show the dots of an id as colons.
         location=(nodeid.split("::", 1)[0], 0, ""),

@@ -1,9 +1,9 @@
-"""Which items a run wants: scenarios, races, or one placement.
+"""Which items a run wants of each scenario file: the scenario, races, or single placements.
 
-Here: what `--race` and `-m` say. Not here: collecting (items).
+Here: what `--race` and `-m` say, and what `--tag` says. Not here: collecting (items), what the
+arguments say (arguments).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.scenario.explain import unknown
@@ -13,36 +13,49 @@ from harness.target.profile import ProfileError
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`scenarios` and `races`: whether such items are wanted; of races `action` and `position` may
-    be the only ones, "" for all.
+    """`scenarios`: whether they are wanted themselves; `races`: the actions that are wanted, each
+    with one position or "" for all.
     """
 
     scenarios: bool = True
-    races: bool = False
-    action: str = ""
-    position: str = ""
+    races: tuple[tuple[str, str], ...] = ()
 
-    def chooses(self, action: str) -> bool:
-        """Whether races of this action are wanted."""
-        return self.races and self.action in ("", action)
+    def positions(self, action: str) -> list[str]:
+        """Where an action is wanted: positions by name, or "" alone for all."""
+        named = [position for one, position in self.races if one == action]
+        return [""] if "" in named else list(dict.fromkeys(named))
 
-    def at(self, positions: Iterable[str]) -> bool:
-        """Whether the wanted position is among these."""
-        return not self.position or self.position in positions
+
+ALL = tuple((action, "") for action in ACTIONS)
 
 
 def selection(race: str, markers: str) -> Selection:
-    """What `--race` (all, ACTION, ACTION@POSITION) and the expression of `-m` ask for.
+    """What `--race` (all, ACTION, ACTION@POSITION, or several with commas) and the expression of
+    `-m` ask for.
 
     Races take long, so they are played only where one of the two names them. Raises
     `ProfileError`.
     """
     if not race:
-        return Selection(races="race" in markers)
-    action, _, position = race.partition("@")
-    if action == "all" and not position:
-        return Selection(scenarios=False, races=True)
-    if action not in ACTIONS:
-        what = unknown("action", action, ("all", *ACTIONS))
-        raise ProfileError(f"--race {race}: {what}; give all, ACTION, or ACTION@POSITION")
-    return Selection(scenarios=False, races=True, action=action, position=position)
+        return Selection(races=ALL if "race" in markers else ())
+    races: list[tuple[str, str]] = []
+    for word in race.split(","):
+        action, _, position = word.strip().partition("@")
+        if action == "all" and not position:
+            races += ALL
+        elif action in ACTIONS:
+            races.append((action, position))
+        else:
+            what = unknown("action", action, ("all", *ACTIONS))
+            raise ProfileError(
+                f"--race {race}: {what}; give all, ACTION, or ACTION@POSITION, several with commas"
+            )
+    return Selection(scenarios=False, races=tuple(dict.fromkeys(races)))
+
+
+def tags(option: str) -> frozenset[str]:
+    """The words of `--tag`; a scenario with one of them is wanted. Raises `ProfileError`."""
+    words = [word.strip() for word in option.split(",")] if option else []
+    if not all(words):
+        raise ProfileError(f"--tag {option}: found an empty word; give TAG, several with commas")
+    return frozenset(words)

@@ -73,7 +73,7 @@ class Config:
     base: Path
     scale: float = 1.0
     strict: bool = False
-    only_rule: str = ""
+    only_rules: tuple[str, ...] = ()
     option: str = ""
     shipped: tuple[Deviation, ...] = ()
     spoken: tuple[Spoken, ...] = ()
@@ -133,11 +133,13 @@ def configure(
             check_entry(entry, added.place(index, "rule"), rules)
             spoken.append(Spoken(entry.scenario, added.place(index, "scenario")))
         entries += added.entries
-    if rule and rule not in rules:
-        raise ProfileError(f"--rule: {unknown('rule id', rule, rules)}")
-    if rule:
-        rules = {rule: rules[rule]}
-        entries = [entry for entry in entries if entry.rule == rule]
+    only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
+    for name in only:
+        if name not in rules:
+            raise ProfileError(f"--rule: {unknown('rule id', name, rules)}")
+    if only:
+        rules = {name: rules[name] for name in only}
+        entries = [entry for entry in entries if entry.rule in only]
     return Config(
         profile,
         tuple(entries),
@@ -146,7 +148,7 @@ def configure(
         base_folder(),
         scale,
         strict,
-        only_rule=rule,
+        only_rules=only,
         option=target,
         shipped=tuple(shipped),
         spoken=tuple(spoken),

@@ -14,7 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from harness.rules.verdict import Verdict
-from harness.scenario.loader import SUFFIX
+from harness.scenario.identity import SUFFIX
+from harness.scenario.named import NameProblem, by_name
 from harness.suite.interruption import Interrupted, Interruption, Role
 from harness.suite.items import RaceItem, ScenarioItem
 from harness.suite.outcome import RaceOutcome, ScenarioOutcome
@@ -137,10 +138,20 @@ class Stopping:
                     yield item.loaded.id, str(item.path), ""
                 elif isinstance(item, RaceItem):
                     yield item.name, str(item.path), item.action
-        for node_id in self._ids:
-            file, _, name = node_id.partition("::")
-            if file.endswith(SUFFIX):
-                yield name, str(self._config.rootpath / file), name.partition("@")[2]
+        # A scenario's id has no colons, that of a test has.
+        for name in self._ids:
+            if "::" not in name:
+                scenario, _, action = name.partition("@")
+                yield name, _path_of(scenario), action.partition("@")[0]
+
+
+def _path_of(scenario: str) -> str:
+    """The file of a scenario that a worker collected, by its id."""
+    try:
+        files = by_name(scenario).files
+    except NameProblem:
+        return f"{scenario}{SUFFIX}"
+    return str(files[0])
 
 
 def _role(config: pytest.Config) -> Role:

@@ -101,7 +101,20 @@ def test_no_server_at_all_is_answered_with_what_to_give() -> None:
         (["--target", "reference", "--baseline", "nope.toml"], "nope.toml: no such file"),
         (["--target", "reference", "--require", "nope"], "--require: unknown capability 'nope'"),
         (["--target", "reference", "--timeout-scale", "0"], "greater than 0"),
-        (["--target", "reference", "no-such-folder"], "not found: no-such-folder"),
+        (
+            ["--target", "reference", "no-such-folder"],
+            "no-such-folder: no such file or folder",
+        ),
+        (["--target", "reference", "turns/plain-tur"], "did you mean 'turns/plain-turn'?"),
+        (["--target", "reference", "turns/plain-turn@interupt"], "did you mean 'interrupt'?"),
+        (["--target", "reference", "turns/plain-turn@kill@delta:9"], "unknown position 'delta:9'"),
+        (["--target", "reference", "turns@kill"], "a race is of one scenario, and turns names 19"),
+        (["--target", "reference", "rules::turn.complets"], "'turn.completes'"),
+        (["--target", "reference", "findings::setup.not-started"], "name the scenarios"),
+        (["--target", "reference", "docs/reports.md"], "ends in .scenario.yaml; rename it to"),
+        (["--target", "reference", "--race", "kill,steal"], "did you mean 'steer'?"),
+        (["--target", "reference", "--tag", "a,,b"], "--tag a,,b: found an empty word"),
+        (["--target", "reference", "--json", "none/x.json"], "--json none/x.json: its folder"),
     ],
 )
 def test_a_run_that_cannot_begin_says_why(option: list[str], answer: str) -> None:

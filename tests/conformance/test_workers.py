@@ -94,7 +94,7 @@ def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, 
     assert "harness.worker-died" in [issue["id"] for issue in ran.report["issues"]]
     assert "verdict: RED" in ran.text
     verdicts = {one["id"]: one["verdict"] for one in ran.report["scenarios"]}
-    assert {verdicts["a"], verdicts["c"]} == {"PASS"}
+    assert {verdicts["mine/a"], verdicts["mine/c"]} == {"PASS"}
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
@@ -112,15 +112,6 @@ def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: 
     assert ran.status == 130
     assert "Interrupted: the run was interrupted (SIGINT)" in ran.text
     assert "verdict: GREEN" not in ran.text
-
-
-def test_scenario_has_its_name_from_the_folder_that_was_given(place: Path, mark: str) -> None:
-    folder = place / "somewhere" / "deeper"
-    folder.mkdir(parents=True)
-    (folder / "one.scenario.yaml").write_text(SCENARIO.format(title="hello"))
-    ran = run_pytest("--server-cmd", command("minimal"), "somewhere", folder=place, mark=mark)
-    assert ran.status == 0
-    assert [one["id"] for one in ran.report["scenarios"]] == ["deeper/one"]
 
 
 def _issues(ran: Ran) -> list[tuple[str, str]]:

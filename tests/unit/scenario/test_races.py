@@ -12,7 +12,7 @@ from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import Placement, base_id, derived, placements
 from harness.suite.baseline import known_row
-from harness.suite.selection import Selection, selection
+from harness.suite.selection import ALL, Selection, selection
 from harness.target.profile import Deviation, ProfileError
 
 ASKS = """
@@ -167,13 +167,18 @@ def test_deviation_of_a_scenario_is_one_of_its_races_too() -> None:
     ("race", "markers", "expected"),
     [
         ("", "", Selection()),
-        ("", "race", Selection(races=True)),
-        ("all", "", Selection(scenarios=False, races=True)),
-        ("kill", "", Selection(scenarios=False, races=True, action="kill")),
+        ("", "race", Selection(races=ALL)),
+        ("all", "", Selection(scenarios=False, races=ALL)),
+        ("kill", "", Selection(scenarios=False, races=(("kill", ""),))),
         (
-            "kill@item:1:started",
+            "interrupt,steer",
             "",
-            Selection(scenarios=False, races=True, action="kill", position="item:1:started"),
+            Selection(scenarios=False, races=(("interrupt", ""), ("steer", ""))),
+        ),
+        (
+            "kill@item:1:started, steer",
+            "",
+            Selection(scenarios=False, races=(("kill", "item:1:started"), ("steer", ""))),
         ),
     ],
 )

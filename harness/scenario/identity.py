@@ -1,0 +1,60 @@
+"""What a scenario is called: its id, which says the same wherever and however its file was named.
+
+Here: the place of the bundled scenarios, the folder below which an id is told, the id. Not here:
+finding a scenario by its id (named), reading it (loader).
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import harness
+
+SUFFIX = ".scenario.yaml"
+
+# What marks the top of somebody's project, the surest first.
+_MARKS = ((".git",), ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"))
+
+
+@lru_cache(maxsize=1)
+def bundled_folder() -> Path:
+    """The folder of the scenarios that ship with the harness: in the wheel, or in a checkout."""
+    package = Path(harness.__file__).resolve().parent
+    shipped = package / "bundled_scenarios"
+    return shipped if shipped.is_dir() else package.parent / "scenarios"
+
+
+def root_of(path: Path) -> Path:
+    """The folder below which the id of a file is told.
+
+    For a bundled scenario their folder; for somebody's own the repository, else the nearest folder
+    with a configuration of pytest or of Python, else the current folder, else the file system.
+    """
+    folder = path.resolve().parent
+    if folder.is_relative_to(bundled_folder()):
+        return bundled_folder()
+    project = _project(folder)
+    if project is not None:
+        return project
+    here = Path.cwd().resolve()
+    return here if folder.is_relative_to(here) else Path(folder.anchor)
+
+
+@lru_cache(maxsize=4096)
+def _project(folder: Path) -> Path | None:
+    for marks in _MARKS:
+        for one in (folder, *folder.parents):
+            if any((one / mark).exists() for mark in marks):
+                return one
+    return None
+
+
+def scenario_id(path: Path, root: Path | None = None) -> str:
+    """The path below its root without the suffix: `turns/plain-turn`.
+
+    The file counts, not the way to it: through a link it has the same id. Below another `root`
+    than its own it has an id of that folder, or else its bare name.
+    """
+    real = path.resolve()
+    base = root_of(real) if root is None else root.resolve()
+    relative = real.relative_to(base) if real.is_relative_to(base) else Path(path.name)
+    return relative.as_posix().removesuffix(SUFFIX)

@@ -1,0 +1,143 @@
+"""What a user may write where a scenario is wanted: a path, an id as reports print it, a pattern.
+
+Here: from such words to files. A file or folder of that name wins over an id. Not here: what the
+words mean to a run of pytest (suite.arguments), reading files (loader).
+"""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.scenario.bundled import bundled_files
+from harness.scenario.explain import unknown
+from harness.scenario.identity import SUFFIX, root_of
+from harness.scenario.loader import find, without
+from harness.scenario.model import ACTIONS, Action
+
+BUNDLED = "bundled"
+"""The word for all scenarios that ship with the harness."""
+
+
+_ACTIONS: dict[str, Action] = {action: action for action in ACTIONS}
+
+
+class NameProblem(ValueError):
+    """A word that names no scenario; the text says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The scenarios that a word names; of a race its action, and its position or ""."""
+
+    files: tuple[Path, ...]
+    action: Action | None = None
+    position: str = ""
+
+
+def is_path(word: str) -> bool:
+    """Whether a word names a file or folder that is there, or something within such a file."""
+    path = Path(word.split("::", 1)[0])
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def by_name(word: str) -> Named:
+    """The scenarios of an id, of a folder of ids (`turns/`), of a pattern (`turns/*`), or of a
+    race (`turns/plain-turn@interrupt@delta:2`). Raises `NameProblem`.
+    """
+    name, _, race = _plain(word).partition("@")
+    first, _, position = race.partition("@")
+    action = _ACTIONS.get(first)
+    if race and action is None:
+        raise NameProblem(f"{word}: {unknown('action', first, ACTIONS)}")
+    files = _files(name, word)
+    if not files:
+        raise NameProblem(_nothing(word, name))
+    if race and len(files) > 1:
+        raise NameProblem(f"{word}: a race is of one scenario, and {name} names {len(files)}")
+    return Named(tuple(files), action, position)
+
+
+def named_files(words: Sequence[str]) -> list[Path]:
+    """The files of all words, sorted below each folder and without repetition.
+
+    Raises `NameProblem`, also for a folder that holds no scenario.
+    """
+    found: dict[Path, Path] = {}
+    for word in words:
+        for file in _of_path(word) if is_path(word) else by_name(word).files:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def wrong_suffix(path: Path) -> str:
+    """What to say of a file that is not named like a scenario; "" where it is."""
+    if not path.is_file() or path.name.endswith(SUFFIX):
+        return ""
+    stem = path.name.removesuffix(path.suffix)
+    return f"{path}: the name of a scenario file ends in {SUFFIX}; rename it to {stem}{SUFFIX}"
+
+
+def _of_path(word: str) -> list[Path]:
+    path = Path(word.split("::", 1)[0])
+    problem = wrong_suffix(path) or "".join(without([path]))
+    if problem:
+        raise NameProblem(problem)
+    return [file for _, file in find([path])]
+
+
+def _plain(word: str) -> str:
+    """A word without what pytest adds to an id where it runs below the project's folder."""
+    while word.startswith(("./", "../")):
+        word = word.split("/", 1)[1]
+    return word
+
+
+def _files(name: str, word: str) -> list[Path]:
+    bundled = bundled_files()
+    name = name.removesuffix(SUFFIX).rstrip("/")
+    if name == BUNDLED:
+        return list(bundled.values())
+    if any(mark in name for mark in "*?["):
+        of_suite = [file for id_, file in bundled.items() if fnmatch.fnmatchcase(id_, name)]
+        return of_suite or _own(name)
+    own = [Path(f"{word.split('@', 1)[0].removesuffix(SUFFIX)}{SUFFIX}"), _top() / (name + SUFFIX)]
+    for file in own:
+        if file.is_file():
+            return [file]
+    if name in bundled:
+        return [bundled[name]]
+    folder = _top() / name
+    if name and folder.is_dir():
+        return [file for _, file in find([folder])]
+    return [file for id_, file in bundled.items() if name and id_.startswith(f"{name}/")]
+
+
+def _own(pattern: str) -> list[Path]:
+    """The user's own scenarios of a pattern."""
+    if pattern.startswith("/"):
+        return []
+    return sorted({*Path.cwd().glob(pattern + SUFFIX), *_top().glob(pattern + SUFFIX)})
+
+
+def _top() -> Path:
+    """The folder below which the ids of scenarios in the current folder are told."""
+    return root_of(Path.cwd() / "any")
+
+
+def _nothing(word: str, name: str) -> str:
+    if name.startswith("findings::"):
+        return f"{word}: a finding belongs to a whole run; name the scenarios that shall be played"
+    areas = {id_.split("/", 1)[0] for id_ in bundled_files()}
+    what = unknown("scenario", name, _worth_naming(name, areas))
+    return f"{word}: no such file or folder, and {what}"
+
+
+def _worth_naming(name: str, areas: Iterable[str]) -> list[str]:
+    """Without a slash it was an area that was meant, or the last part of an id."""
+    ids = list(bundled_files())
+    last = [id_ for id_ in ids if id_.endswith(f"/{name}")]
+    return last or ([*areas, BUNDLED, *ids] if "/" not in name else ids)

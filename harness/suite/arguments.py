@@ -1,0 +1,109 @@
+"""What the arguments of a run ask for: paths for pytest, scenarios by id, rules.
+
+Here: telling them apart, before anything is collected. Not here: from an id to files
+(scenario.named), collecting (live), `--race` and `-m` (selection).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.scenario.explain import unknown
+from harness.scenario.loader import ScenarioError, load, without
+from harness.scenario.model import Action
+from harness.scenario.named import NameProblem, by_name, is_path, wrong_suffix
+from harness.scenario.races import placements
+from harness.suite.selection import Selection
+from harness.target.profile import ProfileError
+
+RULES = "rules::"
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What the arguments name.
+
+    `paths` are pytest's to collect; `picks` are scenarios by id, each with the races that were
+    asked for by name, None where none was; `rules` come from words as reports print them,
+    `rules::turn.completes`; `odd` is what to say of named files that no scenario is;
+    `everything` is set where no place was named.
+    """
+
+    paths: list[str] = field(default_factory=list[str])
+    picks: dict[Path, Selection | None] = field(default_factory=dict[Path, Selection | None])
+    rules: list[str] = field(default_factory=list[str])
+    odd: list[str] = field(default_factory=list[str])
+    everything: bool = False
+
+    def given(self, root: Path) -> list[Path]:
+        """The files and folders of the run; `root` where none was named."""
+        named = [Path(word.split("::", 1)[0]) for word in self.paths]
+        return [*named, *self.picks] or [root]
+
+
+def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
+    """Read the arguments. With `scenarios_only` nothing else may be named (`harness run`).
+
+    Raises `ProfileError`.
+    """
+    found = Wanted()
+    for word in words:
+        rule = _rule(word)
+        if rule:
+            found.rules.append(rule)
+        elif is_path(word):
+            path = Path(word.split("::", 1)[0])
+            problem = wrong_suffix(path)
+            if problem and scenarios_only:
+                raise ProfileError(problem)
+            if problem and path.suffix in (".yaml", ".yml"):
+                found.odd.append(problem)
+            found.paths.append(word)
+        else:
+            _pick(found, word)
+    return found
+
+
+def empty(found: Wanted) -> str:
+    """What to say of the paths that hold no scenario; "" where there is none of them."""
+    return "; ".join(without(Path(word) for word in found.paths))
+
+
+def _rule(word: str) -> str:
+    """The rule of `rules::turn.completes`, also as pytest prints it below the project's folder."""
+    head, colons, rule = word.partition("::")
+    return rule if colons and head.split("/")[-1] == RULES.rstrip(":") and not is_path(word) else ""
+
+
+def _pick(found: Wanted, word: str) -> None:
+    try:
+        named = by_name(word)
+    except NameProblem as problem:
+        raise ProfileError(str(problem)) from None
+    for file in named.files:
+        before = found.picks.get(file, Selection(scenarios=False))
+        if named.action is None:
+            # `--race` and `-m` say what of it is wanted, where no race of it was named.
+            raced = before is not None and before.races
+            found.picks[file] = replace(before, scenarios=True) if before and raced else None
+            continue
+        _check_race(word, file, named.action, named.position)
+        race = (named.action, named.position)
+        before = before or Selection()
+        found.picks[file] = replace(before, races=(*before.races, race))
+
+
+def _check_race(word: str, file: Path, action: Action, position: str) -> None:
+    """A race that was named must be one that the scenario has."""
+    try:
+        loaded = load(file)
+    except ScenarioError:
+        return  # It is told when it is collected.
+    if action not in loaded.scenario.raced:
+        raise ProfileError(
+            f"{word}: {loaded.id} is not raced by {action}; it has races: "
+            f"{', '.join(loaded.scenario.raced) or 'none'} (the key races of the file says so)"
+        )
+    names = [one.position.name for one in placements(loaded.scenario, action)]
+    if position not in ("", *names):
+        raise ProfileError(f"{word}: {unknown('position', position, names)}")

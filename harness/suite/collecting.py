@@ -1,0 +1,167 @@
+"""What pytest collects in a run with a target: scenarios beside whatever else it collects.
+
+Here: the hooks of collecting, on the controller and on each worker. Not here: what the arguments
+mean (arguments), the collector and its items (items), which of them are kept (picking).
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.plugin import options_of
+from harness.rules.base import all_rules
+from harness.scenario.bundled import bundled_files
+from harness.scenario.identity import SUFFIX, scenario_id
+from harness.suite.arguments import Wanted, wanted
+from harness.suite.failing import Failing
+from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
+from harness.suite.picking import choose, nothing_played, unique
+from harness.suite.selection import Selection, selection, tags
+from harness.suite.session import Config
+
+Playable = ScenarioItem | RaceItem
+
+
+def read_arguments(config: pytest.Config) -> Wanted:
+    """Take out of the arguments what is ours; pytest collects the rest. Raises `ProfileError`."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        found = wanted(config.args, scenarios_only=config.option.harness_run)
+        found.everything = not (found.paths or found.picks)
+    else:
+        found = Wanted(list(config.args), everything=True)
+    if found.everything and (found.rules or config.option.harness_run):
+        found.paths.clear()
+    config.args = found.paths
+    return found
+
+
+class Collecting:
+    """The plugin object that collects. `unplayed` says why nothing is played, where that is so."""
+
+    def __init__(
+        self,
+        pytest_config: pytest.Config,
+        config: Config,
+        found: Wanted,
+        failing: Failing,
+        furnish: Callable[[ScenarioFile], None],
+    ) -> None:
+        option = self._option = options_of(pytest_config)
+        self.unplayed = ""
+        self._pytest = pytest_config
+        self._config = config
+        self._wanted = found
+        self._failing = failing
+        self._furnish = furnish
+        self._is_worker = hasattr(pytest_config, "workerinput")
+        self._selection = selection(option.race, option.markexpr)
+        self._tags = tags(option.tag)
+        self._known_rules = tuple(all_rules())
+        self._ids: dict[str, Path] = {}
+        self._has_own = False
+        self._seen_tags: set[str] = set()
+
+    @pytest.hookimpl
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Scenario files below the paths that were given."""
+        if not file_path.name.endswith(SUFFIX):
+            return None
+        self._has_own = True
+        return self._file(file_path, parent, self._selection)
+
+    def _file(self, path: Path, parent: pytest.Collector, chosen: Selection) -> ScenarioFile:
+        name = f"{scenario_id(path)}{SUFFIX}"
+        file: ScenarioFile = ScenarioFile.from_parent(parent, path=path, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
+        file.config_of, file.selection, file.ids = self._config, chosen, self._ids
+        file.known_rules = self._known_rules
+        self._furnish(file)
+        return file
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> pytest.CollectReport | None:
+        """A scenario's file is looked into whatever failed last; `--lf` then sorts by its items.
+
+        pytest skips files that are not at the path of a node that failed, and an id is no path.
+        """
+        if not isinstance(collector, ScenarioFile):
+            return None
+        runner: Any = self._pytest.pluginmanager.get_plugin("runner")
+        return runner.pytest_make_collect_report(collector)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Add the scenarios that were named by id and the bundled ones; keep what is asked for.
+
+        It is done first, so that `-k`, `-m`, `--deselect` and `--lf` see all of them.
+        """
+        for path, chosen in self._wanted.picks.items():
+            items += self._items(session, path, chosen or self._selection)
+        if self._adds_bundled():
+            for path in bundled_files().values():
+                items += self._items(session, path, self._selection)
+        items[:] = unique(items)
+        self._seen_tags.update(*(one.loaded.tags for one in items if isinstance(one, Playable)))
+        dropped = choose(items, self._config.only_rules, self._tags)
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+
+    def _items(
+        self, session: pytest.Session, path: Path, chosen: Selection
+    ) -> Iterator[pytest.Item]:
+        return session.genitems(self._file(path, session, chosen))
+
+    def _adds_bundled(self) -> bool:
+        """Without arguments, and where they hold no scenario: a server that was given is played."""
+        option = self._option
+        if option.no_bundled:
+            return False
+        if self._wanted.everything:
+            return True
+        return not (option.harness_run or self._has_own or self._wanted.picks)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Say what is wrong with the name of a file that nobody collects."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self.unplayed = ""  # There is a better reason.
+            if self._wanted.odd:
+                raise pytest.UsageError(*self._wanted.odd) from error
+            raise
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """A run that was given a server and plays nothing on it runs nothing at all."""
+        if self._is_worker or self._failing.distributes:
+            return  # The controller is told by its workers what they collected.
+        self._check_played([one.nodeid for one in session.items if isinstance(one, Playable)])
+        if self.unplayed:
+            session.items.clear()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """The same where workers collect: the id of a test has colons, that of a scenario none."""
+        self._check_played([one for one in ids if "::" not in one])
+        if self.unplayed:
+            self._failing.interrupt("nothing to play on the server")
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A scenario file that cannot be used ends the run before it begins, with workers too."""
+        ours = report.failed and report.nodeid.endswith(SUFFIX)
+        if ours and not self._option.continue_on_collection_errors:
+            self._failing.interrupt("a scenario file cannot be used")
+
+    def _check_played(self, ids: list[str]) -> None:
+        option = self._option
+        if not ids and not option.collectonly and not self._failing.failed:
+            self.unplayed = nothing_played(option, self._wanted, self._seen_tags)

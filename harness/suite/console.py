@@ -1,0 +1,112 @@
+"""Standard output that may lose its reader: `harness list | head` ends quietly.
+
+Here: the stream, and `harness run`'s own entry to pytest. Imported before anything else of the
+harness, so it imports nothing of ours at first. Not here: what is printed.
+"""
+
+import io
+import os
+import sys
+import zlib
+from pathlib import Path
+
+READER_GONE = 141
+"""The exit status of whoever wrote into a pipe that nobody reads: 128 + SIGPIPE, as of a shell."""
+
+
+class _Output(io.RawIOBase):
+    """File descriptor 1. Without a reader it ends the command, or goes on writing to nowhere."""
+
+    gone = False
+
+    def __init__(self, *, ends: bool) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def write(self, data: object, /) -> int:
+        view = memoryview(data)  # pyright: ignore[reportArgumentType]
+        if not self.gone:
+            try:
+                return os.write(1, view)
+            except BrokenPipeError:
+                self.gone = True
+                # Whatever is flushed later, by whomever, meets no closed pipe.
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, 1)
+                os.close(nowhere)
+                if self._ends:
+                    raise SystemExit(READER_GONE) from None
+        return len(view)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+    def isatty(self) -> bool:
+        return os.isatty(1)
+
+
+_outputs: list[_Output] = []
+
+
+def guard_output(*, ends: bool) -> None:
+    """Make standard output bear the loss of its reader. With `ends` the command ends then."""
+    out = sys.stdout
+    if _outputs or out is None or not _is_descriptor_1(out):
+        return
+    output = _Output(ends=ends)
+    _outputs.append(output)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=out.encoding,
+        errors=out.errors,
+        line_buffering=os.isatty(1),
+    )
+
+
+def reader_is_gone() -> bool:
+    """Whether what is printed is read by nobody any more."""
+    return any(one.gone for one in _outputs)
+
+
+def _is_descriptor_1(stream: object) -> bool:
+    try:
+        return stream.fileno() == 1  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def main() -> None:
+    """What `harness run` becomes: pytest, in a process of its own."""
+    import pytest
+
+    guard_output(ends=False)
+    arguments = sys.argv[1:]
+    status = pytest.main([*_cache(arguments), *arguments])
+    sys.stdout.flush()
+    raise SystemExit(status)
+
+
+def _cache(arguments: list[str]) -> list[str]:
+    """Where `--lf` remembers: beside the traces, apart for each profile."""
+    from harness.target.place import base_folder
+    from harness.target.profile import ProfileError
+
+    target = arguments[arguments.index("--harness-target") + 1]
+    try:
+        base = base_folder()
+    except ProfileError:
+        return ["-p", "no:cacheprovider"]  # The plugin says what is wrong.
+    name, here = Path(target).stem, str(Path.cwd())
+    if not base.is_relative_to(here):  # Several folders have this one in common.
+        name += f"-{zlib.crc32(here.encode()):08x}"
+    return ["-o", f"cache_dir={base / 'cache' / name}"]
+
+
+if __name__ == "__main__":
+    # Not as `__main__`: the plugin must find the same stream.
+    from harness.suite.console import main as main_of_module
+
+    main_of_module()

@@ -1,0 +1,123 @@
+"""What pytest's own `-x`, `--lf`, `--ff` and `--sw` make of a rule that a scenario breaks.
+
+A rule is reported after the last scenario, by a report that no item stands behind. Stopping at it,
+and playing it again, mean the scenario in which it was broken.
+
+Here: watching reports on the controller and on each worker, stopping, what is remembered for the
+next run. Not here: judging, merging.
+"""
+
+from typing import Any
+
+import pytest
+
+from harness.rules.verdict import Level, Row, Verdict
+from harness.suite.console import READER_GONE, reader_is_gone
+from harness.suite.outcome import RaceOutcome, ScenarioOutcome
+
+SYNTHETIC = ("rules::", "findings::")
+LAST_FAILED, STEPWISE = "cache/lastfailed", "cache/stepwise"
+
+
+class Failing:
+    """Watches one run. `session` is set as soon as there is one."""
+
+    session: pytest.Session
+
+    def __init__(self, config: pytest.Config, *, strict: bool) -> None:
+        self._config = config
+        self._levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)
+        self._rules: set[str] = set()
+        self._breaking: dict[str, None] = {}
+        self._first_bad = ""
+        self._total = 0
+
+    @property
+    def distributes(self) -> bool:
+        """Whether this process has workers play for it."""
+        return self._dist is not None
+
+    @property
+    def failed(self) -> int:
+        """How many reports failed so far, of tests or of collecting."""
+        return self.session.testsfailed
+
+    @property
+    def _dist(self) -> Any:
+        return self._config.pluginmanager.get_plugin("dsession")
+
+    def stop(self, why: str) -> None:
+        """End the run after what is being played."""
+        self.session.shouldfail = why
+        self.interrupt(why)
+
+    def interrupt(self, why: str) -> None:
+        """Where workers play, end the run."""
+        if self._dist is not None:
+            self._dist.shouldstop = why
+
+    def count(self, reports: int, *, again: bool = False) -> None:
+        """Say that so many reports will come beside those of the items: for the progress column.
+
+        From the first report on, so that the percentage never falls; `again` where a worker that
+        was replaced may have counted anew.
+        """
+        if not self._total:
+            self._total = self.session.testscollected + reports
+            self.session.testscollected = self._total
+        elif again:
+            self.session.testscollected = max(self.session.testscollected, self._total)
+
+    def watch(self, report: pytest.TestReport) -> None:
+        """See a report, of whatever: which failed first, and whether anybody reads what is told."""
+        if reader_is_gone() and not self.session.shouldfail:
+            self.stop("nobody reads the output any more")
+        if report.failed and not report.nodeid.startswith(SYNTHETIC):
+            self._bad(report.nodeid)
+
+    def saw(self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome) -> None:
+        """See what a scenario, or a race, broke."""
+        plays = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
+        broken = {row.rule for play in plays for row in play.rows if self._counts(row)}
+        if not broken:
+            return
+        self._rules |= broken
+        self._breaking[report.nodeid] = None
+        self._bad(report.nodeid)
+        option: Any = self._config.option
+        failures = self.session.testsfailed + len(self._rules) + report.failed
+        if option.maxfail and failures >= option.maxfail:
+            self.stop(f"stopping after {failures} failures")
+        elif getattr(option, "stepwise", False):
+            self.session.shouldstop = "A rule failed, continuing from this scenario next run."
+
+    def _bad(self, nodeid: str) -> None:
+        self._first_bad = self._first_bad or nodeid
+
+    def _counts(self, row: Row) -> bool:
+        broken = row.verdict is Verdict.FAIL and row.level in self._levels
+        return broken or row.verdict is Verdict.ERROR
+
+    def status(self, *, red: bool) -> int | None:
+        """The exit status that this run wants, None where pytest's is right."""
+        if reader_is_gone():
+            return READER_GONE
+        if red and self._config.option.maxfail and self.distributes:
+            # Workers are stopped as by Ctrl-C; what made them stop is a failure all the same.
+            return int(pytest.ExitCode.TESTS_FAILED)
+        return None
+
+    def remember(self) -> None:
+        """For the next run: not the rule failed, but the scenarios that broke it."""
+        cache: Any = getattr(self._config, "cache", None)
+        if cache is None or getattr(self._config.option, "cacheshow", None):
+            return
+        failed: dict[str, bool] = cache.get(LAST_FAILED, {})
+        kept = {name: True for name in failed if not name.startswith(SYNTHETIC)}
+        kept |= dict.fromkeys(self._breaking, True)
+        if kept != failed:
+            cache.set(LAST_FAILED, kept)
+        step: dict[str, Any] | None = cache.get(STEPWISE, None)
+        last: str = (step or {}).get("last_failed") or ""
+        if step and (last.startswith(SYNTHETIC) or self._breaking):
+            cache.set(STEPWISE, {**step, "last_failed": self._first_bad or None})

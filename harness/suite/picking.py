@@ -1,0 +1,87 @@
+"""Which of the collected scenarios are played, and what to say where none is.
+
+Here: functions over pytest's items. Not here: how they are collected (live, items), what the
+arguments name (arguments).
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pytest
+
+from harness.scenario.bundled import bundled_files
+from harness.scenario.explain import unknown
+from harness.scenario.loader import ScenarioError, load
+from harness.suite.arguments import Wanted, empty
+from harness.suite.items import RaceItem, ScenarioItem
+
+
+def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The items without the repetitions of a scenario that two arguments led to."""
+    seen: set[str] = set()
+    kept: list[pytest.Item] = []
+    for item in items:
+        if isinstance(item, ScenarioItem | RaceItem):
+            if item.nodeid in seen:
+                continue
+            seen.add(item.nodeid)
+        kept.append(item)
+    return kept
+
+
+def choose(
+    items: list[pytest.Item], rules: Collection[str], tags: Collection[str]
+) -> list[pytest.Item]:
+    """Keep the scenarios that cover one of the rules and have one of the tags, and all else that
+    is no scenario; gives what was dropped. Where no scenario covers the rules, all may show them.
+    """
+    ours = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
+    covering = [one for one in ours if not set(rules).isdisjoint(one.loaded.scenario.covers)]
+    kept = {id(one) for one in (covering or ours)}
+    kept &= {id(one) for one in ours if not tags or not one.loaded.tags.isdisjoint(tags)}
+    dropped: list[pytest.Item] = [one for one in ours if id(one) not in kept]
+    gone = {id(one) for one in dropped}
+    items[:] = [one for one in items if id(one) not in gone]
+    return dropped
+
+
+def nothing_played(option: Any, wanted: Wanted, tags: Collection[str]) -> str:
+    """Why a run that was given a server has nothing to play on it, and what to do.
+
+    `tags` are those of the scenarios that were collected.
+    """
+    nothing = "a server was given, and no scenario is left to play on it"
+    if option.tag:
+        known = {*_suite_tags(), *tags}
+        odd = [word for word in map(str.strip, option.tag.split(",")) if word not in known]
+        if odd:
+            return f"{nothing}: --tag: {unknown('tag', odd[0], known)}"
+    chosen = [f"{name} {value}" for name, value in _choices(option) if value]
+    holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
+    if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):
+        where = holds_none or "nothing else was found"
+        return f"{nothing}: {'--no-bundled, and ' if option.no_bundled else ''}{where}"
+    if chosen:
+        return f"{nothing}: none is chosen by {', '.join(chosen)}"
+    return nothing
+
+
+def _choices(option: Any) -> list[tuple[str, str]]:
+    return [
+        ("--tag", option.tag),
+        ("--race", option.race),
+        ("-k", option.keyword),
+        ("-m", option.markexpr),
+        ("--deselect", " ".join(option.deselect or ())),
+    ]
+
+
+def _suite_tags() -> set[str]:
+    """Every tag of the bundled scenarios."""
+    found: set[str] = set()
+    for file in bundled_files().values():
+        try:
+            found |= load(file).tags
+        except ScenarioError:
+            continue
+    return found

@@ -1,0 +1,86 @@
+"""Running `harness run` and a user's own pytest, with the settings and plugins that they have.
+
+Here: starting them and what they said. Not here: judging in this process (judging).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .judging import NOT_NEEDED as SLOW
+
+NOT_NEEDED = [name for name in SLOW if name != "cacheprovider"]
+SCENARIO = """
+title: A greeting is answered
+covers: [turn.completes]
+model: [{reply: [{message: "hello"}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "hello", as: u}
+  - wait: {turn: u, status: completed}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The exit status of a run, and what it printed."""
+
+    status: int
+    text: str
+
+    @property
+    def score(self) -> str:
+        """`1 PASS`: the verdicts of the scenarios; "" where none was played."""
+        found = re.search(r"^scenarios: \d+ \((.*)\)", self.text, re.M)
+        return found[1] if found else ""
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """The counts of pytest's own last line: `2 failed, 50 passed`."""
+        last = [line for line in self.text.splitlines() if re.search(r" in [\d.]+s", line)][-1]
+        counts = re.findall(r"(\d+) ([a-z]+)", last.split(" in ")[0])
+        return {what: int(count) for count, what in counts}
+
+    def line(self, begin: str) -> str:
+        """The only line that begins so."""
+        (line,) = (line for line in self.text.splitlines() if line.startswith(begin))
+        return line
+
+
+def harness_run(*words: str, server: str, folder: Path) -> Told:
+    """`harness run --server-cmd SERVER …` to its end."""
+    return _run("-m", "harness.cli", "run", "--server-cmd", server, *words, folder=folder)
+
+
+def own_pytest(*words: str, server: str, folder: Path) -> Told:
+    """`pytest --server-cmd=SERVER …`, without the plugins that take longer than the rest."""
+    few = [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
+    return _run("-m", "pytest", "-q", *few, f"--server-cmd={server}", *words, folder=folder)
+
+
+def _run(*words: str, folder: Path) -> Told:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**kept, "NO_COLOR": "1", "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return Told(done.returncode, done.stdout)
+
+
+def scenario(path: Path, text: str = SCENARIO) -> Path:
+    """Write a scenario's file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
