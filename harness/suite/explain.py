@@ -84,7 +84,14 @@ def _clause(requirement: Requirement) -> Iterator[str]:
 
 def _wrapped(text: str, first: str = "") -> list[str]:
     indent = " " * len(first)
-    return textwrap.wrap(text, 96, initial_indent=first, subsequent_indent=indent)
+    return textwrap.wrap(
+        # What is to be typed, `--timeout-scale 3`, stays in one piece.
+        text,
+        96,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
 
 
 def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:

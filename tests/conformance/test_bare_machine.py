@@ -137,7 +137,8 @@ def test_a_scenario_that_runs_a_confined_command_fails_and_says_why(place: Path)
     told = run(place, mine(place))
     assert told.status == 1
     (line,) = told.lines("FAIL scenario")
-    assert f"made.txt is absent (this machine cannot do sandbox: {NOT_FOUND}" in line
+    assert 'made.txt is absent; expected "a\\n" (this machine cannot do sandbox: ' in line
+    assert NOT_FOUND in line
     assert "or write `needs: [sandbox]`" in line
 
 

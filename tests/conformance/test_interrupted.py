@@ -79,13 +79,13 @@ def test_what_was_judged_is_reported_and_the_rest_is_not_exercised(
     assert ran.status == status
     assert ran.report["interrupted"] == number.name
     scenarios = {one["id"]: one for one in ran.report["scenarios"]}
-    assert sorted(scenarios) == ["a", "b", "c"]
-    assert scenarios["b"]["verdict"] == "NOT_EXERCISED"
-    assert scenarios["b"]["reason"] == f"the run was interrupted ({number.name})"
-    assert scenarios["b"]["title"] == "say b"
+    assert sorted(scenarios) == ["mine/a", "mine/b", "mine/c"]
+    assert scenarios["mine/b"]["verdict"] == "NOT_EXERCISED"
+    assert scenarios["mine/b"]["reason"] == f"the run was interrupted ({number.name})"
+    assert scenarios["mine/b"]["title"] == "say b"
     if workers == "-n0":
-        assert scenarios["a"]["verdict"] == "PASS"
-        assert scenarios["c"]["verdict"] == "NOT_EXERCISED"
+        assert scenarios["mine/a"]["verdict"] == "PASS"
+        assert scenarios["mine/c"]["verdict"] == "NOT_EXERCISED"
         assert ran.verdicts["turn.completes"] == "PASS"
     assert "verdict: INTERRUPTED (GREEN so far)" in ran.text
     assert "worker-died" not in ran.text
@@ -118,13 +118,15 @@ def test_interrupt_while_the_server_starts_leaves_nothing(
 
 def test_no_entry_of_a_baseline_is_stale_in_an_interrupted_run(place: Path, mark: str) -> None:
     known = place / "known.toml"
-    known.write_text('[[deviations]]\nrule = "turn.completes"\nscenario = "a"\nreason = "so"\n')
+    known.write_text(
+        '[[deviations]]\nrule = "turn.completes"\nscenario = "mine/a"\nreason = "so"\n'
+    )
     running = interrupted(place, mark, "--baseline", str(known))
     os.kill(running.pid, signal.SIGINT)
     ran = running.end()
     assert ran.status == 130
     assert ran.report["issues"] == []
-    assert ran.report["unchecked"] == ["turn.completes (scenario a)"]
+    assert ran.report["unchecked"] == ["turn.completes (scenario mine/a)"]
 
 
 # The second signal comes while the server, which ignores TERM, is being ended.

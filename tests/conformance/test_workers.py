@@ -76,7 +76,7 @@ def test_a_scenario_that_a_worker_played_has_one_line(place: Path, mark: str) ->
     options = ["--server-cmd", command("minimal"), *paths, "-vv", "-n2"]
     lines = run_pytest(*options, folder=place, mark=mark).text.splitlines()
     for name in FEW:
-        told = [line for line in lines if line.rstrip().endswith(f"::{name}")]
+        told = [line for line in lines if line.rstrip().endswith(f" {name}")]
         assert [line[:3] for line in told] == ["[gw"], told
 
 

@@ -164,7 +164,7 @@ def test_beside_options_of_the_same_names_the_harness_is_reached_by_its_own(
     fresh: Fresh, project: Path
 ) -> None:
     words = ["--harness-server-cmd", "agent app-server", "--harness-rule", "interrupt.reply-empty"]
-    said = fresh.call("pytest", "-q", "--target", "theirs", *words, cwd=project)
+    said = fresh.call("pytest", "-q", "--target", "theirs", *words, "bundled", cwd=project)
     assert said.status == 0, said.out
     assert "rules: 1 (1 PASS)" in said.out
     assert "verdict: GREEN" in said.out

@@ -81,7 +81,8 @@ async def test_step_without_an_answer_is_a_time_out_at_its_line() -> None:
         server.answers["turn/start"] = lambda _: None
 
     unmet = await play(TURNING, silent, SHORT)
-    assert unmet == Unmet("timeout", "start_turn", 6, "waited 0.1 s for an answer; it did not come")
+    message = "waited 0.1 s for an answer; it did not come"
+    assert unmet == Unmet("timeout", "start_turn", 6, message, awaited="an answer")
 
 
 async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:

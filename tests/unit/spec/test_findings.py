@@ -14,7 +14,16 @@ ROOT = Path(__file__).parents[3]
 ID = re.compile(r"(scenario|setup|liveness|hygiene|baseline|harness)\.[a-z]+(-[a-z]+)*")
 # Where findings are made. Names of packages look like ids of `harness.*`, so only these are read.
 FOLDERS = ("harness/suite", "harness/target", "harness/scenario", "harness/report")
-MODULES = {"harness.target", "harness.rules", "harness.spec", "harness.wire", "harness.faults"}
+# So do files that mark the top of a project.
+MODULES = {
+    "setup.py",
+    "setup.cfg",
+    "harness.target",
+    "harness.rules",
+    "harness.spec",
+    "harness.wire",
+    "harness.faults",
+}
 
 
 def _given() -> Iterator[str]:
