@@ -151,6 +151,7 @@ def check(
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
     from harness.report.tracecheck import check_trace
+    from harness.target.place import kept
     from harness.target.profile import builtin_names, load_profile
 
     red = False
@@ -158,7 +159,7 @@ def check(
     for path in traces:
         with _errors():
             names = load_profile(target).names if target else None
-            checked = check_trace(path, names, known=known)
+            checked = check_trace(kept(path), names, known=known)
         for line in checked.lines():
             typer.echo(line)
         red = red or checked.red
@@ -173,12 +174,13 @@ def show(
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
     from harness.report.tracecheck import sent_bytes, shown_lines
+    from harness.target.place import kept
 
     with _errors():
         if stdin:
-            sys.stdout.buffer.write(sent_bytes(trace))
+            sys.stdout.buffer.write(sent_bytes(kept(trace)))
             return
-        for line in shown_lines(trace):
+        for line in shown_lines(kept(trace)):
             typer.echo(line)
 
 

@@ -26,7 +26,11 @@ class Proof:
 
 @dataclass(slots=True)
 class RuleResult:
-    """What a run says about one rule."""
+    """What a run says about one rule.
+
+    `scenarios` are those in which it judged something, `broken_in` those in which it was broken and
+    that is not known; `proofs` has each subject once.
+    """
 
     id: str
     title: str
@@ -37,6 +41,7 @@ class RuleResult:
     scenarios: list[str] = field(default_factory=list[str])
     proofs: list[Proof] = field(default_factory=list[Proof])
     reason: str = ""
+    broken_in: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)

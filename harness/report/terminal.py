@@ -88,7 +88,9 @@ def _counted(counts: Counter[str]) -> str:
 def _requirements(report: Report, book: Book) -> str:
     counts = Counter(report.requirements.values())
     shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"requirements judged: {len(report.requirements)} of {len(book.requirements)} ({shown})"
+    idle = sum(counts[verdict] for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE))
+    judged = len(report.requirements) - idle
+    return f"requirements judged: {judged} of {len(book.requirements)} ({shown})"
 
 
 def _withheld(report: Report) -> Iterator[str]:
@@ -110,8 +112,13 @@ def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
     mark = word if is_red(rule, strict=strict) else str(gravest(rule))
-    more = f" (+{len(proofs) - 1} more)" if len(proofs) > 1 else ""
-    return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{more}"
+    more = f"+{len(proofs) - 1} more" if len(proofs) > 1 else ""
+    # One subject (a method's name, a kind of id) may be wrong all over: say how far it reaches.
+    far = f"in {len(rule.broken_in)} scenarios" if len(rule.broken_in) > 1 else ""
+    told = ", ".join(filter(None, (more, far)))
+    return (
+        f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{f' ({told})' if told else ''}"
+    )
 
 
 def _known(report: Report) -> Iterator[str]:

@@ -7,7 +7,6 @@ harness, so it imports nothing of ours at first. Not here: what is printed.
 import io
 import os
 import sys
-import zlib
 from pathlib import Path
 
 READER_GONE = 141
@@ -99,10 +98,7 @@ def _cache(arguments: list[str]) -> list[str]:
         base = base_folder()
     except ProfileError:
         return ["-p", "no:cacheprovider"]  # The plugin says what is wrong.
-    name, here = Path(target).stem, str(Path.cwd())
-    if not base.is_relative_to(here):  # Several folders have this one in common.
-        name += f"-{zlib.crc32(here.encode()):08x}"
-    return ["-o", f"cache_dir={base / 'cache' / name}"]
+    return ["-o", f"cache_dir={base / 'cache' / Path(target).stem}"]
 
 
 if __name__ == "__main__":

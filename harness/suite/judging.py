@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.report.model import NOT_OFFERED
 from harness.rules.base import Monitor
 from harness.rules.judge import judge
-from harness.rules.verdict import Place, Row, Verdict
+from harness.rules.verdict import Level, Place, Row, Verdict
 from harness.scenario.expect import Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
@@ -166,7 +166,9 @@ def _findings(
     elif not found:
         problems = unmet_expectations(loaded.scenario, run.cast, conversation, run.model, run.cwd)
         found += [_expectation(problem, loaded) for problem in problems]
-        found += _without_witness(loaded, rows, profile, rules)
+        # What breaks a rule may be why another judged nothing: the broken one is the news.
+        if not any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in rows):
+            found += _without_witness(loaded, rows, profile, rules)
     return found
 
 

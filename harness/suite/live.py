@@ -34,7 +34,7 @@ from harness.suite.outcome import (
 from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.session import Session, configure
 from harness.suite.stopping import Stopping
-from harness.suite.story import race_story, scenario_story
+from harness.suite.story import Stories
 from harness.target.host import Lack
 from harness.target.place import sweep
 from harness.target.profile import ProfileError, split_command
@@ -75,6 +75,8 @@ class Live:
             worker=worker["workerid"] if worker else "main",
             interruption=self._stopping.interruption,
         )
+        target = self.config.option or self.config.profile.name
+        self._stories = Stories(target, shlex.join(self.config.profile.command))
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
@@ -83,17 +85,9 @@ class Live:
         self.collecting = Collecting(config, self.config, named, self._failing, self._furnish)
 
     def _furnish(self, file: ScenarioFile) -> None:
-        file.play, file.tell = self._stopping.guarded(self._session.play), self._scenario_story
+        file.play, file.tell = self._stopping.guarded(self._session.play), self._stories.scenario
         file.race = self._stopping.guarded(self._session.race)
-        file.tell_race = self._race_story
-
-    def _scenario_story(self, outcome: ScenarioOutcome) -> str:
-        target = self.config.option or self.config.profile.name
-        return scenario_story(outcome, target, shlex.join(self.config.profile.command))
-
-    def _race_story(self, outcome: RaceOutcome) -> str:
-        target = self.config.option or self.config.profile.name
-        return race_story(outcome, target, shlex.join(self.config.profile.command))
+        file.tell_race = self._stories.race
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -154,6 +154,8 @@ def _rule(
             result.scenarios.append(name)
         verdicts.append(row.verdict)
         result.subjects += 1
+        if row.verdict in (Verdict.FAIL, Verdict.ERROR) and name not in result.broken_in[-1:]:
+            result.broken_in.append(name)
         if row.verdict is Verdict.PASS:
             result.witnesses += 1
         elif (row.subject, row.verdict) not in seen:

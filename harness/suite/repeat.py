@@ -10,7 +10,8 @@ Here: which repetitions are made and what they mean. Not here: playing and judgi
 
 Bounds, so that a server that hangs in every scenario is not waited for twice in each: what ended
 because the server floods is not repeated; a finding that two scenarios of this worker confirmed is
-believed without being repeated, until it turns out unsteady; of the scenarios that used the process
+believed without being repeated, until it turns out unsteady (a crash on a process that others had
+used is looked at each time); of the scenarios that used the process
 before, the last twenty are played, and none after one that fell silent; and where six repetitions
 of a worker ended in silence, what fell silent is not repeated any more.
 """
@@ -23,6 +24,7 @@ from harness.rules.verdict import Level, Verdict
 from harness.scenario.loader import Loaded
 from harness.suite.outcome import Finding, ScenarioOutcome
 
+CRASH = "scenario.crash"
 LEAKS, UNSTEADY = "leaks-state", "unsteady"
 # So many scenarios confirm a finding before it is believed.
 ENOUGH = 2
@@ -71,7 +73,7 @@ class Repeats:
 
     def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
         """Repeat a scenario as needed after its first attempt; what that showed."""
-        if all(self._confirmed[name] >= ENOUGH for name in first.failed):
+        if self._is_believed(first):
             return []
         if first.silent and self._silent >= SILENT:
             return []
@@ -94,6 +96,16 @@ class Repeats:
         if odd - leaked:
             found.append(self._unsteady(loaded, odd - leaked, first.failed))
         return found
+
+    def _is_believed(self, first: Attempt) -> bool:
+        """Whether others have confirmed what failed: it was seen, and may be waited for, often.
+
+        A crash says nothing of who caused it, and is not waited for: where the process had served
+        others, each is looked at.
+        """
+        if CRASH in first.failed and first.before:
+            return False
+        return all(self._confirmed[name] >= ENOUGH for name in first.failed)
 
     def _fresh(self, loaded: Loaded) -> Attempt:
         self._retire()

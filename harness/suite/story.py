@@ -12,6 +12,36 @@ from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 LAST = 8
 # So many failed placements of a race are told whole.
 SHOWN = 2
+# So many scenarios that failed with the same words are told whole.
+ALIKE = 3
+
+
+class Stories:
+    """The stories of one process: after the third of a kind the others are short.
+
+    One fault of a server can fail fifty scenarios with the same words; the same wire lines fifty
+    times hide what else there is.
+    """
+
+    def __init__(self, target: str, command: str) -> None:
+        self._target, self._command = target, command
+        self._told: dict[tuple[tuple[str, str], ...], list[str]] = {}
+
+    def scenario(self, outcome: ScenarioOutcome) -> str:
+        """The story of a scenario that failed."""
+        words = tuple((one.id, one.message) for one in outcome.findings)
+        told = self._told.setdefault(words, [])
+        told.append(outcome.id)
+        if not words or outcome.verdict is Verdict.ERROR or len(told) <= ALIKE:
+            return scenario_story(outcome, self._target, self._command)
+        lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
+        lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
+        again = play_again(self._target, self._command, [outcome.path], race=outcome.race)
+        return "\n".join([*lines, "", f"repeat    {again}"])
+
+    def race(self, outcome: RaceOutcome) -> str:
+        """The story of a race that failed."""
+        return race_story(outcome, self._target, self._command)
 
 
 def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
@@ -22,11 +52,7 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
     lines = [f"{outcome.id}: {outcome.title}", ""]
     if outcome.verdict is Verdict.ERROR:
         lines += [outcome.reason]
-    for finding in outcome.findings:
-        known = f"  (known: {finding.known})" if finding.known else ""
-        where = f"{near_path(outcome.path)}:{finding.line}"
-        lines.append(f"  {where}: {finding.id}: {finding.message}{known}")
-        lines += [f"    | {line}" for line in finding.detail]
+    lines += _found(outcome)
     explained = dict.fromkeys(finding.id for finding in outcome.findings)
     lines += [f"  harness explain {name} says what that means" for name in explained]
     violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
@@ -43,6 +69,16 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
     lines += ["", f"repeat    {again}"]
     lines += reproduction(outcome.trace) if outcome.trace else []
     return "\n".join(lines)
+
+
+def _found(outcome: ScenarioOutcome) -> list[str]:
+    lines: list[str] = []
+    for finding in outcome.findings:
+        known = f"  (known: {finding.known})" if finding.known else ""
+        where = near_path(outcome.path) + (f":{finding.line}" if finding.line else "")
+        lines.append(f"  {where}: {finding.id}: {finding.message}{known}")
+        lines += [f"    | {line}" for line in finding.detail]
+    return lines
 
 
 def _proof(outcome: ScenarioOutcome) -> list[str]:

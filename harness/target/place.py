@@ -2,13 +2,14 @@
 
 `.harness` in the current folder is made by the first run, and is nothing for git. Homes and
 workspaces lie below its `run/`; where the current folder lies in the system's temporary folder (a
-real server refuses a home there), below `~/.cache/harness/run`. Folders of runs whose process is
-gone are removed by the next run.
+real server refuses a home there), below a folder of its own in `~/.cache/harness`. Folders of runs
+whose process is gone are removed by the next run.
 """
 
 import os
 import shutil
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,9 @@ def base_folder(start: Path | None = None) -> Path:
     here = (start or Path.cwd()).resolve()
     temporary = Path(tempfile.gettempdir()).resolve()
     if here == temporary or here.is_relative_to(temporary):
-        base = Path.home() / ".cache" / "harness"
+        # A folder for each: two jobs that work there at once must not swap their evidence.
+        mark = zlib.crc32(str(here).encode())
+        base = Path.home() / ".cache" / "harness" / f"{here.name or 'tmp'}-{mark:08x}"
     else:
         base = here / ".harness"
     try:
@@ -43,6 +46,14 @@ def _keep_out_of_git(base: Path) -> None:
     ignored = base / ".gitignore"
     if not ignored.exists():
         ignored.write_text("# Made by the harness: all of this can be made again.\n*\n", "utf-8")
+
+
+def kept(path: Path) -> Path:
+    """Where a file below `.harness` really lies, in the words of the pages: `.harness/traces/…`."""
+    if path.exists() or path.is_absolute() or path.parts[:1] != (".harness",):
+        return path
+    elsewhere = base_folder().joinpath(*path.parts[1:])
+    return elsewhere if elsewhere.exists() else path
 
 
 class RunFolder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,15 @@ def scenario(covers: str = "", needs: str = "", calls: int = 0) -> Loaded:
     return load_text(SCENARIO.format(covers=covers, needs=needs, calls=calls), name="mine")
 
 
-def run(ended: Ended, unmet: Unmet | None = None, **more: Any) -> Run:
+def run(
+    ended: Ended,
+    unmet: Unmet | None = None,
+    *,
+    also: Sequence[dict[str, Any]] = (),
+    **more: Any,
+) -> Run:
     recorder = Recorder()
-    for direction, message in SAID:
+    for direction, message in (*SAID, *((Direction.FROM_TARGET, one) for one in also)):
         recorder.record(json.dumps(message).encode(), direction)
     recorder.trace.end = ended.end
     model = ScriptedModel([], ResponsesEncoder())
@@ -157,6 +164,14 @@ def test_covered_rule_that_judged_nothing_has_no_witness() -> None:
     message = "turn.completes is covered by this scenario and judged nothing in it"
     assert findings(outcome) == [("scenario.no-witness", message)]
     assert outcome.findings[0].line == 3
+
+
+def test_a_breach_speaks_for_a_scenario_in_which_another_rule_judged_nothing() -> None:
+    stray = {"id": 99, "result": {}}
+    made = run(Ended(End.QUIESCENT), also=[stray])
+    outcome = judge(made, scenario(covers="turn.completes"))
+    assert "response.known-id" in {row.rule for row in outcome.rows if row.verdict is Verdict.FAIL}
+    assert findings(outcome) == []
 
 
 def test_covered_rule_that_judged_something_has_its_witness() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.report.jsonform import to_plain
 from harness.report.model import Report, RuleResult
+from harness.report.terminal import rule_line, summary
 from harness.rules.verdict import Level, Row, Verdict
 from harness.suite.outcome import (
     Finding,
@@ -17,7 +18,7 @@ from harness.suite.outcome import (
     finding_to_plain,
 )
 
-from .outcomes import LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
+from .outcomes import BOOK, LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
 
 ROWS = st.lists(
     st.builds(
@@ -184,3 +185,22 @@ def test_a_violation_fails_only_the_requirements_that_it_names() -> None:
     assert requirement_on("errors.failed-turn", named, passing) == "PASS"
     everything = failed("turn.error-iff-failed")
     assert requirement_on("errors.failed-turn", everything, passing) == "FAIL"
+
+
+def test_a_rule_tells_in_how_many_scenarios_it_was_broken_and_each_subject_once() -> None:
+    made = [outcome(name, failed(ONCE, "the method a")) for name in ("a", "b", "c")]
+    made.append(outcome("d", passed(ONCE)))
+    report = report_of(*made)
+    (rule,) = [one for one in report.rules if one.id == ONCE]
+    assert rule.broken_in == ["a", "b", "c"]
+    assert len(rule.proofs) == 1
+    assert rule_line(rule) == f"FAIL   {ONCE} in a: two of them (in 3 scenarios)"
+
+
+def test_requirements_that_nothing_exercised_are_not_counted_as_judged() -> None:
+    report = report_of(outcome("a", passed(ONCE)))
+    (line,) = [one for one in summary(report, BOOK) if one.startswith("requirements judged: ")]
+    idle = sum(one == "NOT_EXERCISED" for one in report.requirements.values())
+    assert idle > 200
+    judged = len(report.requirements) - idle
+    assert line.startswith(f"requirements judged: {judged} of {len(BOOK.requirements)} (")

@@ -153,3 +153,13 @@ def test_what_counts_as_failed_are_findings_and_must_rules_that_nobody_knows() -
     made = outcome("a", *rows, findings=[known, info, new], verdict=Verdict.FAIL)
     assert failures(made) == {ONCE, "scenario.expectation"}
     assert failures(outcome("a", passed(LAST))) == frozenset()
+
+
+def test_a_crash_on_a_used_process_is_looked_at_however_often_one_was_confirmed() -> None:
+    crash = frozenset({"scenario.crash"})
+    table = Table(*[crash] * ENOUGH, GOOD, crash, GOOD)
+    repeats = table.repeats()
+    for _ in range(ENOUGH + 1):
+        assert repeats.of(MINE, Attempt(crash)) == []
+    assert ids(repeats.of(MINE, Attempt(crash, (A, B)))) == [LEAKS]
+    assert table.rows == []

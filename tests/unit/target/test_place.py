@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from harness.target.family import MARK
-from harness.target.place import RunFolder, base_folder, furnish, sweep
+from harness.target.place import RunFolder, base_folder, furnish, kept, sweep
 from harness.target.profile import ProfileError, parse_profile
 
 WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -35,8 +35,29 @@ def test_base_lies_in_the_folder_unless_that_is_temporary(
     for folder in (here, temporary):
         folder.mkdir(parents=True)
     assert base_folder(here) == here / ".harness"
-    assert base_folder(temporary) == tmp_path / "me" / ".cache" / "harness"
-    assert (tmp_path / "me" / ".cache" / "harness").is_dir()
+    elsewhere = base_folder(temporary)
+    assert elsewhere.parent == tmp_path / "me" / ".cache" / "harness"
+    assert elsewhere.name.startswith("deep-")
+    assert elsewhere.is_dir()
+    # Two folders of one name keep apart what they found.
+    (other := tmp_path / "tmp" / "other" / "deep").mkdir(parents=True)
+    assert base_folder(other) != elsewhere
+
+
+def test_a_trace_is_found_as_the_pages_name_it_wherever_the_base_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (here := tmp_path / "tmp" / "here").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    named = Path(".harness/traces/spec/a.jsonl")
+    assert kept(named) == named
+    (trace := base_folder() / "traces" / "spec" / "a.jsonl").parent.mkdir(parents=True)
+    trace.touch()
+    assert kept(named) == trace
+    assert kept(trace) == trace
+    assert kept(Path("a.jsonl")) == Path("a.jsonl")
 
 
 def test_base_is_nothing_for_git_and_a_file_of_the_user_there_stays(

@@ -1,0 +1,25 @@
+"""The stories of scenarios that fail alike: the first are whole, the others name them."""
+
+from harness.rules.verdict import Verdict
+from harness.suite.outcome import Finding
+from harness.suite.story import ALIKE, Stories
+
+from .outcomes import outcome
+
+
+def test_scenarios_that_fail_with_the_same_words_are_told_whole_a_few_times() -> None:
+    stories = Stories("spec", "server")
+    same = [Finding("scenario.expectation", "step wait: turn u ended as done", 7)]
+    names = [f"turns/{number}" for number in range(ALIKE + 2)]
+    told = [
+        stories.scenario(outcome(name, findings=same, verdict=Verdict.FAIL, stderr="its stderr"))
+        for name in names
+    ]
+    assert ["its stderr" in one for one in told] == [True] * ALIKE + [False] * 2
+    short = told[-1]
+    assert "scenario.expectation: step wait: turn u ended as done" in short
+    assert f"the same as in {', '.join(names[:ALIKE])}, whose stories are told whole" in short
+    assert "repeat    harness run --target spec --server-cmd server" in short
+    other = [Finding("scenario.crash", "the server ended by itself", 7)]
+    made = outcome("turns/x", findings=other, verdict=Verdict.FAIL, stderr="its stderr")
+    assert "its stderr" in stories.scenario(made)
