@@ -23,7 +23,8 @@ from harness.target.shell import left_alone
 from harness.trace.frame import Kind
 from harness.trace.values import arr, dig, obj, text
 
-# A newcomer waits for this: with all of them hit, still a few seconds.
+# A newcomer waits for this: with all of them hit, still a few seconds. What a profile says itself
+# stands: who knows that a server is slow must not be told that it hangs.
 BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
 
 _TURN = """
@@ -48,7 +49,7 @@ class _Asked:
 def examine(config: Config) -> Iterator[Check]:
     """The checks, in order; ends after the first that makes the rest meaningless."""
     loaded = load_text(_TURN, name="doctor")
-    profile = config.profile.model_copy(update={"bounds": BOUNDS})
+    profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
     healthy = True
     for word in left_alone(profile.command):
         yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
@@ -74,6 +75,16 @@ def examine(config: Config) -> Iterator[Check]:
         yield Check(None, "next: judge it", next_command(config))
     else:
         yield Check(None, "next: mend the first FAIL above, and ask again")
+
+
+def bounds_of(profile: Profile) -> Bounds:
+    """Ours, but for those that the profile sets itself, in its file or in one that it extends."""
+    own = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
+    if "step" in own:
+        # Three steps are waited for; never longer than `harness run` does.
+        whole = min(3 * profile.bounds.step, profile.bounds.scenario)
+        own.setdefault("scenario", max(BOUNDS.scenario, whole))
+    return BOUNDS.model_copy(update=own)
 
 
 def next_command(config: Config) -> str:

@@ -1,9 +1,11 @@
 """`harness doctor`: every way in which a server can be unusable has its own words and advice."""
 
+import json
 import re
 import shlex
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import ROOT, Said, call
@@ -92,6 +94,24 @@ def test_a_pipe_is_refused_with_the_command_to_write() -> None:
         "harness: the command holds '|', and no shell runs it; "
         "write sh -c 'agent app-server | tee log', or quote what is a word"
     )
+
+
+def test_a_profile_that_says_its_own_bound_is_waited_for_as_long(tmp_path: Path) -> None:
+    """A server that needs longer than the doctor waits by itself, to start and for each step."""
+    wait = "import sys, time; sys.path.insert(0, sys.argv[1])\nfrom minimal import Server\n"
+    late = (
+        f"{wait}class Late(Server):\n"
+        "    def thread_start(self, params, reply):\n"
+        "        time.sleep(1.6)\n"
+        "        super().thread_start(params, reply)\n"
+        "time.sleep(3.2); Late().serve()\n"
+    )
+    base, mine = tmp_path / "base.toml", tmp_path / "mine.toml"
+    command = [sys.executable, "-c", late, str(ROOT / SERVERS)]
+    base.write_text(f'name = "base"\ncommand = {json.dumps(command)}\n[bounds]\nstart = 9\n')
+    mine.write_text('name = "mine"\nextends = "base.toml"\n[bounds]\nstep = 9\n')
+    said = call("harness", "doctor", "--target", str(mine))
+    assert (said.status, "FAIL" in said.out) == (0, False), said.out
 
 
 def test_an_echo_is_called_one() -> None:
