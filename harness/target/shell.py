@@ -10,17 +10,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _OPERATOR = re.compile(r"\|\|?|&&?|;;?|\d?(?:>>?|<<?<?)(?:&\d)?|\d?>&\d|&>>?")
+# What a shell cuts off a word: `2>err.log`, `agent>log`, `server.py;`.
+_GLUED = re.compile(r"[^<>]*[<>].*|.*[;&|]", re.S)
 _ENDS_IN_ONE = re.compile(r"[^;&|]+(?:;|&&|\|)")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
+_WORD = re.compile(rf"(?:{_QUOTED.pattern}|\S)+", re.S)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.S)
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _OWN_WORDS = (".", "cd", "exec", "export", "set", "source", "ulimit", "umask", "unset")
 
 
 def operator_of(command: str) -> str:
-    """A word of the command that is an operator of a shell, "" for none; quoted ones are words."""
-    bare = _QUOTED.sub("q", command)
-    return next((word for word in bare.split() if _OPERATOR.fullmatch(word)), "")
+    """The first word that is an operator of a shell or holds one that counts, "" for none.
+
+    What is quoted does not count, nor does what stands in a URL: `x?a=1&b=2`.
+    """
+    return next((word for word in _WORD.findall(command) if _operates(_QUOTED.sub("q", word))), "")
+
+
+def _operates(bare: str) -> bool:
+    return bool(_OPERATOR.fullmatch(bare) or _GLUED.fullmatch(bare))
 
 
 def through_a_shell(command: str) -> str:

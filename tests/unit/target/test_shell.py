@@ -23,6 +23,16 @@ from harness.target.shell import left_alone
         ("agent app-server &> log", "&>"),
         ("agent app-server < in", "<"),
         ("agent app-server &", "&"),
+        ("agent app-server 2>/dev/null", "2>/dev/null"),
+        ("agent app-server >log", ">log"),
+        ("agent app-server 2>err.log", "2>err.log"),
+        ("agent app-server >>log", ">>log"),
+        ("agent app-server &>log", "&>log"),
+        ("agent app-server <in", "<in"),
+        ("agent app-server>log", "app-server>log"),
+        ('agent >"my log"', '>"my log"'),
+        ("python server.py;", "server.py;"),
+        ("agent app-server&", "app-server&"),
     ],
 )
 def test_an_operator_of_a_shell_is_refused_with_the_command_to_write(
@@ -37,8 +47,9 @@ def test_an_operator_of_a_shell_is_refused_with_the_command_to_write(
 @pytest.mark.parametrize(
     "command",
     [
-        "agent --url http://x/?a=1&b=2 --end a;",
+        "agent --url http://x/?a=1&b=2 --both a;b",
         "agent '|' \"&&\" \\;",
+        "agent '2>/dev/null' \">log\" 'a;' x\\> \\<in --not='>log' end\\;",
         "sh -c 'agent app-server | tee log'",
         "python -c 'import a; a.serve()'",
         "agent --listen {listen}",
