@@ -82,6 +82,7 @@ def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
     """Write the profile's files into a home."""
     for name, table in profile.home.items():
         content = cast("dict[str, Any]", fill(table, values))
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
 
 

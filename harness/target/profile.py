@@ -24,6 +24,13 @@ from pydantic import (
 
 from harness.target.inherit import NothingThere, merged
 from harness.target.mistakes import mistake
+from harness.target.naming import (
+    FolderInProject,
+    HomeFiles,
+    ProfileName,
+    Variable,
+    VariableValue,
+)
 from harness.target.shell import operator_of, through_a_shell
 from harness.target.tomltext import Toml, TomlError, Where, read_toml, steps_of
 from harness.trace.nearest import hint, unknown
@@ -137,7 +144,7 @@ class Program(_Table):
 class Profile(_Table):
     """One kind of server. See docs/profiles.md."""
 
-    name: str
+    name: ProfileName
     title: str = ""
     extends: str = "spec"
     without: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
@@ -146,14 +153,14 @@ class Profile(_Table):
     listen_arguments: Words = Field(default_factory=list[str])
     handshake: Literal["initialize", "none"] = "initialize"
     initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
-    home_env: str = "AGENT_HOME"
-    env: dict[str, str] = Field(default_factory=dict[str, str])
+    home_env: Variable = "AGENT_HOME"
+    env: dict[Variable, VariableValue] = Field(default_factory=dict[str, str])
     capabilities: Literal["probe"] | list[str] = "probe"
     thread: dict[str, Any] = Field(default_factory=dict[str, Any])
     turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
-    agent_folder: str = ".agent"
+    agent_folder: FolderInProject = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
-    home: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"

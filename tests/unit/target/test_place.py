@@ -167,3 +167,9 @@ def test_home_gets_the_files_of_the_profile_with_its_values(tmp_path: Path) -> N
         "model": "m",
         "providers": {"p": {"url": 'http://h/"v1"/x', "times": [1, 2]}},
     }
+
+
+def test_a_file_of_the_home_may_lie_in_a_folder_of_it(tmp_path: Path) -> None:
+    profile = parse_profile('name = "x"\nextends = "none"\n[home."a/b/c.toml"]\nd = 1\n', "x")
+    furnish(tmp_path, profile, {})
+    assert tomllib.loads((tmp_path / "a" / "b" / "c.toml").read_text()) == {"d": 1}

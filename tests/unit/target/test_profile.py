@@ -100,6 +100,52 @@ MISTAKES = {
         'name="x"\ncommand="a \'b"',
         'here:2:9: command: the command "a \'b" cannot be split as by a shell: No closing quot',
     ),
+    "home-absolute": (
+        'name="x"\n[home."/tmp/file.toml"]\nmodel="m"',
+        "here:2:7: home.\"/tmp/file.toml\": '/tmp/file.toml' is not inside the home; expected the "
+        "relative path of a file",
+    ),
+    "home-upwards": (
+        'name="x"\n[home."a.toml"]\n[home."../../x.toml"]',
+        "here:3:7: home.\"../../x.toml\": '../../x.toml' is not inside the home",
+    ),
+    "home-upwards-later": (
+        'name="x"\nhome."a/../../x.toml".a=1',
+        "here:2:6: home.\"a/../../x.toml\": 'a/../../x.toml' is not inside the home",
+    ),
+    "home-itself": ('name="x"\n[home."."]', "here:2:7: home.\".\": '.' is not inside the home"),
+    "home-empty": ('name="x"\n[home.""]', "here:2:7: home.\"\": '' is not inside the home"),
+    "home-file-and-folder": (
+        'name="x"\n[home."a/b"]\n[home.a]',
+        "here:2:1: home: 'a' is a file and the folder of 'a/b'; rename one",
+    ),
+    "agent-folder": (
+        'name="x"\nagent_folder="../.."',
+        "here:2:14: agent_folder: '../..' is not inside the project; expected the name of a folder",
+    ),
+    "name-upwards": (
+        'name="../../../x"',
+        "here:1:6: name: '../../../x' is no name of a profile; use letters, digits, '.', '_' and "
+        "'-', and no '..'",
+    ),
+    "name-with-a-slash": ('name="a/b"', "here:1:6: name: 'a/b' is no name of a profile"),
+    "name-empty": ('name=""', "here:1:6: name: '' is no name of a profile"),
+    "name-dot": ('name="."', "here:1:6: name: '.' is no name of a profile"),
+    "name-dots": ('name="a..b"', "here:1:6: name: 'a..b' is no name of a profile"),
+    "env-name-with-equals": (
+        'name="x"\n[env]\n"A=B"="c"',
+        "here:3:1: env.\"A=B\": 'A=B' is no name of a variable; expected a text without '='",
+    ),
+    "env-name-empty": ('name="x"\n[env]\n""="c"', "here:3:1: env.\"\": '' is no name of a var"),
+    "env-value-with-zero": (
+        'name="x"\n[env]\nA="\\u0000"',
+        "here:3:3: env.A: a variable cannot hold the character U+0000",
+    ),
+    "home-env": (
+        'name="x"\nhome_env="A=B"',
+        "here:2:10: home_env: 'A=B' is no name of a variable; expected a text without '='",
+    ),
+    "home-env-empty": ('name="x"\nhome_env=""', "here:2:10: home_env: '' is no name of a variable"),
     "the-first-of-several": (
         'name="x"\nhygiene="no"\nlisten="no"',
         "here:2:9: hygiene: it should be 'INFO' or 'MUST'",

@@ -1,0 +1,68 @@
+"""What the names in a profile may be: its own, those of files, those of variables.
+
+Here: the check of each as a type, so that a mistake is told with its place. Nothing that a profile
+names may lie outside the folder that is meant for it. Not here: the wording of mistakes (mistakes),
+names that only the book knows (suite).
+"""
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def _named(value: str) -> str:
+    if not _NAME.fullmatch(value) or ".." in value or value == ".":
+        raise ValueError(
+            f"{value!r} is no name of a profile; use letters, digits, '.', '_' and '-', and no '..'"
+        )
+    return value
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path leads to something below the folder in which it begins."""
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
+
+
+def _in_home(value: str) -> str:
+    if not is_inside(value) or value.endswith("/"):
+        raise ValueError(f"{value!r} is not inside the home; expected the relative path of a file")
+    return value
+
+
+def _in_project(value: str) -> str:
+    if not is_inside(value):
+        raise ValueError(f"{value!r} is not inside the project; expected the name of a folder")
+    return value
+
+
+def _apart(value: dict[str, Any]) -> dict[str, Any]:
+    for name in value:
+        folder = next((one for one in map(str, PurePosixPath(name).parents) if one in value), "")
+        if folder:
+            raise ValueError(f"{folder!r} is a file and the folder of {name!r}; rename one")
+    return value
+
+
+def _variable(value: str) -> str:
+    if not value or "=" in value or "\0" in value:
+        raise ValueError(f"{value!r} is no name of a variable; expected a text without '='")
+    return value
+
+
+def _no_zero(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a variable cannot hold the character U+0000; leave it out")
+    return value
+
+
+ProfileName = Annotated[str, AfterValidator(_named)]
+FileInHome = Annotated[str, AfterValidator(_in_home)]
+FolderInProject = Annotated[str, AfterValidator(_in_project)]
+Variable = Annotated[str, AfterValidator(_variable)]
+VariableValue = Annotated[str, AfterValidator(_no_zero)]
+HomeFiles = Annotated[dict[FileInHome, dict[str, Any]], AfterValidator(_apart)]
