@@ -73,10 +73,16 @@ def _typos(profile: Profile, book: Book) -> Iterator[Typo]:
 
 def _capabilities(profile: Profile, known: Collection[str]) -> Iterator[Typo]:
     if profile.capabilities != "probe":
+        strange = [name for name in profile.capabilities if name not in known]
         for index, name in enumerate(profile.capabilities):
-            if name not in known:
+            if name in strange:
                 message = f"capabilities: {unknown('capability', name, known)}"
                 yield Typo(("capabilities", index), message)
+        if "core" not in profile.capabilities and not strange:
+            message = (
+                "capabilities: 'core' is missing; without it no scenario can be played: add it"
+            )
+            yield Typo(("capabilities",), message)
     for name in profile.turn:
         if name not in known:
             yield Typo(("turn", name), f"turn: {unknown('capability', name, known)}", key=True)

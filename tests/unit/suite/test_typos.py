@@ -33,6 +33,15 @@ MISTAKES = {
         "mine.toml:4:3: capabilities: unknown capability 'comand-execution'; did you mean "
         "'command-execution'?",
     ),
+    "capabilities without core": (
+        'capabilities = ["deltas"]',
+        "mine.toml:3:16: capabilities: 'core' is missing; without it no scenario can be played: "
+        "add it",
+    ),
+    "no capabilities at all": (
+        "capabilities = []",
+        "mine.toml:3:16: capabilities: 'core' is missing",
+    ),
     "a capability of turn": (
         '[turn.plam.collaborationMode]\nmode = "plan"',
         "mine.toml:3:7: turn: unknown capability 'plam'; did you mean 'plan'?",
