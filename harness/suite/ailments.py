@@ -20,6 +20,14 @@ _MESSAGES = (
 _LISTENS = (
     "where it wants the address of a WebSocket or a Unix socket, write {listen} into --server-cmd"
 )
+_STAYS = (
+    "run the command in a shell: it has to stay and read requests until its input ends\n"
+    "many servers want a subcommand for this, such as `app-server`"
+)
+_PROGRAM = (
+    "the command is run as it stands, without a shell: it begins with a program, or with an "
+    "interpreter and then its script"
+)
 _SLOW = "if it only starts slowly, give --timeout-scale 3"
 
 
@@ -46,8 +54,7 @@ def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
         yield Check(
             False,
             f"the server starts: {message}.{wrote}",
-            "run the command in a shell: it has to stay and read requests until its input ends\n"
-            "many servers want a subcommand for this, such as `app-server`",
+            _STAYS if failed.ran else _PROGRAM,
         )
         return
     yield Check(True, "the server starts")

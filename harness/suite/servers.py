@@ -23,6 +23,7 @@ from harness.target.launch import launch
 from harness.target.place import RunFolder
 from harness.target.process import Ending, ServerProcess
 from harness.target.profile import Bounds, Profile, ProfileError
+from harness.target.program import NotStarted
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 
@@ -32,14 +33,18 @@ CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 class SetupFailed(Exception):
     """The server cannot be used at all; `finding` says why.
 
-    `listens`: it is silent on its standard output, but waits for connections.
+    `listens`: it is silent on its standard output, but waits for connections. `ran`: its program
+    began to run.
     """
 
-    def __init__(self, finding: Finding, trace: Trace, *, listens: bool = False) -> None:
+    def __init__(
+        self, finding: Finding, trace: Trace, *, listens: bool = False, ran: bool = True
+    ) -> None:
         super().__init__(finding.message)
         self.finding = finding
         self.trace = trace
         self.listens = listens
+        self.ran = ran
 
 
 @dataclass(slots=True)
@@ -177,7 +182,9 @@ class Servers:
                 profile, self._folder, self._bounds, model_url=self._model_url, home=home
             )
         except ProfileError as error:
-            raise SetupFailed(Finding("setup.not-started", str(error)), recorder.trace) from error
+            finding = Finding("setup.not-started", str(error))
+            ran = not isinstance(error, NotStarted)
+            raise SetupFailed(finding, recorder.trace, ran=ran) from error
         peer = Peer(process.transport, recorder, name=connection)
         watch = Watch(process, peer, self._hygiene, profile.panics)
         self.live = live = Live(process, peer, home, profile, watch)

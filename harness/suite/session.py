@@ -43,7 +43,6 @@ from harness.suite.typos import check_command, check_entry, check_profile
 from harness.suite.withheld import explain, withdraw, withheld_outcome
 from harness.target.host import Lack
 from harness.target.place import base_folder
-from harness.target.process import find_program
 from harness.target.profile import (
     Deviation,
     Profile,
@@ -51,6 +50,7 @@ from harness.target.profile import (
     load_profile,
     split_command,
 )
+from harness.target.program import find_program
 from harness.trace.store import save
 
 T = TypeVar("T")

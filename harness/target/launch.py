@@ -7,8 +7,9 @@ Not here: each of these by itself (place, profile, process, ready), and what is 
 from pathlib import Path
 
 from harness.target.place import RunFolder, furnish
-from harness.target.process import ServerProcess, environment, find_program, start
+from harness.target.process import ServerProcess, environment, start
 from harness.target.profile import Bounds, Listening, Profile, ProfileError, fill
+from harness.target.program import find_program
 from harness.target.ready import free_address
 
 

@@ -6,9 +6,7 @@ TERM, KILL, each verified). Not here: what is spoken, its descendants (family).
 
 import contextlib
 import os
-import shutil
 import signal
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +19,8 @@ import psutil
 from anyio.abc import Process
 
 from harness.target.family import MARK, Descendants, alive, marked, named, reap, wait
-from harness.target.profile import ProfileError
+from harness.target.program import NotStarted, why_not_started
 from harness.target.ready import connected
-from harness.target.shell import hint
 from harness.transport.base import Transport
 from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
@@ -198,22 +195,6 @@ class ServerProcess:
             return
 
 
-def find_program(command: list[str]) -> list[str]:
-    """The command with its program found. Raises `ProfileError` where it cannot be run.
-
-    A bare name is looked up on PATH, then beside the running interpreter: the commands of the
-    harness's own virtual environment work without activating it.
-    """
-    program = command[0]
-    beside = str(Path(sys.executable).parent)
-    found = shutil.which(program) or (shutil.which(program, path=beside))
-    if found is None:
-        what = "is not executable" if Path(program).exists() else "was not found"
-        to_do = hint(command) or "give --server-cmd a program on PATH or a path to one"
-        raise ProfileError(f"the server's program {program!r} {what}; {to_do}")
-    return [found, *command[1:]]
-
-
 async def start(
     command: list[str],
     *,
@@ -225,13 +206,12 @@ async def start(
     temporary: Path,
     address: str = "",
 ) -> ServerProcess:
-    """Start a server in a session of its own. Raises `ProfileError` where it cannot be started.
+    """Start a server in a session of its own. Raises `NotStarted` where it cannot be.
 
     `owner` names the run; `end_all_of` ends what a run that died left behind. `temporary` is a
     folder for its temporary files alone. With an `address` what it prints goes to its standard
     error, and it is to be connected to.
     """
-    program = command[0]
     mark = f"{owner}:{uuid.uuid4().hex}"
     with stderr.open("ab") as sink:
         try:
@@ -244,7 +224,7 @@ async def start(
                 start_new_session=True,
             )
         except OSError as error:
-            raise ProfileError(f"{program!r} cannot be started: {error.strerror}") from error
+            raise NotStarted(why_not_started(command, error)) from error
     return ServerProcess(
         process, command, stderr, mark, home=home, temporary=temporary, address=address
     )

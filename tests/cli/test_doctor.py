@@ -134,6 +134,18 @@ def test_a_program_that_ends_at_once_is_shown_with_what_it_said(server: str, exp
     assert failure.startswith("the server starts: ")
     assert re.search(expected, failure)
     assert "has to stay and read requests until its input ends" in said.out
+    assert "many servers want a subcommand" in said.out
+
+
+def test_a_program_that_does_not_begin_to_run_is_not_told_of_subcommands(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("import sys\nsys.stdin.read()\n")
+    script.chmod(0o755)
+    said = doctor(str(script))
+    (failure,) = failures(said)
+    assert f"name its interpreter: python {script}, or let it begin with #!" in failure
+    assert "subcommand" not in said.out
+    assert "an interpreter and then its script" in said.out
 
 
 def test_a_silent_program_is_told_what_is_expected_of_it() -> None:

@@ -59,8 +59,8 @@ COMMANDS = {
     "empty": ("", "the command is empty; give --server-cmd 'program arguments'"),
     "blank": ("  ", "the command is empty; give --server-cmd 'program arguments'"),
     "quotes": ("server 'half", "cannot be split as by a shell: No closing quotation"),
-    "not-executable": ("./plain.txt", "'./plain.txt' is not executable"),
-    "folder": ("./folder", "'./folder' is not executable"),
+    "not-executable": ("./plain.txt", "'./plain.txt' is not executable: chmod +x ./plain.txt, or"),
+    "folder": ("./folder", "'./folder' is a directory; give the program in it"),
 }
 
 

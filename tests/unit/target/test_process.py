@@ -11,8 +11,9 @@ import anyio
 import psutil
 import pytest
 
-from harness.target.process import Ending, ServerProcess, environment, find_program, start
+from harness.target.process import Ending, ServerProcess, environment, start
 from harness.target.profile import ProfileError
+from harness.target.program import find_program
 
 pytestmark = [pytest.mark.socket]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.target.process import find_program
 from harness.target.profile import ProfileError, split_command
+from harness.target.program import find_program
 from harness.target.shell import left_alone
 
 

@@ -1,0 +1,144 @@
+"""The program of a command: where it is, and in one line why it cannot be run.
+
+Here: what can be told before the start, from the file, and what the system's refusal to start it
+means. Not here: starting (process), what only a shell would do with the command (shell).
+"""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.target.profile import ProfileError
+from harness.target.shell import hint
+
+_ENDINGS = {
+    ".bash": "bash",
+    ".js": "node",
+    ".mjs": "node",
+    ".pl": "perl",
+    ".py": "python",
+    ".rb": "ruby",
+    ".sh": "sh",
+    ".ts": "npx tsx",
+}
+_HEAD = 4096
+
+
+class NotStarted(ProfileError):
+    """The program did not begin to run."""
+
+
+def find_program(command: Sequence[str]) -> list[str]:
+    """The command with its program found. Raises `NotStarted` where it cannot be run.
+
+    A bare name is looked up on PATH, then beside the running interpreter: the commands of the
+    harness's own virtual environment work without activating it.
+    """
+    program = command[0]
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which(program) or (shutil.which(program, path=beside))
+    fault = _unfound(command) if found is None else _of_script(found)
+    if found is None or fault:
+        raise NotStarted(f"the server's program {program!r} {fault}")
+    return [found, *command[1:]]
+
+
+def why_not_started(command: Sequence[str], error: OSError) -> str:
+    """What the system's refusal to start a program that was found means, and what to do."""
+    program, head = command[0], _head(command[0])
+    cause = error.strerror or str(error)
+    told = f"the server's program {program!r} cannot be started: {cause}"
+    if error.errno == errno.ENOEXEC and not head:
+        return f"{told}; it is an empty file; write the program into it, or give another path"
+    if error.errno == errno.ENOEXEC and b"\0" in head:
+        return f"{told}; it is damaged, or made for another kind of machine; build it for this one"
+    if error.errno == errno.ENOEXEC:
+        name = _interpreter(program)
+        return (
+            f"{told}; it does not begin with a #! line, so that nothing says what runs it; name "
+            f"its interpreter: {_by(name, command)}, or let it begin with #!/usr/bin/env {name}"
+        )
+    if error.errno == errno.ENOENT and head.startswith(b"\x7fELF"):
+        return (
+            f"{told}; it wants a loader of programs that this machine has not; it was built for "
+            "another system (glibc or musl): build it for this one"
+        )
+    if error.errno == errno.EACCES:
+        return f"{told}; its disk may be mounted without the right to run programs (noexec)"
+    return f"{told}; run the same command by hand to see more"
+
+
+def _unfound(command: Sequence[str]) -> str:
+    """Why a program was not found: what stands at its path instead, if anything."""
+    program, shells = command[0], hint(command)
+    name = _interpreter(program)
+    if os.path.isdir(program):
+        to_do = shells or f"give the program in it, such as {os.path.join(program, 'server')}"
+        return f"is a directory; {to_do}"
+    if not os.path.exists(program):
+        to_do = shells or "give --server-cmd a program on PATH or a path to one"
+        return f"was not found; {to_do}"
+    here = program if os.sep in program else f"./{program}"
+    if os.access(program, os.X_OK):
+        return f"was not found on PATH; the one in this folder is {here}"
+    then = "" if here == program else f" and give {here}"
+    by = _by(name, command)
+    return f"is not executable: chmod +x {program}{then}, or name its interpreter: {by}"
+
+
+def _of_script(path: str) -> str:
+    """What is wrong with the `#!` line of a script, "" where nothing is, or there is none."""
+    head = _head(path)
+    if not head.startswith(b"#!"):
+        return ""
+    line = head.partition(b"\n")[0].decode("utf-8", "backslashreplace")
+    if line.endswith("\r"):
+        return (
+            f"has the line ends of Windows, and its interpreter would be {line[2:].strip(' ')!r}; "
+            rf"write it with plain line feeds: sed -i 's/\r$//' {path}"
+        )
+    words = line[2:].split()
+    if not words:
+        by = _by_end(path)
+        return f"begins with an empty #! line; name the interpreter there: #!/usr/bin/env {by}"
+    if not os.path.exists(words[0]):
+        return (
+            f"cannot be started: its first line is {line!r}, and there is no {words[0]}; "
+            f"mend that line, or name an interpreter: {_by(os.path.basename(words[0]), [path])}"
+        )
+    if os.path.isdir(words[0]) or not os.access(words[0], os.X_OK):
+        return (
+            f"cannot be started: its first line is {line!r}, and {words[0]} is not executable; "
+            "mend that line"
+        )
+    return ""
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_HEAD)
+    except OSError:
+        return b""
+
+
+def _interpreter(path: str) -> str:
+    """What seems to run a script: what its first line says, or what its name ends in."""
+    head = _head(path) if os.path.isfile(path) else b""
+    words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    if head.startswith(b"#!") and words:
+        first = os.path.basename(words[0])
+        named = [word for word in words[1:] if not word.startswith("-")]
+        return named[0] if first == "env" and named else first
+    return _by_end(path)
+
+
+def _by_end(path: str) -> str:
+    return _ENDINGS.get(os.path.splitext(path)[1], "python")
+
+
+def _by(interpreter: str, command: Sequence[str]) -> str:
+    return f"{interpreter} {command[0]}{' …' if command[1:] else ''}"
