@@ -9,13 +9,14 @@ stand for values that came back earlier.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.backend.strict import Strict, key_of
 from harness.scenario.lexicon import Kind
 
 Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
-Statuses = Literal["completed", "interrupted", "failed"]
+STATUSES = ("completed", "interrupted", "failed")
+"""The ends of a turn that the protocol has; `extensions` of a file may name others."""
 Answers = Literal["result", "error", "any"]
 MAIN = "main"
 
@@ -23,6 +24,21 @@ MAIN = "main"
 def word(kind: Kind) -> Any:
     """A text that is a word of the protocol: the loader checks it where it has a lexicon."""
     return Field(min_length=1, json_schema_extra={"word": kind})
+
+
+def _one_or_list(value: object) -> str:
+    return "list" if isinstance(value, list) else "one"
+
+
+# Which ends there are depends on the file's extensions: the loader checks them (names).
+_Status = Annotated[
+    str,
+    WithJsonSchema({"anyOf": [{"enum": list(STATUSES)}, {"type": "string", "pattern": "."}]}),
+]
+Statuses = Annotated[
+    Annotated[_Status, Tag("one")] | Annotated[list[_Status], Tag("list")],
+    Discriminator(_one_or_list),
+]
 
 
 class Talk(Strict):
@@ -184,7 +200,7 @@ class Wait(Talk):
     """
 
     turn: Alias | None = None
-    status: Statuses | list[Statuses] | None = None
+    status: Statuses | None = None
     notification: Told | Annotated[list[Told], Field(min_length=1)] | None = None
     request: Annotated[str, word("request of the server")] | None = None
     where: dict[str, Any] = Field(default_factory=dict[str, Any])

@@ -124,9 +124,7 @@ class Outcome(Strict):
     """
 
     items: list[ItemPattern] | None = None
-    turns: dict[Alias, Statuses | list[Statuses]] = Field(
-        default_factory=dict[str, Statuses | list[Statuses]]
-    )
+    turns: dict[Alias, Statuses] = Field(default_factory=dict[str, str | list[str]])
     workspace: dict[Inside, str] = Field(default_factory=dict[str, str])
     model_calls: Annotated[int, Field(ge=0)] | None = None
 

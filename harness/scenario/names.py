@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from harness.backend.parts import Delay
 from harness.scenario.client_steps import (
     MAIN,
+    STATUSES,
     ClientStep,
     ConnectStep,
     DisconnectStep,
@@ -32,6 +33,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.positions import raced_turn
 from harness.scenario.references import references
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
+from harness.trace.nearest import hint
 
 # Fields of steps that may hold `$alias.path`.
 _REFERRING = ("params", "input", "where", "message", "result")
@@ -77,8 +79,9 @@ class Names:
             for index, outcome in enumerate(self._scenario.expect.any_of)
         ]
         for loc, outcome in outcomes:
-            for alias in outcome.turns:
+            for alias, accepted in outcome.turns.items():
                 self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
+                self._statuses(accepted, (*loc, "turns", alias))
 
     def _delays(self) -> None:
         """What waits by the clock must not be met by a scenario that only shares the process."""
@@ -190,12 +193,24 @@ class Names:
             )
         if wait.status is not None and wait.turn is None:
             self._fail((*loc, "status"), "status goes with turn", key=True)
+        if wait.status is not None:
+            self._statuses(wait.status, (*loc, "status"))
         if wait.where and wait.notification is None and wait.request is None:
             self._fail((*loc, "where"), "where goes with notification or request", key=True)
         if wait.alias is not None and wait.what[0] in ("gate", "model"):
             self._fail((*loc, "as"), f"a {wait.what[0]} gives no value to name", key=True)
         if wait.answer is not None:
             self._values.add(wait.answer)
+
+    def _statuses(self, accepted: str | list[str], loc: Loc) -> None:
+        """The ends of a turn: the protocol's, and those that the file names as extensions."""
+        own = [*STATUSES, *self._scenario.extensions]
+        for index, status in enumerate([accepted] if isinstance(accepted, str) else accepted):
+            if status not in own:
+                at = loc if isinstance(accepted, str) else (*loc, index)
+                expected = ", ".join(map(repr, STATUSES[:-1])) + f" or {STATUSES[-1]!r}"
+                near = hint(status, own) or "; a status of one server goes into extensions"
+                self._fail(at, f"found {status!r}; expected {expected}{near}")
 
     def _new(self, alias: str, names: set[str], loc: Loc) -> None:
         if alias in names:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.scenario.client_steps import (
+    STATUSES,
     Answer,
     AnswerStep,
     ClientStep,
@@ -27,6 +28,7 @@ from harness.scenario.client_steps import (
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
 from harness.scenario.model import Outcome, Scenario
 from harness.scenario.references import references, texts
+from harness.scenario.uses import words_used
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import nearest, unknown
 
@@ -41,6 +43,7 @@ ELSEWHERE: dict[Kind, str] = {
     "request of the server": "a request of the server",
     "notification of the server": "a notification of the server",
 }
+_ALREADY: dict[Kind, str] = {**ELSEWHERE, "item type": "an item type"}
 
 
 class Spelling:
@@ -54,7 +57,6 @@ class Spelling:
         self._path = path
         self._lexicon = lexicon
         self._own = frozenset(scenario.extensions)
-        self._used: set[str] = set()
 
     def check(self) -> None:
         """Go over the whole file."""
@@ -168,21 +170,22 @@ class Spelling:
 
     def _extensions(self) -> None:
         """An extension that the protocol has, or that nothing uses, is a mistake too."""
+        used = words_used(self._scenario)
         for index, name in enumerate(self._scenario.extensions):
-            for kind, words in ELSEWHERE.items():
+            for kind, words in _ALREADY.items():
                 if name in self._lexicon.names(kind):
                     self._fail(
                         ("extensions", index), f"{name!r} is {words} already: leave it out here"
                     )
-            if name not in self._used:
+            if name in STATUSES:
+                message = f"{name!r} is a status of a turn already: leave it out here"
+                self._fail(("extensions", index), message)
+            if name not in used:
                 self._fail(("extensions", index), f"nothing in this file uses {name!r}")
 
     def _name(self, kind: Kind, name: str, loc: Loc, *, key: bool = False) -> None:
         valid = self._lexicon.names(kind)
-        if name in valid:
-            return
-        if name in self._own:
-            self._used.add(name)
+        if name in valid or name in self._own:
             return
         for other, words in ELSEWHERE.items():
             if other != kind and name in self._lexicon.names(other):
@@ -213,8 +216,8 @@ class Spelling:
         for wrong in wrongs:
             own = isinstance(wrong.found, str) and wrong.found in self._own
             if own and (wrong.key or not sent):
-                self._used.add(wrong.found)
-            elif not any(wrong.path[: len(place)] == place for place in unsettled):
+                continue
+            if not any(wrong.path[: len(place)] == place for place in unsettled):
                 advice = "; a value of one server is sent by a step with deliberate: true"
                 message = wrong.message + (advice if own else "")
                 found.append(dataclasses.replace(wrong, message=message))

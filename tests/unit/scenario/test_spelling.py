@@ -100,6 +100,75 @@ def test_each_of_them_is_refused_without(name: str) -> None:
         scenario(EXTENDED, f"extensions: [{', '.join(others)}]\n")
 
 
+USES = {
+    "a member of an expected item": "expect: {items: [{agentMessage: {vendorColour: a}}]}",
+    "a value of an expected item": "expect: {items: [{agentMessage: {phase: vendorColour}}]}",
+    "a member of an item in any_of": (
+        "expect: {any_of: [{items: [{agentMessage: {vendorColour: a}}]}]}"
+    ),
+    "a path of where": "  - wait: {notification: turn/completed, where: {turn.vendorColour: a}}",
+    "a whole path of where": "  - wait: {notification: turn/completed, where: {vendorColour: a}}",
+    "a value of where": "  - wait: {notification: turn/completed, where: {turn.x: vendorColour}}",
+    "a path of an answer's where": (
+        "  - answer: {to: item/fileChange/requestApproval, where: {a.vendorColour: 1}, "
+        "decision: accept}"
+    ),
+    "a path of a message": "  - wait: {message: {params.vendorColour: a}}",
+    "a member of a request": (
+        "  - request: {method: thread/read, params: {threadId: $t.thread.id, vendorColour: 1}}"
+    ),
+    "a member of start_thread": "  - start_thread: {as: v, params: {vendorColour: 1}}",
+    "a member of start_turn": (
+        "  - start_turn: {thread: t, text: hi, as: u, params: {vendorColour: 1}}"
+    ),
+    "a member of an input": (
+        "  - start_turn: {thread: t, as: u, input: [{type: text, text: x, vendorColour: 1}]}"
+    ),
+    "a member of a result": (
+        "  - answer: {to: item/fileChange/requestApproval, "
+        "result: {decision: accept, vendorColour: 1}}"
+    ),
+    "a value that is sent on purpose": (
+        "  - request: {method: thread/start, params: {sandbox: vendorColour}, deliberate: true}"
+    ),
+    "a method that is sent on purpose": "  - request: {method: vendorColour, deliberate: true}",
+}
+
+
+@pytest.mark.parametrize("case", USES)
+def test_a_name_of_one_server_is_used_wherever_it_stands(case: str) -> None:
+    more = "extensions: [vendorColour]\n"
+    assert scenario(USES[case], more).scenario.extensions == ["vendorColour"]
+
+
+TURN = "  - start_turn: {thread: t, text: hi, as: u}\n"
+STATUS_USES = {
+    "a status of wait": "  - wait: {turn: u, status: cancelled}",
+    "one of several": "  - wait: {turn: u, status: [completed, cancelled]}",
+    "an expected status": "expect: {turns: {u: cancelled}}",
+    "one of several expected": "expect: {any_of: [{turns: {u: [failed, cancelled]}}]}",
+}
+
+
+@pytest.mark.parametrize("case", STATUS_USES)
+def test_a_status_of_one_server_stands_where_a_status_may(case: str) -> None:
+    steps = TURN + STATUS_USES[case]
+    assert scenario(steps, "extensions: [cancelled]\n").scenario.client
+    with pytest.raises(ScenarioError) as caught:
+        scenario(steps)
+    assert caught.value.message == (
+        "found 'cancelled'; expected 'completed', 'interrupted' or 'failed'; a status of one "
+        "server goes into extensions"
+    )
+
+
+@pytest.mark.parametrize("name", ["completed", "agentMessage"])
+def test_what_the_protocol_has_is_no_extension(name: str) -> None:
+    steps = TURN + "  - wait: {turn: u, status: completed}\nexpect: {items: [agentMessage]}\n"
+    with pytest.raises(ScenarioError, match="already: leave it out here"):
+        scenario(steps, f"extensions: [{name}]\n")
+
+
 def test_a_value_that_only_one_server_takes_is_sent_on_purpose() -> None:
     step = "  - request: {{method: thread/start, params: {{approvalPolicy: granular}}{more}}}\n"
     with pytest.raises(ScenarioError, match="is sent by a step with deliberate: true"):
