@@ -35,10 +35,9 @@ class Wanted:
     odd: list[str] = field(default_factory=list[str])
     everything: bool = False
 
-    def given(self, root: Path) -> list[Path]:
-        """The files and folders of the run; `root` where none was named."""
-        named = [Path(word.split("::", 1)[0]) for word in self.paths]
-        return [*named, *self.picks] or [root]
+    def given(self) -> list[Path]:
+        """The files and folders of the run, as far as they were named."""
+        return [*(Path(word.split("::", 1)[0]) for word in self.paths), *self.picks]
 
 
 def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:

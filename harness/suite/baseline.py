@@ -6,7 +6,8 @@ a profile is (target), whether what an entry names exists (typos, globs).
 
 import dataclasses
 import fnmatch
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +18,8 @@ from harness.suite.outcome import Finding
 from harness.target.mistakes import mistake
 from harness.target.profile import Deviation, ProfileError
 from harness.target.tomltext import Toml, TomlError, Where, read_toml
+
+_OF_SCENARIO = "scenario."
 
 
 class _File(BaseModel):
@@ -60,7 +63,7 @@ def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
     if row.verdict is not Verdict.FAIL:
         return row
     for entry in entries:
-        if _matches(entry, row.rule, scenario, f"{row.subject} {row.expected} {row.actual}"):
+        if _matches(entry, row.rule, scenario, _text(row)):
             return dataclasses.replace(row, verdict=Verdict.KNOWN)
     return row
 
@@ -76,9 +79,14 @@ def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation])
 def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
     """Why a KNOWN row is known."""
     for entry in entries:
-        if _matches(entry, row.rule, scenario, f"{row.subject} {row.expected} {row.actual}"):
+        if _matches(entry, row.rule, scenario, _text(row)):
             return entry.reason
     return ""
+
+
+def _text(row: Row) -> str:
+    """What a pinned text is looked for in."""
+    return f"{row.subject} {row.expected} {row.actual}"
 
 
 def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
@@ -92,10 +100,32 @@ def _is_of(scenario: str, entry: Deviation) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that fits nothing any more; `instead` is what was found without its pinned text."""
+
+    entry: Deviation
+    instead: str = ""
+
+    @property
+    def why(self) -> str:
+        """What was seen of it, and what to do."""
+        entry = self.entry
+        if self.instead:
+            found = textwrap.shorten(self.instead, 160, placeholder=" …")
+            return (
+                f"the pinned text {entry.pinned!r} is in nothing of what was found, such as: "
+                f"{found}; correct pinned, or remove the entry"
+            )
+        if entry.rule.startswith(_OF_SCENARIO):
+            return "it was not found in any of its scenarios; remove the entry"
+        return "the rule passed wherever it ran; remove the entry"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Staleness:
     """What became of the entries of a baseline in one run."""
 
-    stale: tuple[Deviation, ...]
+    stale: tuple[Stale, ...]
     unchecked: tuple[Deviation, ...]
 
 
@@ -104,34 +134,32 @@ def staleness(
     rows: dict[str, list[Row]],
     findings: dict[str, list[Finding]],
     completed: set[str],
-    all_scenarios: set[str],
+    existing: Callable[[Deviation], Collection[str]],
 ) -> Staleness:
     """Which steady entries are stale, and which could not be checked.
 
-    `rows` and `findings` by scenario; `completed` the scenarios that ran to the end. An entry is
-    stale when its scenarios all ran to the end, and the rule gained a witness and no violation.
+    `rows` and `findings` by scenario; `completed` the scenarios that ran to the end; `existing`
+    gives those that an entry may speak of, played or not. An entry is stale when its scenarios all
+    ran to the end, and the rule gained a witness and no violation that the entry fits.
     """
-    stale: list[Deviation] = []
+    stale: list[Stale] = []
     unchecked: list[Deviation] = []
     for entry in entries:
-        concerned = {name for name in all_scenarios if fnmatch.fnmatchcase(name, entry.scenario)}
-        hits = any(
-            _matches(entry, row.rule, name, f"{row.subject} {row.expected} {row.actual}")
-            and row.verdict in (Verdict.FAIL, Verdict.KNOWN)
-            for name in concerned
-            for row in rows.get(name, ())
-        ) or any(
-            _matches(entry, finding.id, name, finding.message)
+        concerned = {name for name in existing(entry) if fnmatch.fnmatchcase(name, entry.scenario)}
+        mine = [row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule]
+        texts = [_text(row) for row in mine if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
+        texts += [
+            finding.message
             for name in concerned
             for finding in findings.get(name, ())
-        )
-        if hits or entry.flaky:
+            if finding.id == entry.rule
+        ]
+        if entry.flaky or any(entry.pinned in text for text in texts):
             continue
-        judged = any(row.rule == entry.rule for name in concerned for row in rows.get(name, ()))
         # An entry about a scenario's own verdict has no witness to wait for.
-        judged = judged or entry.rule.startswith("scenario.")
+        judged = bool(mine) or entry.rule.startswith(_OF_SCENARIO)
         if concerned and concerned <= completed and judged:
-            stale.append(entry)
+            stale.append(Stale(entry, min(texts, default="")))
         else:
             unchecked.append(entry)
     return Staleness(tuple(stale), tuple(unchecked))

@@ -1,19 +1,20 @@
 """Deviations about scenarios that do not exist: an entry that can never fit is refused.
 
-Here: whether a glob speaks of any scenario: a bundled one, one of a race, one of the files that
-were given, or one that lies beside them on the disk, since a run may play a part of what a baseline
-is about. Not here: matching findings with entries (baseline).
+Here: whether a glob speaks of any scenario: a bundled one, one of a race, or one of the user's that
+lies below the project's folder, since a run may play a part of what a baseline is about. Not here:
+which those are (own), matching findings with entries (baseline).
 """
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.bundled import bundled_folder, bundled_ids
-from harness.scenario.loader import SUFFIX, load, scenario_id
+from harness.scenario.loader import SUFFIX, load
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import placements
+from harness.suite.own import own_of
 from harness.target.profile import ProfileError
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
@@ -38,12 +39,20 @@ def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
     wanted = [one for one in spoken if not _matches_any(one.glob, _bundled())]
     if not wanted:
         return
-    paths = list(given)
-    theirs = {name for path in paths for name in _names(path)}
+    own = own_of(given)
     for one in wanted:
-        if not _matches_any(one.glob, theirs) and not _beside(one.glob, paths):
-            near = unknown("scenario", one.glob, {*_bundled(), *theirs, *_folders(_bundled())})
-            raise ProfileError(f"{one.where}: scenario: {near}")
+        if not _matches_any(one.glob, own.named_by(one.glob)):
+            theirs = own.everywhere()
+            if not _matches_any(one.glob, theirs):
+                near = unknown("scenario", one.glob, _worth_naming(one.glob, theirs))
+                raise ProfileError(f"{one.where}: scenario: {near}")
+
+
+def _worth_naming(glob: str, theirs: set[str]) -> set[str]:
+    """The id itself where its race is wrong, or those whose last part was given; else all."""
+    every, name = {*_bundled(), *theirs}, glob.partition("@")[0]
+    meant = {one for one in every if one == name or one.endswith(f"/{name}")}
+    return meant or {*every, *_folders(every)}
 
 
 def _bundled() -> set[str]:
@@ -83,22 +92,3 @@ def _is_raced(scenario: str, action: str, position: str) -> bool:
         for action in actions
         for one in placements(loaded.scenario, action)
     )
-
-
-def _names(path: Path) -> Iterator[str]:
-    """The scenarios below a folder, or beside a file: each by every name that a run may give it."""
-    files = path.rglob(f"*{SUFFIX}") if path.is_dir() else path.parent.glob(f"*{SUFFIX}")
-    for file in files:
-        parts = Path(scenario_id(file.resolve(), Path(file.anchor))).parts
-        yield from ("/".join(parts[index:]) for index in range(1, len(parts)))
-
-
-def _beside(glob: str, given: Sequence[Path]) -> bool:
-    """Whether a glob fits a scenario in a folder that it names, which lies near what was given."""
-    head = glob.partition("/")[0]
-    if "/" not in glob or any(sign in head for sign in "*?["):
-        return False
-    here = Path.cwd()
-    near = {one for path in given for one in (path, path.parent, *path.resolve().parents)}
-    folders = [one / head for one in near if one in given or one.is_relative_to(here)]
-    return any(_matches_any(glob, _names(folder)) for folder in folders if folder.is_dir())

@@ -31,6 +31,7 @@ from harness.suite.outcome import (
     finding_from_plain,
     finding_to_plain,
 )
+from harness.suite.own import own_of
 from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.session import Session, configure
 from harness.suite.stopping import Stopping
@@ -64,7 +65,8 @@ class Live:
             keep_going=option.keep_going,
             lacks=lacks,
         )
-        check_globs(self.config.spoken, named.given(config.rootpath))
+        self._given = named.given()
+        check_globs(self.config.spoken, self._given)
         _check_report_file(option)
         self._pytest = config
         self._is_worker = worker is not None
@@ -198,6 +200,7 @@ class Live:
         if interrupted:
             left, left_races = self._stopping.unplayed(self._outcomes, self._races)
             outcomes, races = outcomes + left, races + left_races
+        own = own_of([*self._given, *(Path(one.path) for one in outcomes)])
         return merge(
             outcomes,
             self._loose,
@@ -212,6 +215,7 @@ class Live:
             shipped=config.shipped,
             lacks=config.lacks,
             interrupted=interrupted,
+            own=own.named_by,
         )
 
     @pytest.hookimpl

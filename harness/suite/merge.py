@@ -6,7 +6,7 @@ outcomes arrive makes no difference, so any number of workers gives the same rep
 
 import shlex
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from harness.report.model import (
     Issue,
@@ -30,6 +30,14 @@ from harness.suite.withheld import not_judged, rule_reason
 from harness.target.host import Lack
 from harness.target.profile import Deviation, Profile
 
+Own = Callable[[str], Collection[str]]
+"""The ids of somebody's own scenarios, played or not, that a glob may speak of."""
+
+
+def _no_own(glob: str) -> Collection[str]:
+    return ()
+
+
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
 
 
@@ -48,13 +56,14 @@ def merge(
     shipped: Sequence[Deviation] = (),
     lacks: Sequence[Lack] = (),
     interrupted: str = "",
+    own: Own = _no_own,
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
-    `bundled` are the ids of all scenarios of the suite: where some of them are played, the others
-    have not been, so that an entry about them is not stale. Those of `entries` that are `shipped`
-    speak of the suite, and can be stale by a run of it only. `lacks`: what the machine cannot do. A
-    run that was `interrupted`, by the signal of that name, makes no entry stale.
+    `bundled` are the ids of all scenarios of the suite, `own` gives those of the user's: an entry
+    about one that has not been played is not stale. Those of `entries` that are `shipped` speak of
+    the suite alone. `lacks`: what the machine cannot do. A run that was `interrupted`, by the
+    signal of that name, makes no entry stale.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -82,11 +91,13 @@ def merge(
         report.unchecked = [_entry(entry) for entry in entries]
     elif outcomes or not races:
         # A race plays no scenario to its own end: what it does not show is not gone.
-        of_suite = [entry for entry in entries if entry in shipped]
-        added = [entry for entry in entries if entry not in shipped]
-        some = any(outcome.id in bundled for outcome in outcomes)
-        _judge_baseline(report, outcomes, loose, of_suite, bundled, again)
-        _judge_baseline(report, outcomes, loose, added, bundled if some else (), again)
+        played = {outcome.id for outcome in outcomes}
+
+        def existing(entry: Deviation) -> set[str]:
+            theirs = () if entry in shipped else own(entry.scenario)
+            return {*played, *bundled, *theirs}
+
+        _judge_baseline(report, outcomes, loose, entries, existing, again)
     return report
 
 
@@ -228,7 +239,7 @@ def _judge_baseline(
     outcomes: Sequence[ScenarioOutcome],
     loose: Sequence[Finding],
     entries: Sequence[Deviation],
-    bundled: Collection[str],
+    existing: Callable[[Deviation], Collection[str]],
     again: Again,
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
@@ -241,14 +252,14 @@ def _judge_baseline(
         {outcome.id: outcome.rows for outcome in outcomes},
         findings,
         {outcome.id for outcome in outcomes if outcome.played},
-        {outcome.id for outcome in outcomes} | set(bundled),
+        existing,
     )
-    for entry in state.stale:
+    for one in state.stale:
+        entry = one.entry
         report.issues.append(
             Issue(
                 "baseline.stale",
-                f"the deviation {entry.rule} (scenario {entry.scenario}) is not seen any more: "
-                f"the rule passed wherever it ran; remove the entry ({entry.reason})",
+                f"the deviation {_entry(entry)} is not seen any more: {one.why} ({entry.reason})",
                 Level.MUST,
                 repeat=again.of_entry(entry),
             )

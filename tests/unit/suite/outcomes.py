@@ -44,6 +44,7 @@ def report_of(
     capabilities: Any = "probe",
     bundled: Collection[str] = (),
     shipped: Sequence[Deviation] = (),
+    own: Collection[str] = (),
 ) -> Report:
     profile = Profile(name="p", command=["server"], capabilities=capabilities)
     return merge(
@@ -56,4 +57,5 @@ def report_of(
         strict=strict,
         bundled=bundled,
         shipped=shipped,
+        own=lambda _: own,
     )

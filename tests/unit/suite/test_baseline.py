@@ -46,8 +46,13 @@ def test_finding_gets_the_reason_of_its_entry() -> None:
     assert not known_finding(crash, "a", [entry("scenario.crash")]).counts
 
 
-def stale(*outcomes: ScenarioOutcome, bundled: Collection[str] = (), **more: Any) -> list[str]:
-    report = report_of(*outcomes, entries=(entry(**more),), bundled=bundled)
+def stale(
+    *outcomes: ScenarioOutcome,
+    bundled: Collection[str] = (),
+    own: Collection[str] = (),
+    **more: Any,
+) -> list[str]:
+    report = report_of(*outcomes, entries=(entry(**more),), bundled=bundled, own=own)
     ids = [issue.id for issue in report.issues]
     return [*ids, *(f"unchecked {name}" for name in report.unchecked)]
 
@@ -70,8 +75,17 @@ def test_entry_about_more_of_the_suite_than_was_played_is_unchecked() -> None:
     one, other = outcome("a", passed(ONCE)), outcome("b", passed(ONCE))
     assert stale(one, bundled=["a", "b"]) == UNCHECKED
     assert stale(one, other, bundled=["a", "b"]) == STALE
-    # Somebody's own scenarios: what the suite has besides is not looked for.
-    assert stale(one, bundled=["c"]) == STALE
+    # A run of somebody's own scenarios says nothing of the suite.
+    assert stale(one, bundled=["c"]) == UNCHECKED
+
+
+def test_entry_about_more_of_ones_own_scenarios_than_were_played_is_unchecked() -> None:
+    one, other = outcome("my/a", passed(ONCE)), outcome("my/b", passed(ONCE))
+    mine = ["my/a", "my/b"]
+    assert stale(one, own=mine, scenario="my/*") == [f"unchecked {ONCE} (scenario my/*)"]
+    assert stale(one, own=mine) == UNCHECKED
+    assert stale(one, other, own=mine, scenario="my/*") == STALE
+    assert stale(one, own=mine, scenario="my/a") == STALE
 
 
 def test_entry_of_a_built_in_profile_is_stale_by_a_run_of_the_suite_only() -> None:
@@ -106,6 +120,27 @@ def test_only_the_scenarios_of_the_entry_matter() -> None:
 def test_pinned_entry_is_stale_when_another_violation_is_all_there_is() -> None:
     other = outcome("a", failed(ONCE, actual="three of them"))
     assert stale(other, pinned="two of them") == STALE
+
+
+def message(*outcomes: ScenarioOutcome, **more: Any) -> str:
+    (issue,) = report_of(*outcomes, entries=(entry(**more),)).issues
+    return issue.message
+
+
+def test_stale_entry_whose_rule_is_still_broken_says_what_was_found_instead_of_its_pin() -> None:
+    said = message(outcome("a", failed(ONCE, actual="three of them")), pinned="two of them")
+    assert "the pinned text 'two of them' is in nothing of what was found" in said
+    assert "three of them; correct pinned, or remove the entry" in said
+    assert "passed" not in said
+
+
+def test_stale_entry_about_a_scenarios_own_finding_speaks_of_no_rule() -> None:
+    assert "the rule passed wherever it ran" in message(outcome("a", passed(ONCE)))
+    said = message(outcome("a"), rule="scenario.crash")
+    assert "it was not found in any of its scenarios; remove the entry" in said
+    assert "rule" not in said
+    ended = outcome("a", findings=[Finding("scenario.crash", "it ended")])
+    assert "'it began' is in nothing" in message(ended, rule="scenario.crash", pinned="it began")
 
 
 def test_entry_about_a_scenario_that_now_passes_is_stale() -> None:

@@ -58,46 +58,48 @@ def test_a_glob_that_fits_nothing_is_refused_with_the_nearest(glob: str, near: s
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two folders of scenarios of one's own, in the current folder."""
-    for name in ("one/area/first", "one/second", "two/third"):
-        file = tmp_path / "mine" / f"{name}.scenario.yaml"
+    """A project with scenarios in two folders, in the current folder."""
+    (tmp_path / "pyproject.toml").touch()
+    for name in ("my/area/first", "my/plain", "other/third"):
+        file = tmp_path / f"{name}.scenario.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "mine"
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    "glob", ["area/first", "one/area/first", "second", "mine/one/*", "*/first"]
+    "glob",
+    ["my/plain", "my/*", "my/area/first", "*/first", "other/third", "my/plain@interrupt@delta:1"],
 )
-def test_ones_own_scenarios_are_known_by_every_name_that_a_run_gives_them(
+def test_ones_own_scenarios_are_known_by_their_ids_whatever_is_played(
     glob: str, mine: Path
 ) -> None:
-    check(glob, mine)
-    check(glob, mine / "one")
-    check(glob, mine, *BUNDLED)
+    check(glob)
+    check(glob, *BUNDLED)
+    check(glob, mine / "my")
+    check(glob, mine / "other/third.scenario.yaml")
 
 
-def test_a_run_of_one_file_knows_those_beside_it(mine: Path) -> None:
-    check("second", mine / "one/second.scenario.yaml")
-    check("area/*", mine / "one/second.scenario.yaml")
-
-
-def test_a_run_of_one_folder_knows_the_other_that_an_entry_names(mine: Path) -> None:
-    check("two/third", mine / "one")
-    check("mine/two/*", mine / "one")
-
-
-@pytest.mark.parametrize("glob", ["two/thrid", "tow/third", "secnd"])
-def test_a_misspelt_one_of_ones_own_is_refused(glob: str, mine: Path) -> None:
-    with pytest.raises(ProfileError, match="unknown scenario"):
-        check(glob, mine / "one")
-
-
-def test_a_raced_one_of_ones_own_is_known(mine: Path) -> None:
-    check("second@interrupt@delta:1", mine / "one")
-    with pytest.raises(ProfileError, match="unknown scenario"):
-        check("second@interupt", mine / "one")
+@pytest.mark.parametrize(
+    ("glob", "near"),
+    [
+        ("my/plian", "my/plain"),
+        ("plain", "my/plain"),
+        ("area/first", "my/area/first"),
+        ("mi/*", "my/*"),
+        ("plain-turn", "turns/plain-turn"),
+        ("my/plain@interupt", "my/plain"),
+    ],
+)
+def test_what_is_no_id_of_ones_own_is_refused_with_the_id_that_was_meant(
+    glob: str, near: str, mine: Path
+) -> None:
+    for given in ([], BUNDLED, [mine / "my"], [mine / "my/plain.scenario.yaml"]):
+        with pytest.raises(ProfileError) as caught:
+            check(glob, *given)
+        assert f"unknown scenario {glob!r}" in str(caught.value)
+        assert repr(near) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", builtin_names())

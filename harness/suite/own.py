@@ -1,0 +1,90 @@
+"""Somebody's own scenarios: which of them lie on the disk, whether or not a run plays them.
+
+An entry of a baseline speaks of scenarios that a run may have left out, so what a run collected is
+not enough to tell whether the entry fits any, or whether all of its scenarios ran. Here: from globs
+over ids to the ids of files below the project's folder, by the names of files alone. Not here: what
+an entry that fits none is told (globs), what became of an entry (baseline).
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.identity import SUFFIX, root_of, scenario_id
+
+_WILD = frozenset("*?[")
+# Nobody keeps scenarios of his own there, and such folders are large.
+_ELSEWHERE = frozenset({"node_modules", "__pycache__", "site-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The scenarios of the projects of a run. Make it with `own_of`.
+
+    `roots` are the folders below which ids are told, `folders` those that the run concerned.
+    """
+
+    roots: tuple[Path, ...]
+    folders: tuple[Path, ...]
+
+    def named_by(self, glob: str) -> set[str]:
+        """The ids in the folder that a glob names (`my/*`); for one that names none (`*`), the ids
+        in the folders of the run.
+        """
+        head = _head(glob)
+        folders = [root / head for root in self.roots] if head else self.folders
+        return _ids(folders)
+
+    def everywhere(self) -> set[str]:
+        """All ids of the projects; without a project, those in the folders of the run."""
+        return _ids([*(one for one in self.roots if not _is_top(one)), *self.folders])
+
+
+def own_of(paths: Iterable[Path]) -> Own:
+    """Of a run that was given, or played, these files and folders in the current folder."""
+    bundled = bundled_folder()
+    roots: dict[Path, None] = {root_of(Path.cwd() / "any"): None}
+    folders: dict[Path, None] = {}
+    for path in paths:
+        is_folder = path.is_dir()
+        if not (is_folder or path.name.endswith(SUFFIX)):
+            continue
+        real = (path if is_folder else path.parent).resolve()
+        if real.is_relative_to(bundled):
+            continue
+        root = root_of(real / "any")
+        roots[root] = None
+        # Its first folder below the project's holds the scenarios of one kind.
+        first = real.relative_to(root).parts[:1]
+        folders[real if is_folder or _is_top(root) else root.joinpath(*first)] = None
+    roots.pop(bundled, None)
+    return Own(tuple(roots), tuple(folders))
+
+
+def _head(glob: str) -> str:
+    """The folders that a glob begins with, up to the first that has a wildcard."""
+    folders: list[str] = []
+    for part in glob.split("/")[:-1]:
+        if not _WILD.isdisjoint(part) or part in ("", ".", ".."):
+            break
+        folders.append(part)
+    return "/".join(folders)
+
+
+def _is_top(folder: Path) -> bool:
+    """Whether it is the top of the file system, which nobody looks through."""
+    return folder == Path(folder.anchor)
+
+
+def _ids(folders: Iterable[Path]) -> set[str]:
+    bundled = bundled_folder()
+    files = {file for folder in folders for file in _files(folder)}
+    return {scenario_id(file) for file in files if not file.is_relative_to(bundled)}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for where, below, names in os.walk(folder):
+        below[:] = [one for one in below if not one.startswith(".") and one not in _ELSEWHERE]
+        yield from (Path(where, name).resolve() for name in names if name.endswith(SUFFIX))
