@@ -47,6 +47,7 @@ class Collecting:
         found: Wanted,
         failing: Failing,
         furnish: Callable[[ScenarioFile], None],
+        is_interrupted: Callable[[], bool],
     ) -> None:
         option = self._option = options_of(pytest_config)
         self.unplayed = ""
@@ -55,6 +56,7 @@ class Collecting:
         self._wanted = found
         self._failing = failing
         self._furnish = furnish
+        self._is_interrupted = is_interrupted
         self._is_worker = hasattr(pytest_config, "workerinput")
         self._selection = selection(option.race, option.markexpr)
         self._tags = tags(option.tag)
@@ -163,5 +165,6 @@ class Collecting:
 
     def _check_played(self, ids: list[str]) -> None:
         option = self._option
-        if not ids and not option.collectonly and not self._failing.failed:
+        broken_off = self._failing.failed or self._is_interrupted()
+        if not ids and not option.collectonly and not broken_off:
             self.unplayed = nothing_played(option, self._wanted, self._seen_tags)

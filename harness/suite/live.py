@@ -84,7 +84,14 @@ class Live:
         self._loose: list[Finding] = []
         self._failing = Failing(config, strict=self.config.strict)
         self.report: Report | None = None
-        self.collecting = Collecting(config, self.config, named, self._failing, self._furnish)
+        self.collecting = Collecting(
+            config,
+            self.config,
+            named,
+            self._failing,
+            self._furnish,
+            lambda: bool(self._stopping.interruption.signal),
+        )
 
     def _furnish(self, file: ScenarioFile) -> None:
         file.play, file.tell = self._stopping.guarded(self._session.play), self._stories.scenario

@@ -7,7 +7,7 @@ status, outcomes for what was not played. Not here: what the report says of it (
 import contextlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -34,6 +34,8 @@ class Stopping:
         self._session: pytest.Session | None = None
         self._ids: list[str] = []
         self.interruption = Interruption(base)
+        if hasattr(config, "workerinput"):
+            self.interruption.role = "worker"
         self.interruption.told = self._told
         self.interruption.outside = self._exit
         self.interruption.install()
@@ -58,6 +60,10 @@ class Stopping:
         return guarded
 
     def _exit(self) -> BaseException:
+        if self._session is not None:
+            return pytest.Session.Interrupted(
+                self.reason
+            )  # With a summary; then see sessionfinish.
         return pytest.exit.Exception(self.reason, returncode=self.interruption.status)
 
     def _told(self, number: int) -> None:
@@ -78,6 +84,19 @@ class Stopping:
         """The session that is to be stopped."""
         self._session = session
         self.interruption.role = _role(self._config)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self,
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """A signal while something is collected ends the run, and is no error of what was read.
+
+        Of the exception that it raises pytest makes a report of a failure, which `--lf` remembers.
+        """
+        report = yield
+        if self.interruption.signal and self.interruption.role == "alone":
+            raise self._exit()
+        return report
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
