@@ -22,6 +22,8 @@ app = typer.Typer(
 Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
 Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+# Settings of the user's own tests.
+_OF_OTHERS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
 
 
@@ -94,10 +96,11 @@ def run(
     json, junit = _to_stdout(json, junit)
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
-    # Nothing here asserts, generates or mocks: rewriting modules and such plugins cost seconds.
-    arguments += ["--assert=plain", "-o", "python_files=", "-o", "junit_family=xunit1"]
-    for plugin in ("doctest", "hypothesispytest", "faker", "syrupy", "respx"):
-        arguments += ["-p", f"no:{plugin}"]
+    # No plugin of the environment: what others need costs seconds, and may warn or fail. Workers
+    # are given the same words.
+    arguments += ["--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.plugin"]
+    arguments += ["-p", "no:doctest", "--assert=plain"]
+    arguments += ["-o", "python_files=", "-o", "junit_family=xunit1"]
     # By the long names: a short one may be another plugin's.
     arguments += ["--harness-target", target, "--harness-timeout-scale", str(timeout_scale)]
     for name, value in (
@@ -120,9 +123,12 @@ def run(
     ):
         arguments += [name] if given else []
     arguments += ["-n", str(workers)] if workers else []
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
     # A process of its own, which takes no module from the current folder.
-    command = [sys.executable, "-P", "-m", "harness.suite.console", *arguments, *(scenarios or [])]
+    # PYTHONWARNINGS=error speaks of the user's code, and would end a run in which a library warns.
+    mild = ["-W", "default"] if sys.warnoptions else []
+    command = [sys.executable, "-P", *mild, "-m", "harness.suite.console", *arguments, *mild]
+    command += scenarios or []
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
 
