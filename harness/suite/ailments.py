@@ -7,6 +7,7 @@ Here: reading it off the set-up's trace. Not here: any question that a usable se
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.suite.greeting import other_id
 from harness.suite.servers import SetupFailed
 from harness.target.profile import Profile
 from harness.trace.frame import Frame, Kind
@@ -16,6 +17,12 @@ _MESSAGES = (
     "read requests from standard input, one JSON object a line, and write one line for each "
     'answer: {"id": 1, "result": {}} or {"id": 1, "error": {…}}; flush after each\n'
     "all that it must answer: harness docs servers"
+)
+_IDS = (
+    "take the id of each request over into its answer as it came, a number as a number: "
+    'to {"id": 1, "method": "initialize", …} the answer is {"id": 1, "result": {}}\n'
+    "all that it must answer: harness docs servers\n"
+    "if an answer with the right id was still to come, give --timeout-scale 3"
 )
 _LISTENS = (
     "where it wants the address of a WebSocket or a Unix socket, write {listen} into --server-cmd"
@@ -68,9 +75,12 @@ def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
     elif noise:
         yield noise_check(frames, profile, "")
         yield Check(None, "whether it answers initialize is not known")
+    elif wrong := other_id(frames):
+        yield Check(True, _speaks(profile))
+        yield Check(False, f"it {wrong}", _IDS)
     elif sent:
         yield Check(True, _speaks(profile))
-        yield Check(False, message, _MESSAGES)
+        yield Check(False, message, f"{_MESSAGES}\n{_SLOW}")
     elif failed.listens:
         yield Check(False, message, f"{_LISTENS}; its standard input and output are not used then")
     else:

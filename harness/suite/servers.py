@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.scenario.loader import Loaded
+from harness.suite.greeting import LATE, late, other_id
 from harness.suite.hygiene import Hygiene
 from harness.suite.outcome import Finding
 from harness.suite.watch import Watch
@@ -217,6 +218,11 @@ class Servers:
                 )
         if problem:
             await self.retire()
+            frames = recorder.trace.frames
+            if wrong := other_id(frames):
+                problem = wrong if kind == "setup.no-handshake" else f"{problem}; it {wrong}"
+            elif kind == "setup.no-handshake" and late(frames) is not None:
+                problem += f"; {LATE}"
             tail = live.process.stderr_tail(600).strip()
             command = " ".join(live.process.command)
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"

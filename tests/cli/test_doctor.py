@@ -156,6 +156,44 @@ def test_a_silent_program_is_told_what_is_expected_of_it() -> None:
         assert word in said.out
 
 
+@pytest.mark.parametrize(
+    ("identity", "told"), [("1001", "1001"), ('"1"', '"1" (a text)'), ("null", "null")]
+)
+def test_an_answer_under_another_id_is_shown_with_the_id_that_it_must_have(
+    identity: str, told: str
+) -> None:
+    answer = f'{{"id": {identity}, "result": {{}}}}'
+    program = f"import sys\nfor _ in sys.stdin: print({answer!r}, flush=True)"
+    said = doctor(inline(program))
+    (failure,) = failures(said)
+    assert failure == (
+        f"it answered under another id: {told}; the answer to initialize must have its id, "
+        f"1 (a number); the line: {answer}"
+    )
+    assert "take the id of each request over into its answer as it came" in said.out
+    assert "--timeout-scale 3" in said.out
+    said = call("harness", "run", "--server-cmd", inline(program), "turns/plain-turn")
+    words = f"answered under another id: {told}; the answer to initialize must have its id"
+    assert words in " ".join(said.out.split())
+
+
+def test_an_answer_that_comes_when_the_input_is_closed_is_slow_or_not_flushed() -> None:
+    answer = '{"id": 1, "result": {}}'
+    said = doctor(inline(f"import sys; sys.stdin.read(); print({answer!r})"))
+    (failure,) = failures(said)
+    assert "did not answer initialize within 3 s; its answer came after that, when" in failure
+    for word in ("flush after each", "if it only starts slowly, give --timeout-scale 3"):
+        assert word in said.out
+
+
+def test_one_that_only_tells_something_is_told_of_slow_starts_too() -> None:
+    told = '{"method": "configWarning", "params": {"summary": "x", "details": null}}'
+    said = doctor(inline(f"import sys; print({told!r}, flush=True); sys.stdin.read()"))
+    (failure,) = failures(said)
+    assert "did not answer initialize within 3 s" in failure
+    assert "give --timeout-scale 3" in said.out
+
+
 def test_talk_on_standard_output_is_told_to_go_elsewhere() -> None:
     program = "import sys; print('ready', flush=True); sys.stdin.read()"
     for server in (inline(program), f"python {SERVERS}/broken/noise_first.py"):
