@@ -68,8 +68,9 @@ def parse(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--scenario",
         type=Path,
-        metavar="FILE",
-        help="play the model's side from this file: no model and no network are needed",
+        metavar="FILE|ID",
+        help="play the model's side from this file, or from this bundled scenario: no model and "
+        "no network are needed",
     )
     parser.add_argument(
         "--require-initialize",
@@ -196,10 +197,19 @@ def _stop_on_signals(connection: Connection) -> None:
 def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     """Load a scenario. Raises UsageError with the loader's own line."""
     from harness.backend.inprocess import ScriptedTransport
+    from harness.scenario.identity import SUFFIX, bundled_folder
     from harness.scenario.loader import ScenarioError, load_scenario
 
+    bundled = bundled_folder() / f"{path}{SUFFIX}"
+    if not path.exists() and not bundled.is_file():
+        raise UsageError(
+            f"--scenario {path}: there is no such file, and no bundled scenario has this id; "
+            "harness scenario list tells the ids"
+        )
+    if path.is_dir():
+        raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")
     try:
-        scenario = load_scenario(path)
+        scenario = load_scenario(path if path.exists() else bundled)
     except ScenarioError as error:
         raise UsageError(str(error)) from error
     except OSError as error:

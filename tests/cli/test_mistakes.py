@@ -132,7 +132,20 @@ def test_agent_names_a_command_that_it_does_not_have() -> None:
 
 def test_agent_names_a_scenario_that_is_not_there() -> None:
     line = _one_line(call("agent", "app-server", "--scenario", "missing.scenario.yaml"))
-    assert line == "missing.scenario.yaml:1:1: cannot be read: No such file or directory"
+    assert line == (
+        "--scenario missing.scenario.yaml: there is no such file, and no bundled scenario has this "
+        "id; harness scenario list tells the ids"
+    )
+
+
+def test_agent_names_a_folder_that_is_no_scenario() -> None:
+    line = _one_line(call("agent", "app-server", "--scenario", "scenarios"))
+    assert line == "--scenario scenarios: it is a folder; give the file of one scenario"
+
+
+def test_agent_takes_the_id_of_a_bundled_scenario() -> None:
+    said = call("agent", "app-server", "--scenario", "turns/plain-turn")
+    assert (said.status, said.err) == (0, "")
 
 
 def test_agent_shows_the_place_of_a_mistake_in_a_scenario() -> None:

@@ -45,7 +45,8 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness scenario schema", 0, '"\\$schema"'),
         ("agent", 2, "usage: agent COMMAND"),
         ("agent app-server", 0, ""),
-        ("agent app-server --scenario no.yaml", 2, "no.yaml:1:1: cannot be read"),
+        ("agent app-server --scenario no.yaml", 2, "no.yaml: there is no such file"),
+        ("agent app-server --scenario turns/plain-turn", 0, ""),
     ],
 )
 def test_a_command_answers_from_an_empty_folder(
