@@ -192,9 +192,9 @@ def show(
 
 @app.command()
 def explain(
-    name: Annotated[str, typer.Argument(metavar="ID", help="of a rule, requirement or finding")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
 ) -> None:
-    """Explain an id of a report: what it means, where the specification says so, what to do."""
+    """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
     from harness.suite.explain import explain as explanation
 
     with _errors():

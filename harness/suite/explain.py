@@ -1,7 +1,7 @@
 """What a rule, a requirement or a finding means: `harness explain` and `harness list`.
 
 Here: from an id, as reports print it, to lines of text. Not here: the texts themselves (rules, the
-book, findings.yaml).
+book, findings.yaml), and the other words of a report (words).
 """
 
 import inspect
@@ -17,6 +17,7 @@ from harness.scenario.loader import find, load
 from harness.spec.book import load_book
 from harness.spec.findings import FindingKind, finding_kinds
 from harness.spec.rows import Requirement
+from harness.suite import words
 
 
 def explain(name: str) -> Iterator[str]:
@@ -34,9 +35,11 @@ def explain(name: str) -> Iterator[str]:
         yield from _rule(rules[wanted], alone=wanted not in requirements)
     elif wanted in requirements:
         yield from _requirement(requirements[wanted])
+    elif wanted in words.names() or wanted.upper() in words.names():
+        yield from words.told(wanted)
     else:
-        ids = sorted({*rules, *kinds, *requirements})
-        raise UsageProblem(unknown("rule, requirement or finding", wanted, ids))
+        ids = sorted({*rules, *kinds, *requirements, *words.names()})
+        raise UsageProblem(unknown("id", wanted, ids))
 
 
 def _finding(kind: FindingKind) -> Iterator[str]:

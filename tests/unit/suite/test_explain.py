@@ -1,14 +1,22 @@
 """Every id that a report can print is explained: rules, requirements, findings of any kind."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from harness.report.tracecheck import UsageProblem
 from harness.rules.base import all_rules
+from harness.rules.verdict import Level, Verdict
+from harness.scenario.bundled import bundled_files, bundled_ids
+from harness.scenario.loader import load_scenario
 from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
+from harness.spec.rows import Capability
 from harness.suite.explain import explain
+from harness.suite.words import LEVELS, VERDICTS
+
+ROOT = Path(__file__).parents[3]
 
 
 def told(name: str) -> str:
@@ -47,3 +55,62 @@ def test_an_id_is_taken_as_pytest_prints_it() -> None:
 def test_an_unknown_id_is_answered_with_the_nearest_of_all_kinds() -> None:
     with pytest.raises(UsageProblem, match=r"did you mean 'hygiene.panic'"):
         told("hygiene.panik")
+
+
+@pytest.mark.parametrize("one", load_book().capabilities, ids=lambda one: one.id)
+def test_a_capability_is_explained_with_its_probe_and_who_needs_it(one: Capability) -> None:
+    text = " ".join(told(one.id).split())
+    assert text.startswith(f"{one.id} (capability): {one.title}")
+    for part in (one.description, one.probe, *one.methods):
+        assert " ".join(part.split()) in text
+    assert re.search(r"bundled scenarios that need it: \d+: \S+/\S+|no bundled scenario", text)
+
+
+def test_the_scenarios_that_need_a_capability_are_counted() -> None:
+    count = sum("history" in _needs(name) for name in bundled_ids())
+    text = " ".join(told("history").split())
+    assert f"bundled scenarios that need it: {count}: " in text
+
+
+def _needs(name: str) -> list[str]:
+    return load_scenario(bundled_files()[name]).needs
+
+
+def test_all_capabilities_are_listed() -> None:
+    lines = told("capabilities").splitlines()
+    for one in load_book().capabilities:
+        assert any(line.split() == [one.id, *one.title.split()] for line in lines)
+
+
+def test_a_bundled_scenario_is_explained_with_its_file() -> None:
+    text = told("turns/plain-turn")
+    assert text.startswith("turns/plain-turn (bundled scenario): A plain turn")
+    assert f"file: {bundled_files()['turns/plain-turn']}" in text.splitlines()
+    assert "needs: " in text
+    assert "covers: " in text
+
+
+def test_verdicts_and_levels_are_explained_as_the_page_on_reports_says() -> None:
+    page = (ROOT / "docs" / "reports.md").read_text("utf-8")
+    for verdict, (means, pytest_word) in VERDICTS.items():
+        assert f"| {verdict.value} | {means} | {pytest_word} |" in page
+        assert told(verdict.value).startswith(f"{verdict.value} (verdict): {means}")
+        assert told(verdict.value.lower()) == told(verdict.value)
+    for level, (basis, counts) in LEVELS.items():
+        assert f"| {level.value} | {basis} | {counts} |" in page
+        assert told(level.value).startswith(f"{level.value} (level): {basis}")
+    assert (list(VERDICTS), list(LEVELS)) == (list(Verdict), list(Level))
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("reasonin", "reasoning"),
+        ("turns/plain-turm", "turns/plain-turn"),
+        ("NOT_EXERCISD", "NOT_EXERCISED"),
+        ("turn.complets", "turn.completes"),
+    ],
+)
+def test_the_nearest_is_looked_for_among_words_of_every_kind(asked: str, near: str) -> None:
+    with pytest.raises(UsageProblem, match=f"did you mean '{near}'"):
+        told(asked)
