@@ -111,8 +111,8 @@ class Player:
                 with anyio.fail_after(bound):
                     await self._play(step)
             except TimeoutError:
-                awaited = self._scene.awaited
-                message = f"waited {bound:g} s for {awaited}; it did not come"
+                awaited, came = self._scene.awaited, self._scene.came()
+                message = f"waited {bound:g} s for {awaited}; {came or 'it did not come'}"
                 return Unmet("timeout", name, line, message, awaited=awaited)
             except TargetGone as gone:
                 return Unmet("crash", name, line, str(gone))

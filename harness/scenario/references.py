@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.scenario.paths import members
 from harness.scenario.yaml12 import Loc
 from harness.trace.values import MISSING
 
@@ -57,17 +58,9 @@ def _follow(whole: str, found: re.Match[str], values: Mapping[str, Any]) -> Any:
     if value is MISSING:
         raise UnknownValue(f"{whole}: nothing came back under the name {found['alias']}")
     for name in found["path"].split(".")[1:]:
-        held = _members(value)
+        held = members(value)
         if name not in held:
             there = ", ".join(held) or "nothing"
             raise UnknownValue(f"{whole}: there is no {name!r}; there is: {there}")
         value = held[name]
     return value
-
-
-def _members(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return {str(index): item for index, item in enumerate(value)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return {}

@@ -6,11 +6,11 @@ comes back later (`$t.thread.id`). Not here: the words (lexicon), names that the
 (names).
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from harness.scenario.client_steps import (
     STATUSES,
@@ -27,6 +27,7 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
 from harness.scenario.model import Outcome, Scenario
+from harness.scenario.paths import nested, with_lists
 from harness.scenario.references import references, texts
 from harness.scenario.uses import words_used
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
@@ -134,22 +135,30 @@ class Spelling:
     def _where(self, methods: list[str], where: dict[str, Any], loc: Loc) -> None:
         """Dotted paths and their values, in the params of a message of one of some methods."""
         for dotted, value in where.items():
-            steps = dotted.split(".")
+            steps = tuple(dotted.split("."))
             # Beside the item's type, what it is may decide what else it has.
-            nested = _nested({name: one for name, one in where.items() if name != dotted})
-            _put(nested, steps, value)
-            found = [self._within(method, nested, steps) for method in methods]
+            others = {name: one for name, one in where.items() if name != dotted}
+            whole = nested({**others, dotted: value})
+            found = [self._within(method, whole, steps) for method in methods]
             if found and all(found):
                 self._refuse_where(loc, dotted, found[0])
 
-    def _within(self, method: str, nested: dict[str, Any], steps: list[str]) -> list[Wrong]:
-        """What is wrong on the way to one member, or in it."""
-        return [
-            wrong
-            for wrong in self._wrongs(method, nested, sent=False)
-            if list(wrong.path) == steps[: len(wrong.path)]
-            or list(wrong.path[: len(steps)]) == steps
-        ]
+    def _within(self, method: str, whole: dict[str, Any], steps: Loc) -> list[Wrong]:
+        """What is wrong on the way to one member, or in it; a number is an index or a name."""
+        indexed, paths = with_lists(whole)
+        found: list[Wrong] = []
+        for value in (whole, indexed):
+            wrongs = self._wrongs(method, value, sent=False)
+            if value is indexed:
+                wrongs = [replace(one, path=_old(one.path, paths)) for one in wrongs]
+            found = [
+                wrong
+                for wrong in wrongs
+                if wrong.path == steps[: len(wrong.path)] or wrong.path[: len(steps)] == steps
+            ]
+            if not found:
+                break
+        return found
 
     def _refuse_where(self, loc: Loc, dotted: str, wrongs: list[Wrong]) -> None:
         wrong = wrongs[0]
@@ -220,7 +229,7 @@ class Spelling:
             if not any(wrong.path[: len(place)] == place for place in unsettled):
                 advice = "; a value of one server is sent by a step with deliberate: true"
                 message = wrong.message + (advice if own else "")
-                found.append(dataclasses.replace(wrong, message=message))
+                found.append(replace(wrong, message=message))
         return found
 
     def _refuse(self, loc: Loc, wrongs: list[Wrong]) -> None:
@@ -254,17 +263,7 @@ def _reordered(name: str, valid: Iterable[str]) -> str:
     return next((one for one in valid if sorted(one) == sorted(name)), "")
 
 
-def _nested(where: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for dotted, value in where.items():
-        _put(nested, dotted.split("."), value)
-    return nested
-
-
-def _put(nested: dict[str, Any], steps: list[str], value: Any) -> None:
-    for step in steps[:-1]:
-        inner: Any = nested.setdefault(step, {})
-        if not isinstance(inner, dict):
-            return
-        nested = cast("dict[str, Any]", inner)
-    nested[steps[-1]] = value
+def _old(path: Loc, paths: dict[Loc, Loc]) -> Loc:
+    """A path in a value with lists as the file has it; within a value of the file it goes on."""
+    known = next(length for length in range(len(path), -1, -1) if path[:length] in paths)
+    return (*paths[path[:known]], *path[known:])

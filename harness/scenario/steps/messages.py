@@ -6,7 +6,8 @@ Here: the steps that send what the file says, whatever it means.
 from typing import Any
 
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
-from harness.scenario.steps.scene import Scene, described, fits, plays
+from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.steps.scene import Scene, plays
 from harness.trace.frame import Frame, Kind
 
 
@@ -44,13 +45,20 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
     peer = scene.peer(body.on)
     where = scene.resolved(body.where)
 
+    def asks(frame: Frame) -> bool:
+        return frame.kind is Kind.REQUEST and frame.method == body.to
+
     def is_asked(frame: Frame) -> bool:
         return (
-            frame.kind is Kind.REQUEST
-            and frame.method == body.to
+            asks(frame)
             and any(one is frame for one in peer.questions.values()) is not body.again
             and fits(frame.params, where)
         )
+
+    def came() -> str:
+        asked = [frame.params for frame in filter(asks, peer.inbox.frames)]
+        but = "is not answered yet" if body.again else "was answered already"
+        return nearest_of(asked, where, within=("params",), but=but)
 
     async def answer_next() -> None:
         question = await peer.inbox.wait(is_asked)
@@ -74,5 +82,5 @@ async def answer(scene: Scene, step: AnswerStep) -> None:
         scene.beside(answer_each)
         return
     which = "an answered" if body.again else "the"
-    scene.awaited = described(f"{which} server request {body.to}", where)
+    scene.waits_for(described(f"{which} server request {body.to}", where), came)
     await answer_next()

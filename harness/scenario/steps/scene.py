@@ -20,7 +20,7 @@ from harness.scenario.client_steps import GIVES_THREAD, GIVES_TURN, MAIN, Answer
 from harness.scenario.references import UnknownValue, resolved
 from harness.target.profile import Bounds, fill
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import MISSING, dig, obj, text
+from harness.trace.values import dig, obj, text
 
 
 @dataclass(slots=True)
@@ -113,13 +113,17 @@ class OneConnection:
         raise StepFailed("refused", "the model's address is not ours")
 
 
+def _nothing() -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Scene:
     """The state of one run of the client's side.
 
     `values` holds what came back under each alias, `sent` the requests whose answers are still to
     be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now,
-    `tasks` what runs beside the steps.
+    `tasks` what runs beside the steps; `came` tells what came instead of what is awaited.
     """
 
     reach: Reach
@@ -137,6 +141,7 @@ class Scene:
     )
     taken: set[int] = field(default_factory=set[int])
     awaited: str = ""
+    came: Callable[[], str] = _nothing
     tasks: TaskGroup | None = None
 
     def beside(self, task: Callable[[], Awaitable[None]]) -> None:
@@ -186,7 +191,7 @@ class Scene:
         self, peer: Peer, request: Frame, expect: Answers, alias: str | None
     ) -> Frame:
         """Wait for the answer to a request; it must be what the step expects."""
-        self.awaited = "an answer"
+        self.waits_for("an answer")
         answer = await peer.answer_to(request)
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
@@ -199,9 +204,15 @@ class Scene:
             self.cast.note(alias, request, answer)
         return answer
 
-    async def take(self, on: str, matches: Predicate, what: str) -> Frame:
+    def waits_for(self, what: str, came: Callable[[], str] = _nothing) -> None:
+        """Note what is waited for now, and what tells of the nearest that came instead."""
+        self.awaited, self.came = what, came
+
+    async def take(
+        self, on: str, matches: Predicate, what: str, came: Callable[[], str] = _nothing
+    ) -> Frame:
         """Wait for a frame that no other wait has taken."""
-        self.awaited = what
+        self.waits_for(what, came)
         taken = self.taken
         frame = await self.peer(on).inbox.wait(
             lambda frame: frame.seq not in taken and matches(frame)
@@ -211,7 +222,7 @@ class Scene:
 
     async def or_gone(self, wait: Callable[[], Awaitable[None]], what: str) -> None:
         """Wait for something outside the connection, but not beyond its end."""
-        self.awaited = what
+        self.waits_for(what)
         peer = self.peer()
         async with anyio.create_task_group() as tasks:
 
@@ -247,17 +258,3 @@ def plays(step: type) -> Callable[[P], P]:
 def registered() -> dict[type, Play]:
     """What has registered so far."""
     return dict(_PLAYS)
-
-
-def fits(value: Any, where: dict[str, Any]) -> bool:
-    """Whether dotted paths in a value have these values."""
-    for path, wanted in where.items():
-        found = dig(value, *path.split("."))
-        if found is MISSING or found != wanted:
-            return False
-    return True
-
-
-def described(what: str, where: dict[str, Any]) -> str:
-    """`item/started where {'item.type': 'plan'}`"""
-    return what + (f" where {where}" if where else "")

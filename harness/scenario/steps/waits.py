@@ -6,7 +6,8 @@ Here: what is looked for and how it is described when it does not come. Nothing 
 from functools import partial
 
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
-from harness.scenario.steps.scene import Scene, StepFailed, described, fits, plays
+from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.steps.scene import Scene, StepFailed, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text
 
@@ -41,6 +42,7 @@ async def wait(scene: Scene, step: WaitStep) -> None:
                 body.on,
                 lambda frame: fits(frame.json, where),
                 described("a message", where),
+                lambda: nearest_of([one.json for one in scene.peer(body.on).inbox.frames], where),
             )
         case _:
             frame = await _named(scene, body)
@@ -51,7 +53,7 @@ async def wait(scene: Scene, step: WaitStep) -> None:
 async def _turn(scene: Scene, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = scene.turn(alias)
-    scene.awaited = f"the end of turn {alias}"
+    scene.waits_for(f"the end of turn {alias}")
     frame = await scene.peer(body.on).inbox.wait(partial(ends_turn, turn_id))
     status = text(dig(frame.params, "turn", "status"))
     if body.statuses and status not in body.statuses:
@@ -72,11 +74,18 @@ async def _named(scene: Scene, body: Wait) -> Frame:
     kind = Kind.NOTIFICATION if told else Kind.REQUEST
     where = scene.resolved(body.where)
 
+    def named_so(frame: Frame) -> bool:
+        return frame.kind is kind and frame.method in methods
+
     def matches(frame: Frame) -> bool:
-        return frame.kind is kind and frame.method in methods and fits(frame.params, where)
+        return named_so(frame) and fits(frame.params, where)
+
+    def came() -> str:
+        frames = filter(named_so, scene.peer(body.on).inbox.frames)
+        return nearest_of([frame.params for frame in frames], where, within=("params",))
 
     what = " or ".join(methods) if told else f"the server request {methods[0]}"
-    return await scene.take(body.on, matches, described(what, where))
+    return await scene.take(body.on, matches, described(what, where), came)
 
 
 async def _model(scene: Scene, body: Wait) -> None:

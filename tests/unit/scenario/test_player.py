@@ -148,7 +148,10 @@ async def test_notification_is_waited_for_by_its_values() -> None:
     missing = "  - wait: {notification: item/started, where: {item.type: plan}}\n"
     unmet = await play(START + missing, say, SHORT)
     assert unmet is not None
-    assert unmet.message.startswith("waited 0.1 s for item/started where {'item.type': 'plan'}")
+    assert unmet.message == (
+        'waited 0.1 s for item/started where item.type: "plan"; 2 came, the nearest with '
+        'params.item.type: "agentMessage"'
+    )
 
 
 async def test_gate_that_the_stream_does_not_reach_is_a_time_out() -> None:

@@ -67,6 +67,13 @@ LEFT_ALONE = {
     "a notification that goes with one of two methods": (
         "  - wait: {notification: [error, turn/completed], where: {turn.status: failed}}\n"
     ),
+    "an index of a list": (
+        "  - wait: {notification: item/started, where: {item.type: userMessage, "
+        "item.content.1.text: x, item.content.0.type: text}}\n"
+    ),
+    "an index of a list whose item has no type": (
+        "  - wait: {notification: turn/completed, where: {turn.items.0.type: userMessage}}\n"
+    ),
     "other braces": "  - start_thread: {as: u, params: {config: {x: '{cmd} {} {{cwd}} {a b}'}}}\n",
 }
 

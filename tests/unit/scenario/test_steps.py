@@ -325,3 +325,80 @@ async def test_a_standing_answer_waits_for_nothing_and_answers_whatever_comes() 
         answering + turn, lambda server: server.then.update({"turn/start": [completed()]})
     )
     assert unmet is None
+
+
+def says_an_item(server: FakeServer) -> None:
+    content = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    item = {"type": "userMessage", "content": content}
+    server.then["thread/start"] = [
+        {"method": "item/started", "params": {"item": {"type": "reasoning"}}},
+        {"method": "item/completed", "params": {"item": item}},
+    ]
+
+
+async def test_a_number_in_a_path_is_the_index_of_a_list() -> None:
+    found = (
+        "  - wait: {notification: item/completed, where: {item.content.1.text: b}}\n",
+        "  - wait: {message: {method: item/completed, params.item.content.0.text: a}}\n",
+    )
+    for step in found:
+        unmet, _ = await play(step, says_an_item)
+        assert unmet is None
+
+
+NOT_FOUND = {
+    "{notification: item/completed, where: {item.content.1.text: c}}": (
+        'item/completed where item.content.1.text: "c"; 1 came, with params.item.content[1].text: '
+        '"b"'
+    ),
+    "{notification: item/completed, where: {item.type: userMessage, item.content.2.text: c}}": (
+        'item/completed where item.type: "userMessage" and item.content.2.text: "c"; 1 came, with '
+        "params.item.content[2].text: nothing"
+    ),
+    "{notification: [item/completed, item/started], where: {item.type: x, item.content: []}}": (
+        'item/completed or item/started where item.type: "x" and item.content: []; 2 came, the '
+        'nearest with params.item.type: "userMessage"'
+    ),
+    "{notification: turn/completed, where: {turn.status: failed}}": (
+        'turn/completed where turn.status: "failed"; it did not come'
+    ),
+    "{message: {method: item/completed, params.item.type: x}}": (
+        'a message where method: "item/completed" and params.item.type: "x"; 3 came, the nearest '
+        'with params.item.type: "userMessage"'
+    ),
+}
+
+
+async def test_what_came_instead_is_told_with_the_member_that_differs() -> None:
+    for step, told in NOT_FOUND.items():
+        unmet, _ = await play(f"  - wait: {step}\n", says_an_item, SHORT)
+        assert unmet is not None
+        assert unmet.message == f"waited 0.1 s for {told}"
+
+
+async def test_what_fits_and_was_taken_is_told() -> None:
+    step = "  - wait: {notification: item/started}\n"
+    unmet, _ = await play(step + step, says_an_item, SHORT)
+    assert unmet is not None
+    told = "item/started; 1 came, and what fits was taken by an earlier step"
+    assert unmet.message == f"waited 0.1 s for {told}"
+
+
+async def test_a_request_that_was_answered_already_is_told() -> None:
+    def ask(server: FakeServer) -> None:
+        server.then["turn/start"] = [asking(7, itemId="a")]
+
+    step = f"  - answer: {{to: {APPROVAL}, decision: decline}}\n"
+    unmet, _ = await play(TURN_STEP + step + step, ask, SHORT)
+    assert unmet is not None
+    assert unmet.message == (
+        f"waited 0.1 s for the server request {APPROVAL}; 1 came, and what fits was answered "
+        "already"
+    )
+    other = f"  - answer: {{to: {APPROVAL}, where: {{itemId: b}}, decision: decline}}\n"
+    unmet, _ = await play(TURN_STEP + other, ask, SHORT)
+    assert unmet is not None
+    assert unmet.message == (
+        f'waited 0.1 s for the server request {APPROVAL} where itemId: "b"; 1 came, with '
+        'params.itemId: "a"'
+    )
