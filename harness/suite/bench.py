@@ -25,7 +25,7 @@ from harness.suite.outcome import Finding
 from harness.suite.run import Run, Stage
 from harness.suite.sanity import SANITY, proves, trouble
 from harness.suite.servers import Servers, SetupFailed
-from harness.target.fitting import places
+from harness.target.fitting import model_told, places
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
 
@@ -225,10 +225,23 @@ class Bench:
         self.blocked = Finding(
             "setup.model-not-called",
             f"a turn was started and the model at {self._models.url} was never called{strays}; "
-            "point the server at it: the profile sets PROVIDER_BASE_URL, OPENAI_BASE_URL and "
-            "config.toml, and {model_url} can stand in --server-cmd",
+            f"{_way_to_the_model(self.profile)}",
         )
         run.findings.append(self.blocked)
+
+
+def _way_to_the_model(profile: Profile) -> str:
+    """What to do where the model is not called, by what the server is told of its address."""
+    told = model_told(profile)
+    if told:
+        return (
+            f"point the server at it: it is told the address by {told}, and {{model_url}} can "
+            "stand in --server-cmd"
+        )
+    return (
+        f"nothing tells the server that address: the profile {profile.name!r} has {{model_url}} "
+        "nowhere; put it into the command, a variable of [env] or a file of [home]"
+    )
 
 
 def _turn_params(profile: Profile, needs: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A profile as one scenario needs it: further configuration, and a server that listens.
 
-Here: what is added to the profile, and what the placeholders of scenarios stand for. Not here:
-starting anything.
+Here: what is added to the profile, what the placeholders of scenarios stand for, and by what a
+profile tells where the model is. Not here: starting anything.
 """
 
 import sys
@@ -17,6 +17,8 @@ CONFIG = "config.toml"
 
 # The placeholders of scenarios.
 PLACES = ("cwd", "agent", "python")
+# The placeholder of profiles for the model's address.
+_MODEL = "{model_url}"
 
 
 def places(profile: Profile, cwd: Path) -> dict[str, str]:
@@ -54,3 +56,14 @@ def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
             value = _joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
         joined[key] = value
     return joined
+
+
+def model_told(profile: Profile) -> str:
+    """By what the server is told where the model is: `PROVIDER_BASE_URL and config.toml`.
+
+    "" where nothing tells it.
+    """
+    named = [name for name, value in profile.env.items() if _MODEL in value]
+    named += [name for name, table in profile.home.items() if _MODEL in repr(table)]
+    named += ["the command"] if any(_MODEL in word for word in profile.command) else []
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

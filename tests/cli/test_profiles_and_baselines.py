@@ -37,6 +37,11 @@ def test_one_that_inherits_nothing_tells_the_server_of_no_model(tmp_path: Path) 
     said = run(tmp_path, f'{SMALLEST}extends = "none"\n')
     assert said.status == 1
     assert "setup.model-not-called" in said.out
+    assert "BASE_URL" not in said.out
+    words = " ".join(said.out.split())
+    assert (
+        "nothing tells the server that address: the profile 'mine' has {model_url} nowhere" in words
+    )
 
 
 def test_a_misspelt_key_of_a_profile_is_refused_at_its_place(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.target.fitting import fitted, places
-from harness.target.profile import Profile
+from harness.target.fitting import fitted, model_told, places
+from harness.target.profile import Profile, load_profile, parse_profile
 
 PLAIN = Profile(
     name="p",
@@ -47,3 +47,14 @@ def test_several_clients_make_a_server_listen_that_knows_how() -> None:
 def test_places_are_the_workspace_the_folder_of_the_agent_and_an_interpreter() -> None:
     profile = Profile(name="p", agent_folder=".codex")
     assert places(profile, Path("/w")) == {"cwd": "/w", "agent": ".codex", "python": sys.executable}
+
+
+def test_by_what_the_server_is_told_of_the_model() -> None:
+    told = "PROVIDER_BASE_URL, OPENAI_BASE_URL and config.toml"
+    assert model_told(load_profile("spec")) == told
+    alone = 'name = "x"\nextends = "none"\n'
+    assert model_told(parse_profile(alone, "x")) == ""
+    command = 'command = "server --model={model_url}"\n'
+    assert model_told(parse_profile(alone + command, "x")) == "the command"
+    files = '[home."a.toml".b]\nc = ["{model_url}"]\n[home."d.toml"]\ne = 1\n'
+    assert model_told(parse_profile(alone + command + files, "x")) == "a.toml and the command"
