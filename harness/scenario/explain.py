@@ -23,23 +23,47 @@ _TYPES = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+_LITERALS = ("literal_error", "enum")
 
 
-def sentence(error: ErrorDetails) -> str:
-    """What was found, what was expected, and the nearest valid name."""
+# What a client step is called elsewhere, and what is meant by it here.
+_STEPS = {
+    "turn/start": "start_turn",
+    "turn_start": "start_turn",
+    "thread/start": "start_thread",
+    "thread_start": "start_thread",
+    "turn/interrupt": "interrupt",
+    "turn_interrupt": "interrupt",
+    "turn/steer": "steer",
+    "turn_steer": "steer",
+    "thread/read": "read_thread",
+    "thread_read": "read_thread",
+}
+_SLEEPS = ("sleep", "delay", "pause")
+
+
+def sentence(error: ErrorDetails, *others: ErrorDetails) -> str:
+    """What was found, what was expected, and the nearest valid name.
+
+    `others` are the complaints of the other kinds that the same value may be of.
+    """
     kind, found = error["type"], error["input"]
     context = error.get("ctx", {})
+    if others and all(one["type"] in (*_TYPES, *_LITERALS) for one in (error, *others)):
+        return _of_several((error, *others))
     if kind == "extra_forbidden":
         key = str(error["loc"][-1])
         return unknown("key", key, keys_at(error["loc"][:-1]))
     if kind == "missing":
         return f"the key {error['loc'][-1]!r} is missing"
     if kind == "union_tag_invalid" and not isinstance(found, str):
-        return unknown("step", str(context.get("tag")), keys_at(error["loc"]))
+        return _step(str(context.get("tag")), keys_at(error["loc"]))
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        names = ", ".join(sorted(keys_at(error["loc"])))
-        return f"{_found(found)}; expected a mapping with exactly one key, one of: {names}"
-    if kind in ("literal_error", "enum"):
+        keys = keys_at(error["loc"])
+        names = ", ".join(sorted(keys - {"text"}))
+        or_text = "a text, or " if "text" in keys else ""
+        return f"{_found(found)}; expected {or_text}a mapping with exactly one key, one of: {names}"
+    if kind in _LITERALS:
         return _literal(found, str(context.get("expected", "")))
     if kind == "string_pattern_mismatch":
         return f"{_found(found)}; expected a letter, then letters, digits, - and _"
@@ -67,6 +91,28 @@ def keys_at(loc: tuple[int | str, ...]) -> set[str]:
             child for one in annotations for child in _children(one, step)
         ] or annotations
     return {name for one in annotations for name in _keys(one)}
+
+
+def _of_several(errors: tuple[ErrorDetails, ...]) -> str:
+    """A value that is of none of several kinds: `a whole number or 'until-turn-ends'`."""
+    found, expected = errors[0]["input"], list[str]()
+    for one in errors:
+        told = str(one.get("ctx", {}).get("expected", ""))
+        expected.append(_TYPES.get(one["type"], told))
+    return _literal(found, " or ".join(dict.fromkeys(expected)))
+
+
+def _step(name: str, steps: set[str]) -> str:
+    """A step that there is not, which has another name here, or is a request."""
+    if "start_turn" not in steps:
+        return unknown("step", name, steps)
+    if name in _STEPS:
+        return f"unknown step {name!r}; did you mean {_STEPS[name]!r}?"
+    if name in _SLEEPS:
+        return f"unknown step {name!r}: no step sleeps; wait for what must come first, by 'wait'"
+    if "/" in name:
+        return f"unknown step {name!r}; a method is sent by request: {{method: {name}}}"
+    return unknown("step", name, steps)
 
 
 def _literal(found: Any, expected: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.scenario.explain import sentence, unknown
 from harness.scenario.identity import SUFFIX, root_of, scenario_id
@@ -165,7 +166,10 @@ def _checked(
         for index, name in enumerate(names):
             if valid is not None and name not in valid:
                 place = document.place((key, index))
-                raise ScenarioError(path, place, unknown(what, name, valid))
+                message = unknown(what, name, valid)
+                if any(mark in name for mark in "*?["):
+                    message = f"{name!r} is a pattern, and {key} takes none: name each {what}"
+                raise ScenarioError(path, place, message)
     if lexicon is not None:
         Spelling(scenario, document, path, lexicon).check()
     return Loaded(identity, path, scenario, document)
@@ -186,13 +190,13 @@ def _first(error: ValidationError, document: Document, path: Path) -> ScenarioEr
     # A misspelt key is also a missing one: the misspelling is the mistake.
     if any(detail["type"] == "extra_forbidden" for detail in details):
         details = [detail for detail in details if detail["type"] != "missing"]
-    mistakes: list[tuple[tuple[int, int], str]] = []
+    mistakes: dict[tuple[int, int], list[ErrorDetails]] = {}
     for detail in details:
         is_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
-        mistakes.append((document.place(detail["loc"], key=is_key), sentence(detail)))
-    place, message = min(mistakes, key=lambda mistake: mistake[0])
-    places = {mistake[0] for mistake in mistakes}
-    more = f" ({len(places) - 1} more)" if len(places) > 1 else ""
+        mistakes.setdefault(document.place(detail["loc"], key=is_key), []).append(detail)
+    place = min(mistakes)
+    message = sentence(*mistakes[place])
+    more = f" ({len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     return ScenarioError(path, place, message + more)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
@@ -147,8 +147,18 @@ def _races(value: object) -> str:
     return "list" if isinstance(value, list) else "all"
 
 
+def _all(value: object) -> object:
+    if value != "all":
+        such = value if value in ACTIONS else ACTIONS[0]
+        raise ValueError(
+            f"found {value!r}; expected 'all' or a list, such as [{such}], of: {', '.join(ACTIONS)}"
+        )
+    return value
+
+
 Races = Annotated[
-    Annotated[list[Action], Tag("list")] | Annotated[Literal["all"], Tag("all")],
+    Annotated[list[Action], Tag("list")]
+    | Annotated[Literal["all"], BeforeValidator(_all), Tag("all")],
     Discriminator(_races),
 ]
 

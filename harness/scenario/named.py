@@ -5,13 +5,14 @@ words mean to a run of pytest (suite.arguments), reading files (loader).
 """
 
 import fnmatch
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.bundled import bundled_files
 from harness.scenario.explain import unknown
-from harness.scenario.identity import SUFFIX, root_of
+from harness.scenario.identity import SUFFIX, root_of, scenario_id
 from harness.scenario.loader import find, without
 from harness.scenario.model import ACTIONS, Action
 
@@ -77,7 +78,7 @@ def wrong_suffix(path: Path) -> str:
     """What to say of a file that is not named like a scenario; "" where it is."""
     if not path.is_file() or path.name.endswith(SUFFIX):
         return ""
-    stem = path.name.removesuffix(path.suffix)
+    stem = path.name.removesuffix(path.suffix).removesuffix(".scenario")
     return f"{path}: the name of a scenario file ends in {SUFFIX}; rename it to {stem}{SUFFIX}"
 
 
@@ -136,8 +137,17 @@ def _nothing(word: str, name: str) -> str:
     return f"{word}: no such file or folder, and {what}"
 
 
+def _own_ids() -> list[str]:
+    """The ids of the user's own scenarios; hidden folders and those of packages are passed over."""
+    found: list[str] = []
+    for folder, below, names in os.walk(_top()):
+        below[:] = [one for one in below if not one.startswith(".") and one != "node_modules"]
+        found += [scenario_id(Path(folder, one)) for one in names if one.endswith(SUFFIX)]
+    return found
+
+
 def _worth_naming(name: str, areas: Iterable[str]) -> list[str]:
     """Without a slash it was an area that was meant, or the last part of an id."""
-    ids = list(bundled_files())
+    ids = [*bundled_files(), *_own_ids()]
     last = [id_ for id_ in ids if id_.endswith(f"/{name}")]
     return last or ([*areas, BUNDLED, *ids] if "/" not in name else ids)

@@ -44,6 +44,7 @@ ELSEWHERE: dict[Kind, str] = {
     "request of the server": "a request of the server",
     "notification of the server": "a notification of the server",
 }
+_ADVICE = "; a value of one server is sent by a step with deliberate: true"
 _ALREADY: dict[Kind, str] = {**ELSEWHERE, "item type": "an item type"}
 
 
@@ -76,7 +77,7 @@ class Spelling:
     def _settings(self) -> None:
         settings = self._scenario.settings
         given = {name: getattr(settings, name) for name in settings.model_fields_set}
-        self._value("thread/start", given, ("settings",))
+        self._value("thread/start", given, ("settings",), step="request")
 
     def _step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))
@@ -84,12 +85,12 @@ class Spelling:
         loc = (*loc, key)
         match step:
             case StartThreadStep():
-                self._value("thread/start", body.params, (*loc, "params"))
+                self._value("thread/start", body.params, (*loc, "params"), step="request")
             case StartTurnStep():
                 self._value("turn/start", {"input": body.input or []}, loc)
-                self._value("turn/start", body.params, (*loc, "params"))
+                self._value("turn/start", body.params, (*loc, "params"), step="request")
             case SteerStep():
-                self._value("turn/steer", body.params, (*loc, "params"))
+                self._value("turn/steer", body.params, (*loc, "params"), step="request")
             case RequestStep() if not body.deliberate:
                 self._name("request", body.method, (*loc, "method"))
                 self._value(body.method, body.params, (*loc, "params"), whole=True)
@@ -203,8 +204,20 @@ class Spelling:
         purpose = "" if "did you mean" in near else "; a name of one server goes into extensions"
         self._fail(loc, near + purpose, key=key)
 
-    def _value(self, method: str, value: Any, loc: Loc, *, whole: bool = False) -> None:
-        self._refuse(loc, self._wrongs(method, value, whole=whole))
+    def _value(
+        self, method: str, value: Any, loc: Loc, *, whole: bool = False, step: str = ""
+    ) -> None:
+        """`step` is what sends a value of one server, where the step at hand does not."""
+        wrongs = self._wrongs(method, value, whole=whole)
+        if step:
+            by = f"; one server's own is sent by {step}: {{method: {method}, …, deliberate: true}}"
+            wrongs = [
+                one
+                if one.key or not isinstance(one.found, str)
+                else replace(one, message=one.message.removesuffix(_ADVICE) + by)
+                for one in wrongs
+            ]
+        self._refuse(loc, wrongs)
 
     def _wrongs(
         self,
@@ -227,8 +240,7 @@ class Spelling:
             if own and (wrong.key or not sent):
                 continue
             if not any(wrong.path[: len(place)] == place for place in unsettled):
-                advice = "; a value of one server is sent by a step with deliberate: true"
-                message = wrong.message + (advice if own else "")
+                message = wrong.message + (_ADVICE if own else "")
                 found.append(replace(wrong, message=message))
         return found
 

@@ -56,10 +56,17 @@ class BookLexicon:
 
     def _of(self, reference: str, value: Any, *, whole: bool) -> list[Wrong]:
         schemas = self._book.schemas
-        found = [*map(_misspelt, unlisted(schemas, reference, value))]
-        if not schemas.is_valid(reference, value):
-            found += _values(schemas.errors(reference, value), value, whole=whole)
-        return [wrong for wrong in found if wrong is not None]
+        keys = [*filter(None, map(_misspelt, unlisted(schemas, reference, value)))]
+        if schemas.is_valid(reference, value):
+            return keys
+        # A misspelt key is also a missing one: the misspelling is the mistake.
+        misspelt = {wrong.path[:-1] for wrong in keys}
+        values = _values(schemas.errors(reference, value), value, whole=whole)
+        return keys + [
+            wrong
+            for wrong in values
+            if wrong.found is not MISSING or wrong.path[:-1] not in misspelt
+        ]
 
 
 _INFOS: tuple[str, ...] = get_args(get_args(AgentErrorInfo)[0]) or get_args(AgentErrorInfo)
@@ -85,7 +92,7 @@ def _values(errors: list[SchemaError], value: Any, *, whole: bool) -> Iterator[W
         if found is not MISSING:
             yield Wrong(error.path, _sentence(error, found), found)
         elif whole:
-            yield Wrong(error.path, f"the member {error.path[-1]!r} is missing", None)
+            yield Wrong(error.path, f"the member {error.path[-1]!r} is missing", MISSING)
 
 
 def _sentence(error: SchemaError, found: Any) -> str:

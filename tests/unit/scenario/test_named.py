@@ -107,3 +107,30 @@ def test_what_names_nothing_is_told_with_what_to_do(word: str, answer: str, plac
         named_files([word])
     assert answer in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("here", [".", "sub"])
+@pytest.mark.parametrize("word", ["my/helo", "mu/hello", "helo"])
+def test_own_ids_are_among_those_that_may_be_meant(
+    word: str, here: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place / here)
+    with pytest.raises(NameProblem, match="did you mean 'my/hello'"):
+        by_name(word)
+
+
+def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
+    for folder in (".venv", "node_modules"):
+        (place / folder).mkdir()
+        (place / folder / f"plian{SUFFIX}").write_text(GOOD)
+    with pytest.raises(NameProblem) as caught:
+        by_name("zz/plian")
+    assert "node_modules" not in str(caught.value)
+    assert ".venv" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.scenario.yml", "a.yaml", "a.yml"])
+def test_a_file_of_another_suffix_is_told_its_right_name(name: str, place: Path) -> None:
+    (place / name).write_text(GOOD)
+    with pytest.raises(NameProblem, match=r"rename it to a\.scenario\.yaml$"):
+        named_files([name])
