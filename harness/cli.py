@@ -220,14 +220,20 @@ def doctor(
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
     from harness.suite.doctor import examine
+    from harness.suite.interruption import Interruption
     from harness.suite.session import configure
 
     with _errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+    interruption = Interruption(config.base)
+    interruption.install()
     healthy = True
-    for check_ in examine(config):
-        typer.echo(str(check_))
-        healthy = healthy and check_.good is not False
+    with interruption.ours():
+        for check_ in examine(config, interruption):
+            typer.echo(str(check_))
+            healthy = healthy and check_.good is not False
+    if interruption.signal:
+        raise typer.Exit(interruption.status)
     raise typer.Exit(0 if healthy else 1)
 
 
@@ -244,6 +250,7 @@ def fuzz(
     """Send generated requests with all rules on. Exit status 1 if the server goes wrong."""
     from harness.fuzz.campaign import check_method, search
     from harness.suite.doctor import target_words
+    from harness.suite.interruption import Interruption
     from harness.suite.servers import SetupFailed
     from harness.suite.session import configure
 
@@ -254,13 +261,17 @@ def fuzz(
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
     again = ["harness", "fuzz", *target_words(config), "--seed", str(seed)]
     again += ["--conversations", str(conversations), *(["--method", method] if method else [])]
+    interruption = Interruption(config.base)
+    interruption.install()
     try:
-        campaign = search(config, seed, conversations, method)
+        campaign = search(config, seed, conversations, method, interruption)
     except SetupFailed as failed:
         typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
         raise typer.Exit(1) from None
     for line in campaign.lines(again):
         typer.echo(line)
+    if campaign.interrupted:
+        raise typer.Exit(interruption.status)
     raise typer.Exit(0 if campaign.worst is None else 1)
 
 

@@ -21,9 +21,11 @@ from hypothesis.errors import Flaky
 from harness.fuzz.live import Fuzzed, converse
 from harness.fuzz.params import Request, methods, requests
 from harness.suite.bench import Bench, open_bench
+from harness.suite.interruption import Interrupted, Interruption
 from harness.suite.servers import SetupFailed
 from harness.suite.session import Config
 from harness.target.profile import ProfileError
+from harness.trace.nearest import unknown
 from harness.trace.store import save
 
 # How often the smallest failure is tried to be made smaller: each try is a process of its own.
@@ -39,7 +41,10 @@ class Unsound(Exception):
 
 @dataclass(slots=True)
 class Campaign:
-    """What so many conversations gave. `worst` went wrong, and is the smallest of its kind."""
+    """What so many conversations gave. `worst` went wrong, and is the smallest of its kind.
+
+    `interrupted` is the name of the signal that ended the search, "" for none.
+    """
 
     seed: int
     only: str
@@ -52,6 +57,13 @@ class Campaign:
     trace: Path | None = None
     flaky: bool = False
     unsteady: list[str] = field(default_factory=list[str])
+    interrupted: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """RED or GREEN; of a search that a signal ended, what it was until then."""
+        verdict = "GREEN" if self.worst is None else "RED"
+        return f"INTERRUPTED ({verdict} so far)" if self.interrupted else verdict
 
     @property
     def requests(self) -> int:
@@ -79,6 +91,9 @@ class Campaign:
             yield f"  again     {shlex.join(again)}"
             yield f"  judge     harness check {self.trace}"
             yield f"  look      harness show {self.trace}"
+        if self.interrupted:
+            yield f"interrupted ({self.interrupted}): what was not sent by then is not tried"
+        yield f"verdict: {self.verdict}"
 
 
 def what_is_wrong(fuzzed: Fuzzed) -> list[str]:
@@ -99,8 +114,11 @@ def _short(text: str, limit: int = 300) -> str:
 class Fuzzer:
     """A live server to fuzz. Make it with `open_fuzzer`."""
 
-    def __init__(self, config: Config, portal: BlockingPortal, bench: Bench) -> None:
+    def __init__(
+        self, config: Config, portal: BlockingPortal, bench: Bench, interruption: Interruption
+    ) -> None:
         self.config = config
+        self._interruption = interruption
         self._portal = portal
         self._bench = bench
 
@@ -108,10 +126,11 @@ class Fuzzer:
         return self.config.profile.name
 
     def hold(self, sent: Sequence[Request], *, fresh: bool = False) -> Fuzzed:
-        """One conversation, on the shared process or on one of its own."""
+        """One conversation, on the shared process or on one of its own. Raises `Interrupted`."""
         if fresh:
             self._portal.call(self._bench.servers.retire)
-        fuzzed = self._portal.call(converse, self._bench, self.config, sent)
+        talk = self._portal.start_task_soon(converse, self._bench, self.config, sent)
+        fuzzed = self._interruption.wait(talk)
         if fresh or not fuzzed.sound:
             self._portal.call(self._bench.servers.retire)
         return fuzzed
@@ -159,6 +178,10 @@ class Fuzzer:
             # Seen twice, once on a fresh process, and then not again: told all the same.
             campaign.flaky = isinstance(wrong, Flaky)
             campaign.trace = self._keep(campaign)
+        except Interrupted as signal:
+            campaign.interrupted = str(signal)
+            if campaign.worst is not None:
+                campaign.trace = self._keep(campaign)
         return campaign
 
     def _confirm(self, campaign: Campaign, sent: tuple[Request, ...]) -> None:
@@ -183,11 +206,13 @@ def check_method(config: Config, name: str) -> None:
     """Raises `ProfileError` unless it is "" or a request of a client."""
     known = sorted(set(methods(config.book)))
     if name and name not in known:
-        raise ProfileError(f"--method {name}: no such request; there are {', '.join(known)}")
+        raise ProfileError(f"--method: {unknown('request', name, known)}")
 
 
 @contextmanager
-def open_fuzzer(config: Config, worker: str = "fuzz") -> Generator[Fuzzer]:
+def open_fuzzer(
+    config: Config, worker: str = "fuzz", interruption: Interruption | None = None
+) -> Generator[Fuzzer]:
     """A live server for as long as the block runs."""
     with (
         start_blocking_portal() as portal,
@@ -197,16 +222,23 @@ def open_fuzzer(config: Config, worker: str = "fuzz") -> Generator[Fuzzer]:
             )
         ) as bench,
     ):
-        yield Fuzzer(config, portal, bench)
+        yield Fuzzer(config, portal, bench, interruption or Interruption(config.base))
 
 
-def search(config: Config, number: int, conversations: int, only: str = "") -> Campaign:
-    """Open a server and search. Raises `SetupFailed` where it cannot be used at all."""
-    with open_fuzzer(config) as fuzzer:
+def search(
+    config: Config, number: int, conversations: int, only: str, interruption: Interruption
+) -> Campaign:
+    """Open a server and search, until a signal comes to `interruption`.
+
+    Raises `SetupFailed` where the server cannot be used at all.
+    """
+    with interruption.ours(), open_fuzzer(config, interruption=interruption) as fuzzer:
         # Raised within the block, it would come out as a group of errors.
         try:
             fuzzer.hold(())
             return fuzzer.search(number, conversations, only)
+        except Interrupted as signal:
+            return Campaign(number, only, interrupted=str(signal))
         except SetupFailed as failed:
             gone = failed
     raise gone

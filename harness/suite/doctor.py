@@ -15,6 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from harness.scenario.loader import load_text
 from harness.suite.ailments import Check, last_words, noise_check, not_usable, partial_of
 from harness.suite.bench import open_bench
+from harness.suite.interruption import Interrupted, Interruption
 from harness.suite.run import Run
 from harness.suite.servers import SetupFailed
 from harness.suite.session import Config
@@ -46,8 +47,11 @@ class _Asked:
     model_url: str
 
 
-def examine(config: Config) -> Iterator[Check]:
-    """The checks, in order; ends after the first that makes the rest meaningless."""
+def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
+    """The checks, in order; ends after the first that makes the rest meaningless, or when a signal
+    comes to `interruption`.
+    """
+    interruption = interruption or Interruption(config.base)
     loaded = load_text(_TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
     healthy = True
@@ -60,7 +64,10 @@ def examine(config: Config) -> Iterator[Check]:
         ) as bench,
     ):
         try:
-            run = portal.call(bench.run, loaded)
+            run = interruption.wait(portal.start_task_soon(bench.run, loaded))
+        except Interrupted as signal:
+            yield Check(None, f"interrupted ({signal}): whether it can be judged is not known")
+            return
         except SetupFailed as failed:
             yield from not_usable(failed, profile)
             return

@@ -58,7 +58,7 @@ def test_a_file_that_is_no_trace_is_refused(command: str, text: str, tmp_path: P
     assert line.startswith(f"harness: {path}:1: ")
 
 
-def test_a_profile_that_does_not_exist_is_answered_with_those_that_do() -> None:
+def test_a_profile_that_does_not_exist_is_answered_with_the_nearest() -> None:
     line = _one_line(call("harness", "doctor", "--target", "nope"))
     assert "no profile 'nope'" in line
     assert "codex-0.107, codex-0.169, reference, spec" in line
@@ -77,9 +77,9 @@ def test_fuzzing_a_server_that_does_not_start_is_one_line_that_names_the_doctor(
     assert said.err.endswith("; ask harness doctor what to do")
 
 
-def test_a_method_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    line = _one_line(call("harness", "fuzz", "--target", "reference", "--method", "turn/begin"))
-    assert line.startswith("harness: --method turn/begin: no such request; there are initialize,")
+def test_a_method_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    line = _one_line(call("harness", "fuzz", "--target", "reference", "--method", "turn/strat"))
+    assert line == "harness: --method: unknown request 'turn/strat'; did you mean 'turn/start'?"
 
 
 def test_a_command_that_cannot_be_split_is_shown() -> None:

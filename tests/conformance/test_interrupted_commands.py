@@ -1,0 +1,92 @@
+"""`harness fuzz` and `harness doctor` that are interrupted say so in their words, leave nothing.
+
+The server says in a FIFO that it hangs, so that the signal comes just then.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .judging import SERVERS
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow]
+
+# Answers everything, until {method} comes: then it says so in the FIFO, and hangs for good.
+HANGER = """
+import signal, sys
+sys.path.insert(0, {servers!r})
+from minimal import Server
+class Hanger(Server):
+    def {method}(self, params, reply):
+        open({fifo!r}, "w").close()
+        while True:
+            signal.pause()
+Hanger().serve()
+"""
+BOTH = pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+
+
+def interrupted(
+    place: Path, number: signal.Signals, method: str, *words: str
+) -> tuple[int, str, str]:
+    """Status, output and errors of a command that got a signal while its server hung."""
+    script, fifo = place / "hanger.py", place / "fifo"
+    text = HANGER.format(servers=str(SERVERS), method=method, fifo=str(fifo))
+    script.write_text(text, encoding="utf-8")
+    os.mkfifo(fifo)
+    server = shlex.join([sys.executable, str(script)])
+    options = ["--server-cmd", server, "--timeout-scale", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", *words, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        fifo.open().close()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@BOTH
+def test_fuzz_that_is_interrupted_tells_what_it_found_so_far(
+    number: signal.Signals, status: int, place: Path
+) -> None:
+    found = interrupted(place, number, "turn_start", "fuzz", "--method", "turn/start")
+    assert (found[0], found[2]) == (status, "")
+    lines = found[1].splitlines()
+    assert lines[0].startswith("fuzz turn/start: seed 1, ")
+    assert lines[1].startswith(f"interrupted ({number.name})")
+    assert lines[2:] == ["verdict: INTERRUPTED (GREEN so far)"]
+
+
+@BOTH
+def test_doctor_that_is_interrupted_says_that_it_knows_nothing(
+    number: signal.Signals, status: int, place: Path
+) -> None:
+    found = interrupted(place, number, "turn_start", "doctor")
+    assert (found[0], found[2]) == (status, "")
+    assert f"interrupted ({number.name}): whether it can be judged is not known" in found[1]
+    assert "FAIL" not in found[1]
+
+
+@pytest.mark.parametrize("command", ["fuzz", "doctor"])
+def test_command_that_is_interrupted_while_the_server_starts_ends_as_one(
+    command: str, place: Path
+) -> None:
+    status, out, err = interrupted(place, signal.SIGINT, "initialize", command)
+    assert (status, err) == (130, "")
+    assert "interrupted (SIGINT)" in out
