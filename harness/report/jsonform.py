@@ -1,32 +1,68 @@
 """The report as JSON: stable ids, plain values, everything that the other forms show.
 
-Format version 1; a change of meaning raises it. Verdicts, levels and ids are texts.
+Format version 1; a change of meaning raises it, a new member does not. Verdicts, levels and ids are
+texts.
 """
 
 import json
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.report.model import Report
+from harness.report.model import PlacementResult, Report, RuleResult, ScenarioResult, is_red
+from harness.rules.verdict import Verdict
 
 VERSION = 1
+DISTRIBUTION = "agent-session-harness"
+# What follows from the rest, or says where the report comes from.
+DERIVED = ("version", "harness", "red", "exit", "summary")
 
 _REPORT = TypeAdapter(Report)
 
 
-def to_plain(report: Report) -> dict[str, Any]:
-    """Builtins only."""
+def to_plain(report: Report, status: int | None = None) -> dict[str, Any]:
+    """Builtins only. `status` is the exit status that the run gives, where that is known."""
     plain: dict[str, Any] = _REPORT.dump_python(report, mode="json")
-    return {"version": VERSION, "red": report.red, **plain}
+    for rule, value in zip(report.rules, plain["rules"], strict=True):
+        value["counts"] = is_red(rule, strict=report.strict)
+    head: dict[str, Any] = {"version": VERSION, "harness": version(DISTRIBUTION), "red": report.red}
+    if status is not None:
+        head["exit"] = int(status)
+    return {**head, "summary": _summary(report), **plain}
+
+
+def _summary(report: Report) -> dict[str, Any]:
+    placements = [one for race in report.races for one in race.placements]
+    return {
+        "rules": _by_verdict(report.rules),
+        "scenarios": _by_verdict(report.scenarios),
+        "placements": _by_verdict(placements),
+        "seconds": round(sum(one.seconds for one in (*report.scenarios, *placements)), 3),
+    }
+
+
+def _by_verdict(
+    judged: Sequence[RuleResult] | Sequence[ScenarioResult] | Sequence[PlacementResult],
+) -> dict[str, int]:
+    """How many have each verdict, those that none has too."""
+    found = dict.fromkeys(map(str, Verdict), 0)
+    for one in judged:
+        found[str(one.verdict)] += 1
+    return found
 
 
 def from_plain(plain: dict[str, Any]) -> Report:
     """The reverse. Raises `ValueError` for another version."""
     if plain.get("version") != VERSION:
         raise ValueError(f"report version {plain.get('version')!r}; this reads {VERSION}")
-    fields = {key: value for key, value in plain.items() if key not in ("version", "red")}
+    fields = {key: value for key, value in plain.items() if key not in DERIVED}
+    fields["rules"] = [
+        {key: value for key, value in rule.items() if key != "counts"}
+        for rule in plain.get("rules", ())
+    ]
     return _REPORT.validate_python(fields)
 
 

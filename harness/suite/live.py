@@ -239,9 +239,6 @@ class Live:
         interrupted = bool(self._stopping.interruption.signal)
         if interrupted and not self._is_worker and self.report is None:
             self.report = self._merged()
-        path = self._pytest.option.harness_json
-        if path and self.report is not None:
-            write_json(self.report, Path(path))
         if self._is_worker:
             return
         status = self._failing.status(red=self.report is not None and self.report.red)
@@ -249,6 +246,9 @@ class Live:
             status = pytest.ExitCode.NO_TESTS_COLLECTED
         if status is not None and not interrupted:
             session.exitstatus = status
+        path = self._pytest.option.harness_json
+        if path and self.report is not None:
+            write_json(self.report, Path(path), int(session.exitstatus))
         if self.report is not None:
             self._failing.remember()
 

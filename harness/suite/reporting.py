@@ -50,9 +50,9 @@ def tell(report: Report, terminal: Any, book: Book) -> None:
         terminal.write_line(line)
 
 
-def write_json(report: Report, path: Path) -> None:
+def write_json(report: Report, path: Path, status: int) -> None:
     """Write the report as JSON; whoever reads it from a pipe may leave before its end."""
-    text = json.dumps(to_plain(report), ensure_ascii=False, indent=1)
+    text = json.dumps(to_plain(report, status), ensure_ascii=False, indent=1)
     with contextlib.suppress(BrokenPipeError):
         path.write_text(text + "\n", encoding="utf-8")
 

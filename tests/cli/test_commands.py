@@ -132,7 +132,7 @@ def test_fuzzing_says_its_seed_and_what_came() -> None:
     assert said.status == 0
     assert re.fullmatch(
         r"fuzz turn/start: seed 3, 2 conversations, \d+ requests \(\d+ answered, \d+ refused\), "
-        r"\d+ requests/s",
+        r"\d+ requests/s\nverdict: GREEN",
         said.out,
     )
 

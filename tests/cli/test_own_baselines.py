@@ -3,6 +3,7 @@
 The scenarios lie in the folder `my` of a project, and are played on the reference server.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,10 @@ def test_an_entry_about_more_of_ones_own_scenarios_than_a_run_plays_is_not_check
 def test_an_entry_about_ones_own_scenarios_is_stale_when_all_of_them_were_played(
     project: Path,
 ) -> None:
-    said = run(project, OF_ALL_MINE, "my")
+    said = run(project, OF_ALL_MINE, "my", "--json", "report.json")
     assert (said.status, "baseline.stale" in said.out) == (1, True), said.out
+    # The report says so too.
+    assert json.loads((project / "report.json").read_text("utf-8"))["exit"] == 1
 
 
 def test_an_entry_about_all_scenarios_is_not_checked_by_a_run_of_ones_own(project: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +59,33 @@ def test_the_members_that_a_finding_is_about_are_plain() -> None:
 def test_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="report version 99; this reads 1"):
         from_plain({**to_plain(report()), "version": 99})
+
+
+def test_summary_counts_by_verdict_what_the_report_holds() -> None:
+    plain = to_plain(report(), 1)
+    for kind in ("rules", "scenarios"):
+        assert sum(plain["summary"][kind].values()) == len(plain[kind])
+        for verdict, count in plain["summary"][kind].items():
+            assert count == sum(one["verdict"] == verdict for one in plain[kind])
+    placements = [one for race in plain["races"] for one in race["placements"]]
+    assert sum(plain["summary"]["placements"].values()) == len(placements)
+    assert plain["summary"]["seconds"] >= 0
+    assert plain["exit"] == 1
+    assert plain["harness"] == version("agent-session-harness")
+
+
+def test_exit_status_is_left_out_where_it_is_not_known() -> None:
+    assert "exit" not in to_plain(report())
+
+
+def test_rule_says_whether_it_makes_the_run_fail() -> None:
+    given = report()
+    counting = [rule["id"] for rule in to_plain(given)["rules"] if rule["counts"]]
+    assert counting == [rule.id for rule in given.red_rules()]
+    assert counting
+
+
+def test_page_has_a_row_for_every_member_and_no_other() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reports.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page.partition("## The JSON report")[2], re.M)
+    assert rows == list(to_plain(report(), 0))
