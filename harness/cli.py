@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,6 +23,8 @@ app = typer.Typer(
 Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
 Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+# The status of a usage error, of all commands but `run`.
+_USAGE = 2
 # Settings of the user's own tests.
 _OF_OTHERS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
@@ -46,6 +49,19 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _Run(TyperCommand):
+    """A command line that cannot be used ends it with pytest's status for that, 4."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            # Of a usage error, which typer has from a module of its own.
+            if getattr(error, "exit_code", 0) == _USAGE:
+                setattr(error, "exit_code", 4)  # noqa: B010
+            raise
+
+
 @app.callback()
 def _of_all(
     _: Annotated[
@@ -56,7 +72,7 @@ def _of_all(
     pass
 
 
-@app.command()
+@app.command(cls=_Run)
 def run(
     scenarios: Annotated[
         list[str] | None,
@@ -93,6 +109,7 @@ def run(
 
     Without arguments the bundled scenarios are played.
     """
+    _check_files(("--json", json), ("--junit", junit))
     json, junit = _to_stdout(json, junit)
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
@@ -131,6 +148,18 @@ def run(
     command += scenarios or []
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
+
+
+def _check_files(*named: tuple[str, str]) -> None:
+    """Refuse what could not be written after everything was played."""
+    from harness.suite.reportfile import unwritable
+
+    for option, path in named:
+        makes_folder = option == "--junit"  # pytest does, for its own file.
+        problem = unwritable(path, makes_folder=makes_folder) if path not in ("", "-") else ""
+        if problem:
+            typer.echo(f"harness: {option} {path}: {problem}", err=True)
+            raise typer.Exit(4)
 
 
 def _to_stdout(json: str, junit: str) -> tuple[str, str]:

@@ -12,12 +12,12 @@ import pytest
 
 from harness.plugin import options_of
 from harness.rules.base import all_rules
-from harness.scenario.bundled import bundled_files
+from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.identity import SUFFIX, scenario_id
 from harness.suite.arguments import Wanted, wanted
 from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
-from harness.suite.picking import choose, nothing_played, unique
+from harness.suite.picking import choose, nothing_played, unique, unknown_tag
 from harness.suite.selection import Selection, selection, tags
 from harness.suite.session import Config
 
@@ -38,7 +38,11 @@ def read_arguments(config: pytest.Config) -> Wanted:
 
 
 class Collecting:
-    """The plugin object that collects. `unplayed` says why nothing is played, where that is so."""
+    """The plugin object that collects.
+
+    `unplayed` says why nothing is played, where that ends the run, with `status`; `note` is what to
+    say of a run that goes on.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,8 @@ class Collecting:
         is_interrupted: Callable[[], bool],
     ) -> None:
         option = self._option = options_of(pytest_config)
-        self.unplayed = ""
+        self.unplayed = self.note = ""
+        self.status = pytest.ExitCode.OK
         self._pytest = pytest_config
         self._config = config
         self._wanted = found
@@ -166,5 +171,26 @@ class Collecting:
     def _check_played(self, ids: list[str]) -> None:
         option = self._option
         broken_off = self._failing.failed or self._is_interrupted()
-        if not ids and not option.collectonly and not broken_off:
-            self.unplayed = nothing_played(option, self._wanted, self._seen_tags)
+        if option.collectonly or broken_off:
+            return
+        if ids:
+            self.note = self._without_bundled(ids)
+            return
+        odd_tag = unknown_tag(option, self._seen_tags)
+        why = odd_tag or nothing_played(option, self._wanted)
+        if option.no_bundled and not odd_tag:
+            # The server may be given to every run of theirs, by addopts.
+            self.note = f"no scenario was played on the server: {why}"
+            return
+        self.status = pytest.ExitCode.USAGE_ERROR if odd_tag else pytest.ExitCode.NO_TESTS_COLLECTED
+        nothing = "a server was given, and no scenario is left to play on it"
+        self.unplayed = f"{nothing}: {why}" if why else nothing
+
+    def _without_bundled(self, ids: list[str]) -> str:
+        """What to say where scenarios of the user's own are played instead of the bundled ones."""
+        asked = self._option.no_bundled or self._option.harness_run or self._wanted.picks
+        if asked or self._wanted.everything:
+            return ""
+        own = [one for one in ids if one.partition("@")[0] not in bundled_ids()]
+        first = f"bundled scenarios were not added, since {own[0]} was found" if own else ""
+        return f"{first}; name `bundled` to add them" if own else ""

@@ -7,6 +7,7 @@ options make of a broken rule (failing), signals (stopping).
 """
 
 import gc
+import os
 import shlex
 from collections.abc import Generator
 from dataclasses import asdict
@@ -32,6 +33,7 @@ from harness.suite.outcome import (
     finding_to_plain,
 )
 from harness.suite.own import own_of
+from harness.suite.reportfile import unwritable
 from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.session import Session, configure
 from harness.suite.stopping import Stopping
@@ -67,7 +69,8 @@ class Live:
         )
         self._given = named.given()
         check_globs(self.config.spoken, self._given)
-        _check_report_file(option)
+        if worker is None:
+            _check_report_files(config)
         self._pytest = config
         self._is_worker = worker is not None
         self._stopping = Stopping(config, self.config.base)
@@ -231,7 +234,9 @@ class Live:
         if self.collecting.unplayed:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
-            tell(self.report, terminalreporter, self.config.book)
+            tell(self.report, terminalreporter, self.config.book, self.collecting.note)
+        elif self.collecting.note:
+            terminalreporter.write_line(self.collecting.note)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -243,7 +248,7 @@ class Live:
             return
         status = self._failing.status(red=self.report is not None and self.report.red)
         if self.collecting.unplayed:
-            status = pytest.ExitCode.NO_TESTS_COLLECTED
+            status = self.collecting.status
         if status is not None and not interrupted:
             session.exitstatus = status
         path = self._pytest.option.harness_json
@@ -253,14 +258,20 @@ class Live:
             self._failing.remember()
 
 
-def _check_report_file(option: Any) -> None:
-    """Raises `ProfileError` where the report could not be written in the end."""
-    path = option.harness_json
+def _check_report_files(config: pytest.Config) -> None:
+    """Raises `ProfileError` where a report could not be written in the end."""
+    path = config.option.harness_json
     if path == "-":
         raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
-    if path and not Path(path).absolute().parent.is_dir():
-        name = "--json" if option.harness_run else "--harness-json"
-        raise ProfileError(f"{name} {path}: its folder does not exist")
+    problem = unwritable(path) if path else ""
+    if problem:
+        raise ProfileError(f"--harness-json {path}: {problem}")
+    path = getattr(config.option, "xmlpath", None)
+    problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
+    if problem:
+        words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
+        typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
+        raise ProfileError(f"{typed} {path}: {problem}")
 
 
 __all__ = ["ATTACHED", "Live"]

@@ -45,25 +45,25 @@ def choose(
     return dropped
 
 
-def nothing_played(option: Any, wanted: Wanted, tags: Collection[str]) -> str:
-    """Why a run that was given a server has nothing to play on it, and what to do.
+def unknown_tag(option: Any, tags: Collection[str]) -> str:
+    """What to say of a word of `--tag` that no scenario has; "" where there is none.
 
     `tags` are those of the scenarios that were collected.
     """
-    nothing = "a server was given, and no scenario is left to play on it"
-    if option.tag:
-        known = {*_suite_tags(), *tags}
-        odd = [word for word in map(str.strip, option.tag.split(",")) if word not in known]
-        if odd:
-            return f"{nothing}: --tag: {unknown('tag', odd[0], known)}"
+    known = {*_suite_tags(), *tags} if option.tag else set[str]()
+    odd = [word for word in map(str.strip, option.tag.split(",")) if word not in known]
+    return f"--tag: {unknown('tag', odd[0], known)}" if option.tag and odd else ""
+
+
+def nothing_played(option: Any, wanted: Wanted) -> str:
+    """Why a run that was given a server has nothing to play on it; "" where nobody knows."""
     chosen = [f"{name} {value}" for name, value in _choices(option) if value]
     holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
     if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):
-        where = holds_none or "nothing else was found"
-        return f"{nothing}: {'--no-bundled, and ' if option.no_bundled else ''}{where}"
-    if chosen:
-        return f"{nothing}: none is chosen by {', '.join(chosen)}"
-    return nothing
+        where = holds_none or (f"none is chosen by {', '.join(chosen)}" if chosen else "")
+        where = where or "nothing else was found"
+        return f"{'--no-bundled, and ' if option.no_bundled else ''}{where}"
+    return f"none is chosen by {', '.join(chosen)}" if chosen else ""
 
 
 def _choices(option: Any) -> list[tuple[str, str]]:
@@ -73,6 +73,7 @@ def _choices(option: Any) -> list[tuple[str, str]]:
         ("-k", option.keyword),
         ("-m", option.markexpr),
         ("--deselect", " ".join(option.deselect or ())),
+        ("--lf", "(what failed last)" if getattr(option, "lf", False) else ""),
     ]
 
 

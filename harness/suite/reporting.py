@@ -43,9 +43,11 @@ def emit(report: Report, session: pytest.Session, book: Book) -> None:
             _warn(session.config, f"findings::{issue.id}", issue.message)
 
 
-def tell(report: Report, terminal: Any, book: Book) -> None:
-    """The verdict in a few lines, for pytest's terminal reporter."""
+def tell(report: Report, terminal: Any, book: Book, note: str = "") -> None:
+    """The verdict in a few lines, for pytest's terminal reporter; before them what was noted."""
     terminal.section(f"conformance of {report.target}")
+    if note:
+        terminal.write_line(note)
     for line in summary(report, book):
         terminal.write_line(line)
 

@@ -1,5 +1,6 @@
 """What a user gets wrong: one line that says what to do, exit status 2, no traceback."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,37 @@ def test_a_run_that_cannot_begin_says_why(option: list[str], answer: str) -> Non
     assert "Traceback" not in said.err
     (line,) = (line for line in said.err.splitlines() if line)
     assert answer in line
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("{file}/x", "server.py is no folder"),
+        ("{file}/deep/x", "is no folder|does not exist"),
+        ("{folder}", "it is a folder; name a file"),
+        ("/proc/nobody/x", "cannot be made|does not exist"),
+    ],
+    ids=["below-a-file", "deep-below-a-file", "a-folder", "a-folder-that-cannot-be"],
+)
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_played(
+    option: str, path: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.py"
+    file.touch()
+    path = path.format(file=file, folder=tmp_path)
+    line = _one_line(call("harness", "run", "--target", "reference", option, path), status=4)
+    assert line.startswith(f"harness: {option} {path}: ")
+    assert re.search(why, line)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("words", [["--nope"], ["-n", "x"], ["-n", "-1"]], ids=" ".join)
+def test_a_run_whose_command_line_cannot_be_used_has_the_documented_status(
+    words: list[str],
+) -> None:
+    assert call("harness", "run", *words).status == 4
+    assert call("harness", "fuzz", *words).status == 2, "as of every other command"
 
 
 def test_agent_names_a_command_that_it_does_not_have() -> None:

@@ -101,20 +101,63 @@ def test_their_failure_fails_the_run_and_leaves_the_verdict_green(project: Path)
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--no-bundled", "tests"], "--no-bundled, and tests: no file below this folder has"),
-        (["--no-bundled", "tests", "-n2"], "--no-bundled, and tests: no file below this folder"),
         (["tests", "-k", "theirs"], "none is chosen by -k theirs"),
+        (["tests", "-k", "theirs", "-n2"], "none is chosen by -k theirs"),
         (["tests", "--tag", "turn"], "--tag: unknown tag 'turn'; did you mean 'turns'?"),
     ],
-    ids=["none", "none-with-workers", "deselected", "tag"],
+    ids=["deselected", "deselected-with-workers", "tag"],
 )
 def test_a_server_that_nothing_is_played_on_is_an_error(
     words: list[str], why: str, project: Path
 ) -> None:
     told = ask(*words, project=project)
-    assert told.status == 5, told.text
+    assert told.status == (4 if "--tag" in words else 5), told.text
     assert why in told.line(NOTHING)
     assert "passed" not in told.tally, "nothing is run at all"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["tests"], "tests: no file below this folder has"),
+        (["tests", "-n2"], "tests: no file below this folder has"),
+        ([THEIRS], "--no-bundled, and "),
+        ([".", "-k", "test_theirs"], "none is chosen by -k test_theirs"),
+        ([], "tests: no file below this folder has"),
+    ],
+    ids=["tests", "workers", "node", "keyword", "no-path"],
+)
+def test_with_no_bundled_their_tests_run_as_ever_and_a_line_says_that_nothing_was_played(
+    words: list[str], why: str, project: Path
+) -> None:
+    told = ask("--no-bundled", *words, project=project)
+    assert told.status == 0, told.text
+    assert told.tally["passed"] == 1
+    assert why in told.line("no scenario was played on the server: ")
+
+
+def test_with_no_bundled_what_failed_last_among_their_tests_is_run_alone(project: Path) -> None:
+    worse = project / "tests" / "test_worse.py"
+    worse.write_text("def test_worse():\n    assert False\n")
+    first = ask("--no-bundled", project=project)
+    assert (first.status, first.tally["passed"]) == (1, 1), first.text
+    again = ask("--no-bundled", "--lf", project=project)
+    assert (again.status, "passed" in again.tally) == (1, False), again.text
+    nothing = ask("--no-bundled", "tests", "-k", "nobody", project=project)
+    assert nothing.status == 5, "pytest's own, where nothing at all ran"
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_where_own_scenarios_are_played_a_line_says_that_the_bundled_ones_are_not(
+    workers: str, project: Path
+) -> None:
+    told = ask("my", workers, project=project)
+    assert (told.status, told.score) == (0, "1 PASS"), told.text
+    assert told.line("bundled scenarios") == (
+        "bundled scenarios were not added, since my/hello was found; name `bundled` to add them"
+    )
+    for words in (["my", "--no-bundled"], ["my/hello"]):
+        assert "were not added" not in ask(*words, project=project).text
 
 
 @pytest.mark.parametrize("words", [[], ["tests"], [THEIRS]], ids=str)

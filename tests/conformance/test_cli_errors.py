@@ -138,6 +138,7 @@ THROUGH_PYTEST = {
     "profile": (["--target", "none.toml"], "no profile 'none.toml'"),
     "baseline": (["--baseline", "none.toml"], "--baseline none.toml: no such file"),
     "rule": (["--rule", "turn.complets"], "did you mean 'turn.completes'?"),
+    "junit": (["--junit-xml=pytest.ini/x"], "--junit-xml pytest.ini/x: pytest.ini is no folder"),
     "json": (["--harness-json", "none/x.json"], "--harness-json none/x.json: its folder does not"),
 }
 

@@ -1,0 +1,50 @@
+"""Whether a report can be written where it is wanted, before anything is played for it.
+
+Here: one question about one path. Not here: what is written (reporting, junit).
+"""
+
+import os
+from pathlib import Path
+
+
+def unwritable(path: str, *, makes_folder: bool = False) -> str:
+    """Why a file cannot be written, in a few words; "" where it can.
+
+    `makes_folder` where its writer makes the folder that it lies in.
+    """
+    try:
+        return _problem(Path(path).expanduser().absolute(), makes_folder)
+    except (OSError, ValueError, RuntimeError) as error:
+        return f"it cannot be written: {getattr(error, 'strerror', None) or error}"
+
+
+def _problem(file: Path, makes_folder: bool) -> str:
+    if file.is_dir():
+        return "it is a folder; name a file"
+    if os.path.lexists(file) and not file.is_file():
+        return ""  # A pipe or a device: to open it may be to wait.
+    folder = file.parent
+    if not folder.is_dir():
+        if os.path.lexists(folder):
+            return f"{folder.name} is no folder"
+        if not makes_folder:
+            return "its folder does not exist"
+        return _cannot_make(folder)
+    there = file.exists()
+    os.close(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666))
+    if not there:
+        file.unlink()
+    return ""
+
+
+def _cannot_make(folder: Path) -> str:
+    missing = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
+    above = missing[-1].parent
+    if not above.is_dir():
+        return f"{above.name} is no folder"
+    try:
+        missing[-1].mkdir()
+    except OSError as error:
+        return f"its folder cannot be made: {error.strerror}"
+    missing[-1].rmdir()
+    return ""
