@@ -1,6 +1,15 @@
-"""`python -m harness`: the `harness` command."""
+"""The `harness` command, and `python -m harness`: Ctrl-C ends it quietly from its first moment."""
 
-from harness.cli import main
+
+def main() -> None:
+    """The console script."""
+    from harness.suite.console import quiet_interrupt
+
+    quiet_interrupt()
+    from harness.cli import main as command  # Takes a while.
+
+    command()
+
 
 if __name__ == "__main__":
     main()

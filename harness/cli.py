@@ -64,12 +64,16 @@ class _Run(TyperCommand):
 
 @app.callback()
 def _of_all(
+    context: typer.Context,
     _: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_version, help="print the version"),
     ] = False,
 ) -> None:
-    pass
+    from harness.suite.console import usual_interrupt
+
+    if context.invoked_subcommand != "run":
+        usual_interrupt()
 
 
 @app.command(cls=_Run)
@@ -109,6 +113,9 @@ def run(
 
     Without arguments the bundled scenarios are played.
     """
+    from harness.suite.console import hold_interrupt, quiet_interrupt
+
+    quiet_interrupt()
     _check_files(("--json", json), ("--junit", junit))
     json, junit = _to_stdout(json, junit)
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
@@ -147,6 +154,7 @@ def run(
     command = [sys.executable, "-P", *mild, "-m", "harness.suite.console", *arguments, *mild]
     command += scenarios or []
     sys.stdout.flush()
+    hold_interrupt(on=True)
     os.execve(sys.executable, command, environment)
 
 

@@ -1,13 +1,16 @@
 """Standard output that may lose its reader: `harness list | head` ends quietly.
 
-Here: the stream, and `harness run`'s own entry to pytest. Imported before anything else of the
-harness, so it imports nothing of ours at first. Not here: what is printed.
+Here: the stream, Ctrl-C before anything was started, and `harness run`'s own entry to pytest.
+Imported before anything else of the harness, so it imports nothing of ours at first. Not here: what
+is printed, signals of a run (interruption).
 """
 
 import io
 import os
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 READER_GONE = 141
 """The exit status of whoever wrote into a pipe that nobody reads: 128 + SIGPIPE, as of a shell."""
@@ -77,8 +80,33 @@ def _is_descriptor_1(stream: object) -> bool:
         return False
 
 
+def end_quietly(number: int, frame: FrameType | None) -> None:
+    """A signal handler where nothing was started that would have to be ended."""
+    os._exit(128 + number)
+
+
+def quiet_interrupt() -> None:
+    """Until there is a run, Ctrl-C ends this process at once, without a traceback of imports."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_quietly)
+
+
+def usual_interrupt() -> None:
+    """Ctrl-C is an exception again, for what cleans up behind itself."""
+    if signal.getsignal(signal.SIGINT) is end_quietly:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def hold_interrupt(*, on: bool) -> None:
+    """Keep Ctrl-C waiting, while this process becomes another, or take it now."""
+    how = signal.SIG_BLOCK if on else signal.SIG_UNBLOCK
+    signal.pthread_sigmask(how, [signal.SIGINT])
+
+
 def main() -> None:
     """What `harness run` becomes: pytest, in a process of its own."""
+    quiet_interrupt()
+    hold_interrupt(on=False)
     import pytest
 
     guard_output(ends=False)

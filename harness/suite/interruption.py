@@ -25,12 +25,15 @@ from typing import Any, Literal, TypeVar
 
 import psutil
 
+from harness.suite.console import end_quietly
 from harness.target.process import end_all_of
 
 T = TypeVar("T")
 Role = Literal["alone", "controller", "worker"]
 
 HANDLED = (signal.SIGINT, signal.SIGTERM)
+_NOBODYS = (signal.default_int_handler, signal.SIG_DFL, end_quietly)
+_SAID = b"interrupted: ending the server; again to kill\n"
 # `timeout` sends its signal to the process and to the group: within so many seconds it is one.
 ONE = 0.5
 
@@ -54,6 +57,7 @@ class Interruption:
         self._base = base
         self._waiting = self._ours = False
         self._came = 0.0
+        self._stderr = -1
         self._before: dict[signal.Signals, Any] = {}
 
     @property
@@ -70,8 +74,11 @@ class Interruption:
         """Handle the signals from here on, those that are ignored or handled by others left out."""
         if threading.current_thread() is not threading.main_thread():
             return
+        with contextlib.suppress(OSError):
+            # Of its own: while something is played, pytest keeps what is written to it.
+            self._stderr = os.dup(2)
         for number in HANDLED:
-            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            if signal.getsignal(number) in _NOBODYS:
                 self._before[number] = signal.signal(number, self._handle)
 
     def remove(self) -> None:
@@ -80,6 +87,9 @@ class Interruption:
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
         self._before.clear()
+        if self._stderr >= 0:
+            os.close(self._stderr)
+            self._stderr = -1
 
     @contextlib.contextmanager
     def ours(self) -> Generator[None]:
@@ -110,12 +120,20 @@ class Interruption:
                 os._exit(128 + number)
             return
         self.signal, self._came = number, time.monotonic()
+        self._say()
         if self.told is not None:
             self.told(number)
         if self._waiting:
             raise Interrupted(self.name)
         if self.role == "alone" and not self._ours:
             raise self.outside()
+
+    def _say(self) -> None:
+        """Where nobody reads it, or in a worker, whose controller says it, nothing."""
+        if self.role != "worker" and self._stderr >= 0:
+            with contextlib.suppress(OSError):
+                # A terminal is in the middle of a line, behind dots or ^C.
+                os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _SAID)
 
 
 def end_everything(base: Path) -> None:

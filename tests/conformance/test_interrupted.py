@@ -89,6 +89,7 @@ def test_what_was_judged_is_reported_and_the_rest_is_not_exercised(
         assert ran.verdicts["turn.completes"] == "PASS"
     assert "verdict: INTERRUPTED (GREEN so far)" in ran.text
     assert "worker-died" not in ran.text
+    assert ran.text.count("interrupted: ending the server; again to kill") == 1
     cases = ElementTree.parse(place / "report.xml").getroot().iter("testcase")
     assert "turn.completes" in " ".join(str(case.get("name")) for case in cases)
 

@@ -109,7 +109,7 @@ def _make(folder: Path) -> None:
         for entry in _top_level(name):
             if not (packages / entry.name).exists():
                 (packages / entry.name).symlink_to(entry)
-    scripts = {"agent": "reference_server.cli", "harness": "harness.cli", "pytest": "pytest"}
+    scripts = {"agent": "reference_server.cli", "harness": "harness.__main__", "pytest": "pytest"}
     for name, module in scripts.items():
         script = place / "bin" / name
         script.write_text(
