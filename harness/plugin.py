@@ -7,7 +7,7 @@ and has its short name only in a run that uses it and in which nobody else defin
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 
@@ -92,6 +92,21 @@ def options_of(config: pytest.Config) -> argparse.Namespace:
     return argparse.Namespace(
         **given | {name.removeprefix("harness_"): value for name, value in ours.items()}
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Without a server nobody collects scenario files: say what is missing where one is named."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        option = session.config.option
+        server = option.harness_server_cmd is not None or option.harness_target is not None
+        named = (word.split("::", 1)[0] for word in session.config.args)
+        if server or not any(name.endswith(".scenario.yaml") for name in named):
+            raise
+        hint = "scenario files need a server: give --server-cmd or --target"
+        raise pytest.UsageError(*error.args, hint) from error
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -49,7 +49,7 @@ def by_name(word: str) -> Named:
     """The scenarios of an id, of a folder of ids (`turns/`), of a pattern (`turns/*`), or of a
     race (`turns/plain-turn@interrupt@delta:2`). Raises `NameProblem`.
     """
-    name, _, race = _plain(word).partition("@")
+    name, _, race = plain(word).partition("@")
     first, _, position = race.partition("@")
     action = _ACTIONS.get(first)
     if race and action is None:
@@ -90,7 +90,7 @@ def _of_path(word: str) -> list[Path]:
     return [file for _, file in find([path])]
 
 
-def _plain(word: str) -> str:
+def plain(word: str) -> str:
     """A word without what pytest adds to an id where it runs below the project's folder."""
     while word.startswith(("./", "../")):
         word = word.split("/", 1)[1]

@@ -4,6 +4,7 @@ Here: telling them apart, before anything is collected. Not here: from an id to 
 (scenario.named), collecting (live), `--race` and `-m` (selection).
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from pathlib import Path
 from harness.scenario.explain import unknown
 from harness.scenario.loader import ScenarioError, load, without
 from harness.scenario.model import Action
-from harness.scenario.named import NameProblem, by_name, is_path, wrong_suffix
+from harness.scenario.named import NameProblem, by_name, is_path, plain, wrong_suffix
 from harness.scenario.races import placements
 from harness.suite.selection import Selection
 from harness.target.profile import ProfileError
 
 RULES = "rules::"
+# A line of pytest's short summary, as it stands: `FAILED turns/usage - what is wrong`.
+_SUMMARY_LINE = re.compile(r"(?:FAILED|ERROR|PASSED|XFAIL|XPASS) +(\S.*?)(?: - .*)?", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -46,7 +49,7 @@ def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
     Raises `ProfileError`.
     """
     found = Wanted()
-    for word in words:
+    for word in map(_of_summary, words):
         rule = _rule(word)
         if rule:
             found.rules.append(rule)
@@ -61,6 +64,17 @@ def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
         else:
             _pick(found, word)
     return found
+
+
+def deselected(words: Iterable[str]) -> list[str]:
+    """What `--deselect` names, scenarios also as pytest prints them below the project's folder."""
+    return [word if is_path(word) else plain(word) for word in map(_of_summary, words)]
+
+
+def _of_summary(word: str) -> str:
+    """The id of a line that was pasted whole."""
+    line = _SUMMARY_LINE.fullmatch(word)
+    return line[1] if line and not is_path(word) else word
 
 
 def empty(found: Wanted) -> str:

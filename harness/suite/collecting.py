@@ -14,7 +14,7 @@ from harness.plugin import options_of
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.identity import SUFFIX, scenario_id
-from harness.suite.arguments import Wanted, wanted
+from harness.suite.arguments import Wanted, deselected, wanted
 from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.suite.picking import choose, nothing_played, unique, unknown_tag
@@ -34,6 +34,7 @@ def read_arguments(config: pytest.Config) -> Wanted:
     if found.everything and (found.rules or config.option.harness_run):
         found.paths.clear()
     config.args = found.paths
+    config.option.deselect = deselected(config.option.deselect or ())
     return found
 
 

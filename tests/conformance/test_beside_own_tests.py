@@ -5,6 +5,8 @@ A server that was given is played, or the run is an error that says why it is no
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,8 @@ def test_without_paths_their_tests_and_the_bundled_scenarios_are_collected(proje
         (["--no-bundled", "."], {THEIRS, "my/hello"}),
         (["my/hello.scenario.yaml::my/hello"], {"my/hello"}),
         (["turns/plain-turn@kill"], {"turns/plain-turn@kill"}),
+        (["FAILED turns/plain-turn - what - is wrong"], {"turns/plain-turn"}),
+        ([f"FAILED {THEIRS} - assert 1 == 2", "turns/phases"], {THEIRS, "turns/phases"}),
         (["my", "my/hello", "./my/hello.scenario.yaml"], {"my/hello"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -189,3 +193,23 @@ def test_two_files_with_one_id_are_an_error_that_names_both(workers: str, projec
     assert lines
     assert all(f"its id {bundled} is that of" in one and str(own) in one for one in lines)
     assert "conformance of" not in told.text
+
+
+def test_below_the_projects_folder_deselect_takes_what_is_printed_there(project: Path) -> None:
+    (project / "deep").mkdir()
+    words = ["turns/usage", "turns/plain-turn", "--deselect"]
+    told = ask(*words, "../turns/usage", project=project / "deep")
+    assert told.score == "1 PASS", told.text
+    assert told.tally["deselected"] == 1
+    pasted = ask(*words, "FAILED ../turns/usage - so", project=project / "deep")
+    assert pasted.score == "1 PASS", pasted.text
+
+
+def test_a_scenario_file_without_a_server_is_answered_with_what_to_give(project: Path) -> None:
+    line = [sys.executable, "-m", "pytest", "my/hello.scenario.yaml"]
+    done = subprocess.run(line, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    hint = "ERROR: scenario files need a server: give --server-cmd or --target"
+    assert hint in done.stderr.splitlines()
+    other = subprocess.run([*line[:3], "nobody.py"], cwd=project, capture_output=True, check=False)
+    assert b"scenario files" not in other.stderr
