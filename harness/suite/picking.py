@@ -14,6 +14,7 @@ from harness.scenario.explain import unknown
 from harness.scenario.loader import ScenarioError, load
 from harness.suite.arguments import Wanted, empty
 from harness.suite.items import RaceItem, ScenarioItem
+from harness.suite.unraced import unraced
 
 
 def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
@@ -63,6 +64,9 @@ def nothing_played(option: Any, wanted: Wanted) -> str:
         where = holds_none or (f"none is chosen by {', '.join(chosen)}" if chosen else "")
         where = where or "nothing else was found"
         return f"{'--no-bundled, and ' if option.no_bundled else ''}{where}"
+    why = unraced(option.race, wanted.given() or bundled_files().values()) if option.race else ""
+    if why:
+        return f"--race {option.race}: {why}"
     return f"none is chosen by {', '.join(chosen)}" if chosen else ""
 
 
