@@ -7,7 +7,7 @@ a target without a run has no column.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.faults.base import Fault, all_faults
@@ -25,6 +25,14 @@ from harness.trace.store import load
 _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 
 
+_LEGEND = (
+    "faults: ways to break a rule, tried on the traces of a target to see that the rule finds them",
+    "killed: found by the rule; not applied: no trace of the target has what the fault changes",
+    "owed: no rule judges the requirement yet; the part of the work that it is left to is named",
+    "",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One target's last run, what came of each fault on its traces, and its runs of races."""
@@ -33,11 +41,13 @@ class Target:
     rules: dict[str, RuleResult]
     faults: dict[str, Outcome]
     raced: tuple[Report, ...] = ()
+    shared: bool = False
 
     @property
     def name(self) -> str:
-        """The profile's name."""
-        return self.report.target
+        """The profile's name; with the command where another target has that profile too."""
+        command = self.report.command.replace("|", "\\|")
+        return f"{self.report.target} ({command})" if self.shared else self.report.target
 
 
 def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
@@ -50,8 +60,11 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
             f"no run is recorded in {folder}; "
             f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
         )
+    times = Counter(one.report.target for one in targets)
+    targets = [replace(one, shared=times[one.report.target] > 1) for one in targets]
     yield from _rule_table(book, faults, targets)
     yield ""
+    yield from _LEGEND
     yield from _summary(book, faults, targets)
     if full:
         yield ""

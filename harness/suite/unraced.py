@@ -22,7 +22,9 @@ def unraced(race: str, given: Iterable[Path]) -> str:
     loaded = list(_loaded(given))
     asked = selection(race, "").races
     actions: list[Action] = [one for one in ACTIONS if one in dict(asked)]
-    named = [(one, action) for one in loaded for action in actions if action in one.scenario.raced]
+    named: list[tuple[Loaded, Action]] = [
+        (one, action) for one in loaded for action in actions if action in one.scenario.raced
+    ]
     if not loaded:
         return ""
     if not named:

@@ -73,6 +73,17 @@ def test_races_of_another_target_are_that_target(tmp_path: Path) -> None:
     assert not [line for line in lines if line.startswith("p, races: ")]
 
 
+def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
+    tmp_path: Path,
+) -> None:
+    one, other = (report_of(outcome("a", passed(ONCE))) for _ in range(2))
+    one.command, other.command = "python one.py", "python other.py"
+    lines = list(status_lines(base=stored(tmp_path, one=one, other=other)))
+    assert lines[0].endswith("| p (python one.py) | p (python other.py) |")
+    for word in ("faults: ", "killed: ", "owed: "):
+        assert [line for line in lines if line.startswith(word)]
+
+
 def test_without_a_run_it_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match=r"--json \S+/reports/NAME.json records one"):
         list(status_lines(base=tmp_path))
