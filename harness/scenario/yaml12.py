@@ -107,7 +107,8 @@ def parse(raw: bytes, path: Path | str) -> Document:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = (error.problem or "broken").replace("'", '"')
-        if mark is not None and text.split("\n")[mark.line][mark.column :].startswith("\t"):
+        # The mark of what is missing stands behind the last line.
+        if mark is not None and text[mark.index : mark.index + 1] == "\t":
             problem = "found a tab where the line is indented; indent with spaces"
         raise ScenarioError(path, place, f"not YAML: {problem}") from error
     except yaml.reader.ReaderError as error:

@@ -91,3 +91,11 @@ def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
 
 def test_there_are_many_mistakes() -> None:
     assert len(FILES) > 50
+
+
+def test_what_is_missing_behind_the_last_line_is_told_there(tmp_path: Path) -> None:
+    path = tmp_path / "open.scenario.yaml"
+    path.write_text("title: [")  # Without a line's end.
+    error = refusal(path)
+    assert error.place == (2, 1)
+    assert error.message.startswith("not YAML: ")
