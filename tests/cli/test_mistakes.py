@@ -9,6 +9,7 @@ from command_line import ROOT, Said, call
 from harness.rules.base import all_rules
 from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
+from harness.suite.words import names
 
 pytestmark = pytest.mark.slow
 
@@ -23,16 +24,15 @@ def _one_line(said: Said, *, status: int = 2) -> str:
 
 def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
     line = _one_line(call("harness", "explain", "turn.complets"))
-    words = "harness: unknown rule, requirement or finding 'turn.complets'; did you mean "
+    words = "harness: unknown id 'turn.complets'; did you mean "
     assert line == f"{words}'turn.completes'?"
 
 
 def test_a_rule_like_no_other_is_answered_with_their_number_and_some() -> None:
     line = _one_line(call("harness", "explain", "zzzzzzzz"))
     requirements = {one.id for one in load_book().requirements}
-    ids = {*all_rules(), *finding_kinds(), *requirements}
-    words = "harness: unknown rule, requirement or finding 'zzzzzzzz'; "
-    words += f"there are {len(ids)}, such as: "
+    ids = {*all_rules(), *finding_kinds(), *requirements, *names()}
+    words = f"harness: unknown id 'zzzzzzzz'; there are {len(ids)}, such as: "
     assert line.startswith(words)
     assert set(line.removeprefix(words).rstrip(".").split(", ")) <= ids
 
