@@ -161,7 +161,11 @@ def run(
 def _check_files(*named: tuple[str, str]) -> None:
     """Refuse what could not be written after everything was played."""
     from harness.suite.reportfile import unwritable
+    from harness.target.place import base_folder
 
+    if any(path.startswith(".harness/") for _, path in named):
+        with _errors():
+            base_folder()  # The run would make it, and the folder of reports in it.
     for option, path in named:
         makes_folder = option == "--junit"  # pytest does, for its own file.
         problem = unwritable(path, makes_folder=makes_folder) if path not in ("", "-") else ""

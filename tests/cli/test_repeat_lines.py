@@ -39,11 +39,13 @@ def pasted(line: str, folder: Path) -> Said:
 
 
 def repeat_lines(told: str) -> list[str]:
-    return [
+    """Each once: where CI is set pytest says every story again in its summary."""
+    found = [
         line.split(None, 1)[1]
         for line in told.splitlines()
         if line.split(None, 1)[:1] == ["repeat"]
     ]
+    return list(dict.fromkeys(found))
 
 
 @pytest.fixture
