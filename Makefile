@@ -26,7 +26,7 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
 test: $(STAMP) sandbox ## all tests
-	@$(BIN)/python -m pytest -n 5 -q
+	@$(BIN)/python -m pytest -n 3 -q
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
