@@ -1,0 +1,95 @@
+"""Conversations at the edges of a rule: what it must leave alone, and what it must not miss.
+
+Here: the two forms, where they are found, and where the legal ones are stored. Each module
+`edges_*.py` lists its own as LEGAL and ILLEGAL; nothing has to be registered. `python -m
+tests.rules.edge` writes the legal ones to fixtures/traces/legal, beside the good ones: those obey
+every hint too, these only what binds.
+"""
+
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.rules.verdict import Level
+from harness.trace.store import save
+from harness.trace.trace import End, Trace
+from tests.rules.traces import Talk
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "legal"
+
+
+@dataclass(frozen=True)
+class Legal:
+    """A legal conversation that `rule` once failed, or could: no MUST rule fails it.
+
+    `name` says what the server does, in words with hyphens. `hints` are the rules that have
+    something to say at SHOULD or, of those named, at INFO; nothing else may say anything at SHOULD.
+    """
+
+    rule: str
+    name: str
+    talk: Callable[[], Talk]
+    hints: frozenset[str] = frozenset()
+    end: End = End.QUIESCENT
+
+    def trace(self) -> Trace:
+        """The conversation as a trace."""
+        return self.talk().trace(self.end)
+
+
+@dataclass(frozen=True)
+class Illegal:
+    """An illegal conversation that nothing found once: `rule` fails it at `level`.
+
+    `also` are other rules that fail it too, at MUST or SHOULD, because they say the same.
+    """
+
+    rule: str
+    name: str
+    talk: Callable[[], Talk]
+    level: Level = Level.MUST
+    also: frozenset[str] = field(default_factory=frozenset[str])
+    end: End = End.QUIESCENT
+
+    def trace(self) -> Trace:
+        """The conversation as a trace."""
+        return self.talk().trace(self.end)
+
+
+def _listed(name: str) -> list[Legal | Illegal]:
+    found: list[Legal | Illegal] = []
+    for path in sorted(Path(__file__).parent.glob("edges_*.py")):
+        found += getattr(importlib.import_module(f"tests.rules.{path.stem}"), name)
+    return found
+
+
+def legal() -> list[Legal]:
+    """Every legal conversation, of all modules."""
+    return [one for one in _listed("LEGAL") if isinstance(one, Legal)]
+
+
+def illegal() -> list[Illegal]:
+    """Every illegal conversation, of all modules."""
+    return [one for one in _listed("ILLEGAL") if isinstance(one, Illegal)]
+
+
+def stored_name(one: Legal) -> str:
+    """The name of its file."""
+    return re.sub(r"[^a-z0-9-]+", "-", f"{one.rule}-{one.name}".lower()) + ".jsonl"
+
+
+def write() -> None:
+    """Write the legal conversations anew, and take away those that are no more."""
+    FOLDER.mkdir(exist_ok=True)
+    names = {stored_name(one): one for one in legal()}
+    for path in FOLDER.glob("*.jsonl"):
+        if path.name not in names:
+            path.unlink()
+    for name, one in names.items():
+        save(one.trace(), FOLDER / name)
+
+
+if __name__ == "__main__":
+    write()
