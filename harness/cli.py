@@ -192,25 +192,20 @@ def _to_stdout(json: str, junit: str) -> tuple[str, str]:
 
 @app.command()
 def check(
-    traces: Annotated[list[Path], typer.Argument(help="stored traces")],
+    traces: Annotated[list[Path], typer.Argument(help="stored traces, or recordings")],
     *,
-    target: Annotated[str, typer.Option(help="judge with this profile's names")] = "",
+    target: Annotated[str, typer.Option(help="a profile: its names and known deviations")] = "",
+    settled: Annotated[
+        bool,
+        typer.Option("--settled", help="the server was at rest in the end: judge what is owed"),
+    ] = False,
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
-    from harness.report.tracecheck import check_trace
-    from harness.target.place import kept
-    from harness.target.profile import builtin_names, load_profile
+    from harness.suite.checking import check_files
 
-    red = False
-    known = [load_profile(name).names for name in builtin_names()]
-    for path in traces:
-        with _errors():
-            names = load_profile(target).names if target else None
-            checked = check_trace(kept(path), names, known=known)
-        for line in checked.lines():
-            typer.echo(line)
-        red = red or checked.red
-    raise typer.Exit(1 if red else 0)
+    with _errors():
+        status = check_files(traces, target=target, settled=settled, say=typer.echo)
+    raise typer.Exit(status)
 
 
 @app.command()

@@ -24,11 +24,13 @@ def examine_again(target: str, command: str) -> str:
     return shlex.join(["harness", "doctor", *_target(target, command)])
 
 
-def reproduction(trace: str) -> list[str]:
+def reproduction(trace: str, target: str) -> list[str]:
     """How to judge a trace again, and how to repeat it without the harness."""
     path = shlex.quote(near_path(trace))
+    # Names stand in the trace; what is known of a target stands in its profile.
+    known = "" if target == "spec" else f"--target {shlex.quote(target)} "
     return [
-        f"judge     harness check {path}",
+        f"judge     harness check {known}{path}",
         f"without us  harness show --stdin {path} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
         "            (keep stdin open; ids that the server makes anew and the model's side "
         "are not in it)",

@@ -87,7 +87,7 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
         f"scenario  {path}:{_line(proof)}",
         *([f"race      {action} at {position}"] if proof.race else []),
         f"repeat    {again}",
-        *reproduction(proof.trace),
+        *reproduction(proof.trace, target),
     ]
 
 

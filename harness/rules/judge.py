@@ -81,6 +81,11 @@ class Judge:
             if len(open_seats) == 1:
                 seat.feed_mark(mark, setup=self._setup)
 
+    @property
+    def owed(self) -> list[Owed]:
+        """What is owed on each connection that the harness has not ended."""
+        return [seat.owed for seat in self._seats.values() if not seat.closed]
+
     def finish(self, end: End) -> list[Row]:
         """Judge what never came (only when QUIESCENT) and give all rows."""
         if end is End.QUIESCENT:

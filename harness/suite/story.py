@@ -67,7 +67,7 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
     lines += stderr_lines(outcome.stderr)
     again = play_again(target, command, [outcome.path], race=outcome.race)
     lines += ["", f"repeat    {again}"]
-    lines += reproduction(outcome.trace) if outcome.trace else []
+    lines += reproduction(outcome.trace, target) if outcome.trace else []
     return "\n".join(lines)
 
 

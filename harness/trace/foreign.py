@@ -2,11 +2,12 @@
 
 Here: a recording's format, and telling it from a trace of our own. Lines are `{"t": seconds,
 "dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead of `"msg"` for text that
-was no JSON or was cut; `dir` `##` is a note of the recorder. Not here: our own format (store),
+was no JSON or was cut; `dir` `##` is a note of the recorder, which may be a mark of the model's
+side: `{"mark": "model-call" | "model-end", "data": {...}}`. Not here: our own format (store),
 judging.
 
-Nobody knows how a recording ended, so its end is `closed` and nothing owed is judged; its client
-is not the harness, so what it sent is nobody's mistake here (report.tracecheck).
+Nobody knows how a recording ended, so its end is `closed`; what it owes is for report.owing to say.
+Its client is not the harness, so what it sent is nobody's mistake here (report.tracecheck).
 """
 
 import json
@@ -26,6 +27,8 @@ from harness.trace.values import obj, text
 TARGET = "a recording"
 _DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
 _NOTE = "##"
+# What a recorder can tell of the model's side.
+_MODEL_MARKS = ("model-call", "model-end")
 # The recorder's note that the server closed its output: what follows is another process.
 _END_OF_OUTPUT = "server stdout EOF"
 
@@ -66,7 +69,7 @@ def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) ->
         if not line.strip():
             continue
         try:
-            reader.feed(json.loads(line))
+            reader.feed(json.loads(line), number)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise TraceFormatError(f"{name}:{number}: not a line of a recording: {what}") from error
@@ -99,17 +102,17 @@ class _Reader:
         )
         self.trace = self._recorder.trace
 
-    def feed(self, entry: dict[str, Any]) -> None:
+    def feed(self, entry: dict[str, Any], number: int) -> None:
         self._at = float(entry["t"])
         if entry["dir"] == _NOTE:
-            data = obj(entry["msg"])
-            self._recorder.mark("recorder", data)
-            self._ended = self._ended or text(data.get("note")).startswith(_END_OF_OUTPUT)
+            self._note(obj(entry["msg"]))
             return
         if entry["dir"] not in _DIRECTIONS:
             raise ValueError(f"dir {entry['dir']!r}; expected C>S, S>C or ##")
         direction = _DIRECTIONS[entry["dir"]]
         if self._ended:
+            # Of a process that is gone nothing is owed.
+            self._recorder.mark("closed", {"connection": f"c{self._connection}"})
             self._connection, self._ended = self._connection + 1, False
         raw, note = _bytes_of(entry)
         to_target = direction is Direction.TO_TARGET
@@ -120,8 +123,16 @@ class _Reader:
             deliberate=to_target and ("raw" in entry or self._asks_twice(obj(entry["msg"]))),
             note=note,
         )
+        self.trace.lines.append(number)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
             self._open.discard(_key(frame.connection, frame.id))
+
+    def _note(self, data: Mapping[str, Any]) -> None:
+        if data.get("mark") in _MODEL_MARKS:
+            self._recorder.mark(text(data["mark"]), obj(data.get("data")))
+            return
+        self._recorder.mark("recorder", data)
+        self._ended = self._ended or text(data.get("note")).startswith(_END_OF_OUTPUT)
 
     def _asks_twice(self, message: Mapping[str, Any]) -> bool:
         """Whether a request has the id of one that is not answered yet.

@@ -4,6 +4,7 @@ A rename `Type.field = "wire name"` says that this server writes `wire name` whe
 `field` in objects of `Type`. The places where such objects occur come from the judge's book.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,3 +63,11 @@ def _rename(path: Path, value: Any, field: str, wire_name: str) -> Any:
         renamed = _rename(rest, child, field, wire_name)
         return value if renamed is child else {**members, step: renamed}
     return value
+
+
+def on_the_wire(shown: str, names: Mapping[str, str]) -> str:
+    """A text about members, such as a finding's, with the names that the server writes."""
+    for target, wire_name in names.items():
+        field = re.escape(target.partition(".")[2])
+        shown = wire_name.join(re.split(rf'(?<=[."]){field}(?![\w-])', shown))
+    return shown

@@ -72,7 +72,7 @@ def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) ->
                 elif end is not None:
                     raise ValueError("a line after the end")
                 else:
-                    end = reader.feed(row)
+                    end = reader.feed(row, number)
             except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
                 if reader is not None and not line.endswith("\n"):
                     break  # cut off while it was written: what is there is still worth reading
@@ -102,7 +102,7 @@ class _Reader:
             header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
         )
 
-    def feed(self, row: dict[str, Any]) -> End | None:
+    def feed(self, row: dict[str, Any], number: int) -> End | None:
         if "end" in row:
             return End(row["end"])
         self._at = float(row["at"])
@@ -120,6 +120,7 @@ class _Reader:
             deliberate=bool(row.get("deliberate", False)),
             note=str(row.get("note", "")),
         )
+        self.recorder.trace.lines.append(number)
         return None
 
 

@@ -51,12 +51,17 @@ class Header:
 
 @dataclass(slots=True)
 class Trace:
-    """Frames, marks, and the end. Rules get it read-only."""
+    """Frames, marks, and the end. Rules get it read-only.
+
+    `lines` has the line of each frame in the file that the trace was read from; empty for one that
+    was recorded just now.
+    """
 
     header: Header = field(default_factory=Header)
     frames: list[Frame] = field(default_factory=list[Frame])
     marks: list[Mark] = field(default_factory=list[Mark])
     end: End = End.CLOSED
+    lines: list[int] = field(default_factory=list[int])
 
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Whether `first` came before `second`; None where the order is not known.
@@ -79,6 +84,10 @@ class Trace:
         if _answers(first, second):
             return False
         return None
+
+    def line_of(self, seq: int) -> int | None:
+        """The line of a frame in the trace's file, None where it was read from none."""
+        return self.lines[seq] if 0 <= seq < len(self.lines) else None
 
     def marks_of(self, kind: str) -> list[Mark]:
         """All marks of one kind, in order."""

@@ -18,13 +18,11 @@ def test_good_traces_are_judged_good() -> None:
     said = call("harness", "check", *(str(path.relative_to(ROOT)) for path in GOOD))
     assert said.status == 0
     assert len(GOOD) >= 10
-    lines = said.out.splitlines()
-    assert len(lines) == len(GOOD)
+    *lines, total = said.out.splitlines()
+    assert total == f"{len(GOOD)} file(s): nothing found"
     for path, line in zip(GOOD, lines, strict=True):
         name = re.escape(str(path.relative_to(ROOT)))
-        found = re.fullmatch(
-            rf"{name}: \d+ messages, end quiescent; (\d+) rules passed, 0 broken", line
-        )
+        found = re.fullmatch(rf"{name}: \d+ messages, (\d+) rules passed", line)
         assert found, line
         assert int(found[1]) > 30
 
@@ -44,24 +42,9 @@ def _completed_twice(folder: Path) -> Path:
 def test_a_broken_trace_is_judged_broken_with_its_messages(tmp_path: Path) -> None:
     said = call("harness", "check", str(_completed_twice(tmp_path)))
     assert said.status == 1
-    assert re.search(r"^MUST\s+turn\.completed-once: turn turn_1$", said.out, re.M)
-    assert re.search(r"^  \* +\d+\.\d ← .*turn/completed", said.out, re.M)
-    assert said.out.splitlines()[-1].endswith("broken")
-
-
-def test_a_trace_can_be_judged_with_the_names_of_a_profile(tmp_path: Path) -> None:
-    text = (ROOT / "fixtures/traces/good/failed.jsonl").read_text("utf-8")
-    renamed = tmp_path / "renamed.jsonl"
-    renamed.write_text(
-        text.replace(
-            r"\"agentErrorInfo\": \"ResponseStreamDisconnected\"",
-            r"\"codexErrorInfo\": \"responseStreamDisconnected\"",
-        )
-    )
-    assert call("harness", "check", str(renamed)).status == 0, "a member that no rule knows"
-    said = call("harness", "check", str(renamed), "--target", "codex-0.107")
-    assert said.status == 1
-    assert re.search(r"^MUST\s+turn-error\.info-spelling: ", said.out, re.M)
+    assert re.search(r"^  MUST\s+turn\.completed-once: turn turn_1 \(line \d+\)$", said.out, re.M)
+    assert re.search(r"^ +\* +\d+\.\d ← .*turn/completed", said.out, re.M)
+    assert said.out.splitlines()[0].endswith("; MUST 1")
 
 
 def test_the_list_names_every_rule_once() -> None:

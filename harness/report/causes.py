@@ -1,0 +1,103 @@
+"""Findings as a reader of a recording wants them: one for each cause, with what the server said.
+
+Here: which violations are alike, and the server's own words about what went wrong. Not here: rules,
+printing (tracecheck).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.rules.verdict import Level, Row, Verdict
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import Trace
+from harness.trace.values import dig, obj, text
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_WEIGHT: Final = {level: weight for weight, level in enumerate(Level)}
+# So many of the server's messages are told of a finding.
+_MOST_WORDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Violations that are alike: of one rule and level, about the same member."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def first(self) -> Row:
+        """The one that is told whole."""
+        return self.rows[0]
+
+
+def causes(rows: Iterable[Row]) -> list[Cause]:
+    """Violations by cause, the heaviest first, then in the order of the trace.
+
+    Alike are those of one rule, level and clause that are about the same member of the same kind of
+    message, whichever element of a list it stands in.
+    """
+    alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=_last):
+        path = _INDEX.sub("[]", row.places[0].path) if row.places else ""
+        alike[row.rule, row.verdict.value, row.level, row.clauses, path].append(row)
+    found = [Cause(tuple(same)) for same in alike.values()]
+    return sorted(found, key=lambda cause: (_weight(cause.first), _last(cause.first)))
+
+
+def _weight(row: Row) -> int:
+    if row.verdict is Verdict.ERROR:
+        return -1
+    return _WEIGHT[row.level] + (len(_WEIGHT) if row.verdict is Verdict.KNOWN else 0)
+
+
+def _last(row: Row) -> int:
+    return max(row.frames, default=-1)
+
+
+class Words:
+    """What the server itself said went wrong, by the turn and by the message."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._frames = trace.frames
+        self._answers: dict[tuple[str, str], Frame] = {}
+        self._of_turn: dict[str, list[str]] = defaultdict(list)
+        for frame in trace.frames:
+            if not frame.from_target:
+                continue
+            if frame.kind in (Kind.ERROR, Kind.RESPONSE):
+                self._answers[frame.connection, repr(frame.id)] = frame
+            said, turn = _error_of(frame), _turn_of(frame)
+            if said and turn and said not in self._of_turn[turn]:
+                self._of_turn[turn].append(said)
+
+    def about(self, row: Row) -> list[str]:
+        """Error messages of the row's messages, of the answers to them, and of their turns."""
+        found: list[str] = []
+        for seq in row.frames:
+            if not 0 <= seq < len(self._frames):
+                continue
+            frame = self._frames[seq]
+            answer = self._answers.get((frame.connection, repr(frame.id)))
+            asked = frame.kind is Kind.REQUEST and not frame.from_target
+            found += [_error_of(frame), _error_of(answer) if asked and answer else ""]
+            found += self._of_turn.get(_turn_of(frame), ())
+        told = f"{row.expected} {row.actual}"
+        unsaid = [said for said in dict.fromkeys(found) if said and said not in told]
+        return unsaid[:_MOST_WORDS]
+
+
+def _error_of(frame: Frame) -> str:
+    """The message of an error: of an answer, a notification, or the turn that failed."""
+    if frame.kind in (Kind.ERROR, Kind.RESPONSE):
+        return text(obj(frame.error).get("message"))
+    params = obj(frame.params)
+    return text(dig(params, "error", "message")) or text(dig(params, "turn", "error", "message"))
+
+
+def _turn_of(frame: Frame) -> str:
+    params = obj(frame.params)
+    ids = (params.get("turnId"), dig(params, "turn", "id"), dig(frame.result, "turn", "id"))
+    return next((text(one) for one in ids if text(one)), "")

@@ -1,0 +1,75 @@
+"""Findings that are alike are one cause; the server's own words are told beside it."""
+
+from harness.report.causes import Words, causes
+from harness.rules.judge import judge
+from harness.rules.verdict import Level, Place, Row, Verdict
+from harness.spec.book import load_book
+from tests.rules.traces import TROUBLE, Talk, agent_message
+
+
+def row(
+    rule: str = "turn.known",
+    level: Level = Level.MUST,
+    *,
+    seq: int = 0,
+    path: str = "",
+    verdict: Verdict = Verdict.FAIL,
+) -> Row:
+    places = (Place(seq, path),) if path else ()
+    return Row(rule, f"subject {seq}", verdict, level, (seq,), "a", "b", places=places)
+
+
+def test_findings_about_one_member_are_one_cause_whichever_element_it_stands_in() -> None:
+    rows = [row(seq=n, path=f"result.data[{n}].id") for n in (3, 1, 2)]
+    (cause,) = causes(rows)
+    assert [one.subject for one in cause.rows] == ["subject 1", "subject 2", "subject 3"]
+
+
+def test_other_members_rules_levels_and_verdicts_are_other_causes() -> None:
+    rows = [
+        row(path="result.data[0].id"),
+        row(path="result.data[0].name"),
+        row("turn.other", path="result.data[0].id"),
+        row(level=Level.SHOULD, path="result.data[0].id"),
+        row(verdict=Verdict.KNOWN, path="result.data[0].id"),
+        row(),
+    ]
+    assert len(causes(rows)) == len(rows)
+
+
+def test_the_heaviest_come_first_and_known_ones_last() -> None:
+    rows = [
+        row("a.known", verdict=Verdict.KNOWN),
+        row("a.info", Level.INFO),
+        row("a.late", seq=9),
+        row("a.broken", Level.INFO, verdict=Verdict.ERROR, seq=8),
+        row("a.early", seq=4),
+        row("a.should", Level.SHOULD),
+    ]
+    told = [cause.first.rule for cause in causes(rows)]
+    assert told == ["a.broken", "a.early", "a.late", "a.should", "a.info", "a.known"]
+
+
+def words_about(talk: Talk, rule: str) -> list[str]:
+    trace = talk.trace()
+    found = [one for one in judge(load_book(), trace) if one.rule == rule]
+    return Words(trace).about(found[0])
+
+
+def test_the_error_of_the_turn_is_told_with_what_went_wrong_in_it() -> None:
+    message = agent_message("m-1", "x")
+    talk = Talk().start_thread().start_turn().completed(message)
+    talk.failing(will_retry=False).end_turn(status="failed", error=TROUBLE)
+    assert words_about(talk, "item.completed-after-started") == [TROUBLE["message"]]
+
+
+def test_what_a_refusal_says_is_told_with_the_request_that_was_refused() -> None:
+    talk = Talk().asks("thread/read", threadId="thr_1").refuses("no such thread: thr_1")
+    trace = talk.trace()
+    assert Words(trace).about(row(seq=0)) == ["no such thread: thr_1"]
+    assert Words(trace).about(row(seq=1)) == ["no such thread: thr_1"]
+
+
+def test_what_the_finding_says_already_is_not_told_again() -> None:
+    talk = Talk().asks("thread/read", threadId="thr_1").refuses("a")
+    assert Words(talk.trace()).about(row(seq=1)) == []
