@@ -8,6 +8,7 @@ member of the item holds it). No deltas at all is legal, and then nothing was ju
 
 from collections import Counter
 from dataclasses import replace
+from typing import Final
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in
@@ -23,6 +24,8 @@ SUMMARY_DELTA = "item/reasoning/summaryTextDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW_DELTA = "item/reasoning/textDelta"
 OUTPUT_DELTA = "item/commandExecution/outputDelta"
+# A server says in so many characters at most that it cut a text.
+LONGEST_MARK: Final = 200
 
 
 # The member that says which part of its item a delta is for.
@@ -65,6 +68,12 @@ class _Reasoning(Monitor):
             return None
         parts = arr(item_in(frame).get(key))
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
+        # Where the numbers do not begin at 0, or have gaps, only their order says which part is
+        # meant (item.reasoning-indexes is open).
+        if indexes != list(range(len(indexes))) and _in_order(
+            [item.joined(method, index) for index in indexes], parts
+        ):
+            return [Witness(item.subject, frames)]
         for index in indexes:
             joined = item.joined(method, index)
             stored = parts[index] if 0 <= index < len(parts) else None
@@ -84,7 +93,8 @@ class ReasoningSummary(_Reasoning):
     """Judges that the summary deltas of each summaryIndex, joined, equal that part of the summary.
 
     Derived from "summary: streamed summaries" and the index of the deltas, so SHOULD. Left open:
-    parts without deltas, items whose start was not seen.
+    parts without deltas, items whose start was not seen, and at which number the index begins:
+    where it is not 0, or has gaps, only the order of the parts is compared.
     """
 
     @on("item/completed")
@@ -102,7 +112,7 @@ class ReasoningContent(_Reasoning):
     """Judges that the raw deltas of each contentIndex, joined, equal that element of the content.
 
     Derived from "content: raw reasoning blocks" and the index of the deltas, so SHOULD. Left open:
-    blocks without deltas, items whose start was not seen.
+    blocks without deltas, items whose start was not seen, and at which number the index begins.
     """
 
     @on("item/completed")
@@ -121,7 +131,8 @@ class CommandOutput(Monitor):
 
     Derived from two clauses on the same output, so SHOULD. How standard output and standard error
     are combined is not said, so only which characters there are is compared, not their order. Left
-    open: commands without deltas or without aggregatedOutput, items whose start was not seen.
+    open: commands without deltas or without aggregatedOutput, output that was cut at its beginning,
+    its end or once between them, with a mark there or without, items whose start was not seen.
     """
 
     @on("item/completed")
@@ -135,6 +146,8 @@ class CommandOutput(Monitor):
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
         if joined == whole or Counter(joined) == Counter(whole):
             return [Witness(item.subject, frames)]
+        if _is_cut(joined, whole):
+            return None
         where = member(frame, "item", "aggregatedOutput")
         return [_not_joined(self.trace, item, frames, where, OUTPUT_DELTA, 0, joined)]
 
@@ -232,6 +245,25 @@ class KindMatchesItem(Monitor):
         expected, actual = f"deltas for {item.subject}", f"{key[0]}, which is for {wanted}"
         found = absent(item.subject, frames, expected, actual, began, clauses=clauses)
         return [replace(found, places=(*found.places, member(frame, "itemId").place))]
+
+
+def _in_order(joined: list[str | None], parts: list[object]) -> bool:
+    """Whether these texts are among the parts, in their order."""
+    left = iter(parts)
+    return all(any(part == text for part in left) for text in joined)
+
+
+def _is_cut(joined: str, whole: str) -> bool:
+    """Whether `whole` is the beginning of a text, its end, or both, with a mark for what is cut."""
+    head = _shared(joined, whole)
+    kept = head + _shared(joined[head:][::-1], whole[head:][::-1])
+    return kept > 0 and len(joined) > len(whole) and len(whole) - kept <= LONGEST_MARK
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _item_key(frame: Frame) -> tuple[str, str]:

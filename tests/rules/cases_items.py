@@ -144,8 +144,9 @@ CASES = [
         bad=running()
         .started(EMPTY)
         .delta("r-1", "a", method=RAW, contentIndex=1)
-        .completed({**EMPTY, "content": ["a", "b"]}),
-        found=(Found("item r-1 of turn turn_1", (10, 10, 11), Level.SHOULD),),
+        .delta("r-1", "b", method=RAW, contentIndex=2)
+        .completed({**EMPTY, "content": ["b", "a"]}),
+        found=(Found("item r-1 of turn turn_1", (10, 11, 12), Level.SHOULD),),
         idle=thinking().completed({**EMPTY, "content": ["ab"]}),
     ),
     Case(

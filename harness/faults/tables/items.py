@@ -194,9 +194,9 @@ def summary_lost(scene: Scene) -> Trace:
     reason="summaryIndex says which part of the summary a delta belongs to.",
 )
 def summary_elsewhere(scene: Scene) -> Trace:
-    """A delta is booked to the wrong part."""
+    """A delta of the last part is booked to the first."""
     path = ("params", "summaryIndex")
-    return op.edit(scene.trace, _summaries(scene)[-1], path, 7)
+    return op.edit(scene.trace, _summaries(scene)[-1], path, 0)
 
 
 @fault(
