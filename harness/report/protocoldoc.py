@@ -178,7 +178,7 @@ def _requirement(row: Requirement) -> Iterator[str]:
 def _judged(row: Requirement) -> str:
     if row.rules:
         return "rules " + ", ".join(f"`{rule}`" for rule in row.rules)
-    return f"owed by part {row.owed}" if row.owed else f"no rule: {row.excluded}"
+    return "not judged yet" if row.owed else f"no rule: {row.excluded}"
 
 
 def _points(points: Iterable[Unspecified]) -> Iterator[str]:
