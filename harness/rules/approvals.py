@@ -14,7 +14,6 @@ from harness.rules.asked import (
     ApprovalMonitor,
     elsewhere,
     question_item,
-    question_turn,
 )
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_kind, on_own, rule
 from harness.rules.subjects import began_here, item_in, never_came, request_subject
@@ -77,7 +76,7 @@ class ApprovalOrder(ApprovalMonitor):
 
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         # Whose answer it will be nobody can say then (server-request.id-unique).
         confused = [walk for walk in self._walks if walk.question.id == frame.id]
         for walk in confused:
@@ -182,7 +181,7 @@ class ApprovalOrder(ApprovalMonitor):
 
     def _overtaken(self, walk: Walk) -> bool:
         """Whether the turn was cancelled by the answer to another of its questions."""
-        cancel = self._cancelled.get(walk.turn.id)
+        cancel = self._cancelled.get(walk.turn.key)
         return cancel is not None and cancel is not self.conversation.answer_of(walk.question)
 
     def _drop(self, walk: Walk, *, resolved: bool = False) -> None:
@@ -237,7 +236,7 @@ class NamesItem(ApprovalMonitor):
     def asked(self, frame: Frame) -> Outcomes:
         named = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
         thread = self.conversation.threads.get(named[0])
-        turn = self.conversation.turns.get(named[1])
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or not all(named):
             return None
         if turn is None:

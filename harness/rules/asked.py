@@ -59,7 +59,7 @@ class ApprovalMonitor(Monitor):
     def _cancel(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         if question is not None and self.decision(question) == "cancel":
-            self._cancelled.setdefault(text(obj(question.params).get("turnId")), frame)
+            self._cancelled.setdefault(self.conversation.key_of(question), frame)
         return None
 
     def question_of(self, frame: Frame) -> Frame | None:
@@ -82,7 +82,7 @@ class ApprovalMonitor(Monitor):
 
     def questions(self, item: ItemView) -> list[Frame]:
         """The approval requests about an item."""
-        about = self.conversation.questions_of(item.turn.id, item.id)
+        about = self.conversation.questions_of(item.turn, item.id)
         return [question for question in about if question.method in ITEM_TYPES]
 
     def decisions(self, item: ItemView) -> set[str]:
@@ -122,11 +122,6 @@ def elsewhere(conversation: Conversation, item_id: str, turn: TurnView) -> ItemV
         return None
     others = conversation.turns.values()
     return next((other.items[item_id] for other in others if item_id in other.items), None)
-
-
-def question_turn(question: Frame) -> str:
-    """The turn that a question names, "" where it names none."""
-    return text(obj(question.params).get("turnId"))
 
 
 def question_item(question: Frame) -> str:

@@ -16,7 +16,6 @@ from harness.rules.asked import (
     REMEMBERED,
     ApprovalMonitor,
     question_item,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
 from harness.rules.policies import policies_of
@@ -81,7 +80,7 @@ class AcceptedRuns(DecidedItem):
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         item = self.item_decided(frame, APPROVING)
-        if item is None or self.disturbed(item.turn) or item.turn.id in self._cancelled:
+        if item is None or self.disturbed(item.turn) or item.turn.key in self._cancelled:
             return None
         status = text(item_in(frame).get("status"))
         if status in ("completed", "failed"):
@@ -165,7 +164,7 @@ class CancelInterrupts(ApprovalMonitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not self.alone():
             return None
-        cancel = self._cancelled.get(turn.id)
+        cancel = self._cancelled.get(turn.key)
         if cancel is None:
             return None
         if turn.status == "interrupted":
@@ -197,15 +196,15 @@ class DeclineGoesOn(ApprovalMonitor):
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         if question is not None and self.decision(question) == "decline":
-            self._declined.setdefault(question_turn(question), frame)
+            self._declined.setdefault(self.conversation.key_of(question), frame)
         return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or turn.id in self._cancelled:
+        if turn is None or len(turn.completed) > 1 or turn.key in self._cancelled:
             return None
-        decline = self._declined.get(turn.id)
+        decline = self._declined.get(turn.key)
         if decline is None or self.disturbed(turn):
             return None
         if turn.status == "completed":
@@ -270,14 +269,14 @@ class SessionRemembered(ApprovalMonitor):
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         is_question = frame.kind is Kind.REQUEST and "command" in obj(frame.params)
         if turn is None or not is_question:
             return None
         before = self._approved.get((turn.thread_id, _operation(frame)))
         if before is None or not self._still(turn.thread_id):
             return None
-        if question_turn(frame) == before.item.turn.id and question_item(frame) == before.item.id:
+        if turn is before.item.turn and question_item(frame) == before.item.id:
             return None
         level = None if before.decision == "acceptForSession" else Level.SHOULD
         policies = policies_of(self.conversation, turn)

@@ -130,9 +130,9 @@ class NamesTurn(Monitor):
 
     A turn that is never announced is judged at the end of a quiescent trace, since the place of
     errors among the messages is open, and only on threads that were started within the trace. For
-    that reason too an error after turn/completed weighs SHOULD. The threadId, where known, must be
-    that of the turn. Left open: turns that items or turn/completed name (item.known-turn,
-    turn.started-first), turns of others, ids that are missing (shapes).
+    that reason too an error after turn/completed weighs SHOULD. Left open: turns that items or
+    turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are missing
+    (shapes), an error that names another thread than its turn (turn.known-thread).
     """
 
     once = True
@@ -143,7 +143,7 @@ class NamesTurn(Monitor):
 
     @on_kind(Kind.RESPONSE)
     def answer(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(frame))
+        self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on("error")
@@ -152,13 +152,13 @@ class NamesTurn(Monitor):
         if turn is None:
             return None
         if not self._known(turn):
-            self._early.setdefault(turn.id, frame)
+            self._early.setdefault(turn.key, frame)
             return None
         return self._judge(turn, frame)
 
     def finish(self) -> Outcomes:
-        for turn_id, frame in self._early.items():
-            turn = self.conversation.turn(turn_id)
+        for key, frame in self._early.items():
+            turn = self.conversation.turns[key]
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
             if self._known(turn) or thread is None or thread.reply is None:
                 continue
@@ -173,11 +173,6 @@ class NamesTurn(Monitor):
         begun = [turn.started[0]] if turn.started else [turn.reply] if turn.reply else []
         if not begun or not ours(self.conversation, turn):
             return None
-        thread_id = text(obj(frame.params).get("threadId"))
-        if thread_id and turn.thread_id and thread_id != turn.thread_id:
-            expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
-            where = member(frame, "threadId")
-            return [wrong(turn.subject, (*begun, frame), where, expected)]
         if turn.completed:
             frames = (turn.completed[0], frame)
             expected = f"errors of {turn.subject} only while it runs"

@@ -44,17 +44,18 @@ class _Granting(Monitor):
         if not failed(frame):
             return [Witness(request_subject(request), (request, frame))]
         if not turn.completed:
-            self._refused.setdefault(turn.id, []).append(_Refused(request, frame))
+            self._refused.setdefault(turn.key, []).append(_Refused(request, frame))
         return None
 
     def _running(self, request: Frame) -> TurnView | None:
         """The turn that is named, if it had begun, and for all that is known had not ended."""
         params = obj(request.params)
-        turn = self.conversation.turns.get(text(params.get(self.named)))
+        ids = text(params.get("threadId")), text(params.get(self.named))
+        turn = self.conversation.turn_at(*ids)
         if turn is None or turn.reply is None or request.deliberate or params.get("input") == []:
             return None
         begun = self.trace.before(turn.reply, request) is True
-        here = turn.thread_id == text(params.get("threadId"))
+        here = turn.thread_id == ids[0]
         ended = any(self.trace.before(end, request) is True for end in turn.completed)
         asked = any(other.seq < request.seq for other in turn.interrupts)
         return turn if begun and here and not ended and not asked else None
@@ -64,7 +65,7 @@ class _Granting(Monitor):
         """A turn that calls the model after the refusal, or had done so, was running."""
         running = [t for t in self.conversation.turns.values() if t.reply and not t.completed]
         if len(running) == 1 and "model" in mark.data and mark.data.get("step", -1) >= 0:
-            for refused in self._refused.get(running[0].id, []):
+            for refused in self._refused.get(running[0].key, []):
                 refused.called = True
         return None
 
@@ -72,7 +73,7 @@ class _Granting(Monitor):
     def began(self, frame: Frame) -> Outcomes:
         """So was one of which something new is told after the refusal."""
         turn = self.conversation.turn_of(frame)
-        for refused in self._refused.get(turn.id, []) if turn is not None else []:
+        for refused in self._refused.get(turn.key, []) if turn is not None else []:
             refused.news = refused.news or frame
         return None
 
@@ -80,7 +81,7 @@ class _Granting(Monitor):
     def ended(self, frame: Frame) -> Outcomes:
         """Only a turn that came to its own end tells something."""
         turn = self.conversation.turn_of(frame)
-        for refused in self._refused.pop(turn.id, []) if turn is not None else []:
+        for refused in self._refused.pop(turn.key, []) if turn is not None else []:
             if turn is not None and turn.status == "completed" and (refused.called or refused.news):
                 news = (refused.news,) if refused.news else ()
                 frames = (refused.request, refused.answer, *news, frame)

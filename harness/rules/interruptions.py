@@ -11,7 +11,6 @@ from harness.rules.asked import (
     APPROVING,
     OPERATIONS,
     ApprovalMonitor,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_answer, on_kind, on_own, rule
 from harness.rules.subjects import began_here
@@ -54,7 +53,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         question = self.conversation.request_of(frame)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR):
             if question is not None and self.decision(question) in APPROVING:
-                self._doubtful.discard(question_turn(question))
+                self._doubtful.discard(self.conversation.key_of(question))
             return None
         thread_id = text(obj(frame.params).get("threadId"))
         if frame.method == "turn/interrupt":
@@ -75,7 +74,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
         # Until it is approved: what an open question does to its turn the text does not say.
-        self._doubtful.add(question_turn(frame))
+        self._doubtful.add(self.conversation.key_of(frame))
         return None
 
     @on("turn/completed")
@@ -95,8 +94,8 @@ class InterruptedWhenAsked(ApprovalMonitor):
     def _open(self, turn: TurnView) -> bool:
         if any(not self._was_over(one, turn) for one in self._interrupts.get(turn.thread_id, [])):
             return True
-        meddled = {turn.thread_id, ""} & self._meddled or {turn.id, ""} & self._doubtful
-        return bool(meddled) or turn.id in self._cancelled or self.disturbed(turn)
+        meddled = {turn.thread_id, ""} & self._meddled or {turn.key, ""} & self._doubtful
+        return bool(meddled) or turn.key in self._cancelled or self.disturbed(turn)
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
         """Whether a turn/interrupt was answered before the turn was asked for."""
@@ -128,14 +127,14 @@ class CancelEndsWork(ApprovalMonitor):
     def denied(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and self.decisions(item) == {"cancel"}:
-            self._over.setdefault(item.turn.id, (*self.last_exchange(item), frame))
+            self._over.setdefault(item.turn.key, (*self.last_exchange(item), frame))
         return None
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
         if frame.kind is not Kind.REQUEST:
             return None
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         return self._judge(turn, frame, f"asked by {frame.method}")
 
     @on("item/started")
@@ -148,16 +147,16 @@ class CancelEndsWork(ApprovalMonitor):
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        over = self._over.pop(turn.id, None) if turn is not None else None
+        over = self._over.pop(turn.key, None) if turn is not None else None
         if turn is None or over is None or not self._judged(turn):
             return None
         return [Witness(turn.subject, (*over, frame))]
 
     def _judge(self, turn: TurnView | None, frame: Frame, actual: str) -> Outcomes:
-        over = self._over.get(turn.id) if turn is not None else None
+        over = self._over.get(turn.key) if turn is not None else None
         if turn is None or over is None or not self._judged(turn):
             return None
-        del self._over[turn.id]
+        del self._over[turn.key]
         expected = f"nothing more of {turn.subject}, since cancel was answered in it"
         places = (
             member(frame, "item", "id").place

@@ -13,7 +13,6 @@ from harness.rules.asked import (
     REMEMBERED,
     ApprovalMonitor,
     question_item,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Witness, on, on_own, rule
 from harness.rules.subjects import began_here, item_in, request_subject
@@ -96,10 +95,10 @@ class NeverAsked(PolicyMonitor):
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or turn is None or not self.under(turn, "never"):
             return None
-        self._asked.add(turn.id)
+        self._asked.add(turn.key)
         return [
             absent(
                 request_subject(frame),
@@ -114,7 +113,7 @@ class NeverAsked(PolicyMonitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or turn.id in self._asked or not self.under(turn, "never"):
+        if turn is None or turn.key in self._asked or not self.under(turn, "never"):
             return None
         items = [item for item in turn.items.values() if item.type in OPERATIONS]
         done = [item.completed[0] for item in items if item.completed]
@@ -195,7 +194,7 @@ class AsksBeforeActing(PolicyMonitor):
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
-        turn = self.conversation.turns.get(question_turn(question)) if question else None
+        turn = self.conversation.turn_of(question) if question else None
         if question is None or turn is None or not began_here(self.conversation, turn):
             return None
         item = turn.items.get(question_item(question))
@@ -227,7 +226,7 @@ class Rejected(PolicyMonitor):
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or not self.under(turn, "reject"):
             return None
         expected = "no question, under the approval policy reject"

@@ -178,7 +178,7 @@ class BeforeEffects(Monitor):
 
     @on_answer("turn/start")
     def turn(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(text(dig(frame.result, "turn", "id")))
+        turn = self.conversation.turn_of(frame)
         request = self.conversation.request_of(frame)
         if turn is None or request is None:
             return None
@@ -194,7 +194,7 @@ class BeforeEffects(Monitor):
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
-        turn = self.conversation.turns.get(text(obj(request.params).get("turnId")))
+        turn = self.conversation.turn_of(request)
         if turn is None or not (turn.started or turn.reply):
             return None
         if any(self.trace.before(end, request) is True for end in turn.completed):

@@ -18,7 +18,7 @@ from harness.rules.base import (
     rule,
 )
 from harness.rules.shapes import misshapen
-from harness.rules.subjects import began_here, request_subject, turn_id_of
+from harness.rules.subjects import began_here, request_subject
 from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
@@ -202,7 +202,7 @@ class Streamed(Monitor):
 
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(turn_id_of(frame))
+        turn = self.conversation.turn_of(frame)
         if turn is None or not began_here(self.conversation, turn) or turn.completed:
             return None
         if turn.started:
@@ -213,7 +213,7 @@ class Streamed(Monitor):
 
     @on("turn/started")
     def started(self, frame: Frame) -> Outcomes:
-        self._first.setdefault(turn_id_of(frame), frame)
+        self._first.setdefault(self.conversation.key_of(frame), frame)
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -221,9 +221,9 @@ class Streamed(Monitor):
         request = self.conversation.request_of(frame)
         if request is None:
             return None
-        for turn_id, first in self._first.items():
+        for turn, first in self._first.items():
             if first.seq < request.seq:
-                self._between.setdefault(turn_id, (first, request, frame))
+                self._between.setdefault(turn, (first, request, frame))
         return None
 
     @on("turn/completed")
@@ -231,8 +231,8 @@ class Streamed(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None
-        self._first.pop(turn.id, None)
-        between = self._between.pop(turn.id, None)
+        self._first.pop(turn.key, None)
+        between = self._between.pop(turn.key, None)
         if between is None or not began_here(self.conversation, turn):
             return None
         return [Witness(turn.subject, (*between, frame))]

@@ -39,8 +39,8 @@ NEEDS = ("steering",)
 class Precondition(Undisturbed):
     """Judges turn/steer that certainly names no active turn of its thread: it must be refused.
 
-    Certain is that the turn had ended before the request was sent, that it belongs to another
-    thread, or that on a thread which began in this trace nothing had yet named it, and no other
+    Certain is that the turn had ended before the request was sent, or that on a thread which began
+    in this trace nothing had yet named it, as when it is a turn of another thread, and no other
     request that could begin it was open. The form of a failure is not shown, so any will do. Left
     open: what crosses the end of the turn; unknown turns where there are several connections.
     """
@@ -73,12 +73,10 @@ class Precondition(Undisturbed):
 
     def _why_not(self, steer: Steer) -> str:
         """Why the turn was certainly not the thread's active one, "" where it may have been."""
-        turn = self.conversation.turns.get(steer.expected)
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected)
         if turn is None or not turn.thread_id:
             unheard_of = self._unheard_of(steer)
             return f"the thread has no turn {steer.expected}" if unheard_of else ""
-        if turn.thread_id != steer.thread_id:
-            return f"{turn.id} is a turn of {turn.thread_id}"
         return f"{turn.id} had ended" if completed_before(self.trace, turn, steer.request) else ""
 
     def _unheard_of(self, steer: Steer) -> bool:

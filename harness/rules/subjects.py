@@ -132,14 +132,42 @@ def turn_in(frame: Frame) -> dict[str, Any]:
     return obj(dig(holder, "turn"))
 
 
-def named_by_answer(frame: Frame) -> Iterator[str]:
-    """The ids of turns that an answer to any request names, as of methods the text does not show.
+def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
+    """The ids of turns that the answer to a request names whose method the text does not show.
 
-    A review, for example, is begun by an answer that holds its turn.
+    A review, for example, is begun by an answer that holds its turn. On which thread such a turn
+    is, the text does not say; that of a turn/start is in the view.
     """
+    request = conversation.request_of(frame)
     turn_id = text(turn_in(frame).get("id"))
-    if turn_id:
+    if turn_id and (request is None or request.method != "turn/start"):
         yield turn_id
+
+
+def stranger(conversation: Conversation, thread_id: str) -> bool:
+    """Whether nothing but messages about turns has ever named the thread.
+
+    Such a message may be a late one of another client's thread, or name its thread wrongly.
+    """
+    thread = conversation.threads.get(thread_id)
+    if thread is None:
+        return True
+    return not (thread.opened or thread.started or thread.statuses) and not any(
+        turn.started or turn.reply for turn in thread.turns.values()
+    )
+
+
+def ends_elsewhere(conversation: Conversation, turn: TurnView) -> Frame | None:
+    """The turn/completed with the id of a turn that has none, on a thread that nothing else names.
+
+    None where another turn of that id may be meant.
+    """
+    alike = [one for one in conversation.turns.values() if one.id == turn.id and one is not turn]
+    if turn.completed or any((one.started or one.reply) and not one.completed for one in alike):
+        return None
+    ends = [one.completed[0] for one in alike if one.completed and not one.started]
+    lost = [end for end in ends if stranger(conversation, text(obj(end.params).get("threadId")))]
+    return lost[0] if lost else None
 
 
 def never_came(trace: Trace, what: str = "none came") -> str:
