@@ -13,6 +13,7 @@ from harness.rules.base import (
     Witness,
     on,
     on_kind,
+    on_sent,
     rule,
 )
 from harness.rules.subjects import (
@@ -34,6 +35,7 @@ from harness.trace.views import TurnView
 
 # Notices about a turn whose place among its other messages the text does not give.
 NOTICES = ("turn/diff/updated", "turn/plan/updated", "model/rerouted")
+COMPACTION = "contextCompaction"
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
 
 
@@ -101,13 +103,21 @@ class StartedFirst(Monitor):
 class CompletedLast(Monitor):
     """Judges that no item/* notification of a turn comes after its turn/completed.
 
-    One finding per item. Left open: other notifications, whose place the text does not give, and
-    server requests, which are no notifications.
+    One finding per item. A contextCompaction item has no turn of its own to name when the history
+    is compacted between turns: on a thread for which a compaction was asked it is left open, and it
+    is SHOULD where the server compacts by itself. Left open also: other notifications, whose place
+    the text does not give, and server requests, which are no notifications.
     """
 
     def begin(self) -> None:
         self._ended: dict[str, Frame] = {}
         self._late: set[tuple[str, str]] = set()
+        self._compacting: set[str] = set()
+
+    @on_sent("thread/compact/start")
+    def compacting(self, frame: Frame) -> Outcomes:
+        self._compacting.add(text(obj(frame.params).get("threadId")))
+        return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -126,11 +136,16 @@ class CompletedLast(Monitor):
         item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
         if (turn.key, item_id) in self._late:
             return None
+        item = turn.items.get(item_id)
+        compaction = item is not None and item.type == COMPACTION
+        if compaction and {turn.thread_id, ""} & self._compacting:
+            return None
         self._late.add((turn.key, item_id))
         end, actual = self._ended[turn.key], f"{frame.method} of item {item_id} after it"
         expected = f"turn/completed as the last about the items of {turn.subject}"
         places = (member(end, "turn", "id").place, _turn_id(frame).place)
-        return [Violation(turn.subject, (end, frame), expected, actual, places=places)]
+        level = Level.SHOULD if compaction else None
+        return [Violation(turn.subject, (end, frame), expected, actual, level, places=places)]
 
 
 @rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
@@ -201,7 +216,8 @@ class KnownTurn(Monitor):
 
     A finding, at the end of a quiescent trace: a turn on a thread that was started within the
     trace, of which nothing but item notifications ever came. Whether it was named in time is for
-    turn.started-first, and so is a turn that only ended. Left open: threads that were resumed or
+    turn.started-first, and so is a turn that only ended. Left open: a compaction that is no turn,
+    of which nothing but contextCompaction items comes; threads that were resumed or
     forked (their turns may have begun before), turns of others, missing ids (shapes).
     """
 
@@ -225,6 +241,8 @@ class KnownTurn(Monitor):
         for turn in self.conversation.turns.values():
             named = turn.reply or turn.started or turn.completed or turn.id in self._answered
             first = None if named else _first_of_items(turn)
+            if all(item.type == COMPACTION for item in turn.items.values()):
+                continue
             if first is None or not thread_began_here(self.conversation, turn):
                 continue
             expected = "the id of a turn that turn/started or an answer has named"

@@ -297,7 +297,7 @@ ILLEGAL = {
     ),
     "who came back is not told of the end": (back_and_never_told, {"turn.completes"}),
     "the second of two compactions is not made": (
-        lambda: compact(compacting(compact(opened().plain_turn()))),
+        lambda: compact(compacting(compact(opened().plain_turn())).plain_turn("turn_3")),
         {"compact.item-emitted", "compact.told"},
     ),
 }
