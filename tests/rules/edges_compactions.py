@@ -1,4 +1,4 @@
-"""Edges of the rules on compaction: one that is no turn, one with nothing to compact, automatic ones."""
+"""Edges of the rules on compaction: not a turn, nothing to compact, by itself."""
 
 from typing import Any
 
