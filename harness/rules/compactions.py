@@ -213,10 +213,10 @@ class CompactTold(_Compactions):
     """Judges that an accepted thread/compact/start brings some notification about its thread.
 
     Which one is not shown, so each that names the thread counts that comes after the request was
-    sent, and is not of a turn that was asked for later. Where the history may have been left as it was, because there was nothing worth
-    compacting, it weighs SHOULD; MUST where a later call of the model lacks an input that an
-    earlier one had. Left open: threads on which no turn of this client was completed since the last
-    compaction, and those that were left or archived.
+    sent, and is not of a turn that was asked for later. Where the history may have been left as it
+    was, because there was nothing worth compacting, it weighs SHOULD; MUST where a later call of
+    the model lacks an input that an earlier one had. Left open: threads on which no turn of this
+    client was completed since the last compaction, and those that were left or archived.
     """
 
     def judge(self, thread_id: str, accepted: list[Accepted]) -> Iterator[Outcome]:
