@@ -159,7 +159,7 @@ CASES = [
         good=running().read_status("active").end_turn().read_status("idle"),
         witnesses=(SUBJECT,),
         bad=running().read_status("idle").message("m-1", "a").end_turn().read_status("active"),
-        found=(Found(SUBJECT, (6, 9, 10, 11)), Found(SUBJECT, (16, 17))),
+        found=(Found(SUBJECT, (6, 9, 10, 11), Level.SHOULD), Found(SUBJECT, (14, 16, 17))),
         # The turn may have ended, or begun, between the request and its answer.
         idle=running()
         .read_status("idle")
