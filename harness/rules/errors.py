@@ -29,8 +29,8 @@ from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import dig, obj, text
-from harness.trace.views import TurnView, turns_of
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import ThreadView, TurnView, turns_of
 
 # "TurnError": the values given; the complete list is not shown.
 GIVEN = (
@@ -129,8 +129,9 @@ class NamesTurn(Monitor):
     """Judges that the turnId of an `error` is of a turn that had begun and had not ended.
 
     A turn that is never announced is judged at the end of a quiescent trace, since the place of
-    errors among the messages is open, and only on threads that were started within the trace. For
-    that reason too an error after turn/completed weighs SHOULD. Left open: turns that items or
+    errors among the messages is open: on threads that were started or forked within the trace, and
+    at SHOULD on one that was resumed, where the answer shows turns and this one is not among them.
+    For that reason too an error after turn/completed weighs SHOULD. Left open: turns that items or
     turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are missing
     (shapes), an error that names another thread than its turn (turn.known-thread).
     """
@@ -160,10 +161,30 @@ class NamesTurn(Monitor):
         for key, frame in self._early.items():
             turn = self.conversation.turns[key]
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
-            if self._known(turn) or thread is None or thread.reply is None:
+            level = self._weight(thread, turn.id)
+            if self._known(turn) or level is None:
                 continue
-            expected = "the id of a turn that was announced"
-            yield wrong(turn.subject, (frame,), member(frame, "turnId"), expected)
+            expected, where = "the id of a turn that was announced", member(frame, "turnId")
+            yield wrong(turn.subject, (frame,), where, expected, level=level)
+
+    def _weight(self, thread: ThreadView | None, turn_id: str) -> Level | None:
+        """What an unknown turn weighs, None on a thread of which it may have been a turn before."""
+        if thread is None or not thread.opened:
+            return None
+        for answer in thread.opened:
+            turns = dig(answer.result, "thread", "turns")
+            request = self.conversation.request_of(answer)
+            if (
+                request is not None
+                and request.method == "thread/resume"
+                and not isinstance(turns, list)
+            ):
+                return None
+            if any(text(obj(turn).get("id")) == turn_id for turn in arr(turns)):
+                return None
+        first = self.conversation.request_of(thread.opened[0])
+        resumed = first is None or first.method == "thread/resume"
+        return Level.SHOULD if resumed else Level.MUST
 
     def _known(self, turn: TurnView) -> bool:
         named = turn.reply or turn.started or turn.completed or turn.items

@@ -18,11 +18,22 @@ from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED
 from harness.trace.frame import Frame, Kind
+from harness.trace.trace import End
 from harness.trace.values import obj, text
 from harness.trace.views import TurnView
 
 # Requests about a thread that, by what the text says of them, leave its turn alone.
-_HARMLESS = frozenset({"turn/interrupt", "turn/steer", "thread/read", "thread/name/set"})
+_HARMLESS = frozenset(
+    {
+        "turn/interrupt",
+        "turn/steer",
+        "thread/read",
+        "thread/list",
+        "thread/loaded/list",
+        "thread/fork",
+        "thread/name/set",
+    }
+)
 
 
 @rule(
@@ -33,12 +44,14 @@ _HARMLESS = frozenset({"turn/interrupt", "turn/steer", "thread/read", "thread/na
 class InterruptedWhenAsked(ApprovalMonitor):
     """Judges that a turn which ends as interrupted was named by a turn/interrupt before its end.
 
-    Derived: the table has turn/interrupt as the one way to `interrupted`, and cancel is the other.
-    A finding: one that nobody interrupted, as when an interrupt of the turn before, which was
-    answered then, ends the next. Left open: turns that this client did not start, or in which it
-    answered a question otherwise than by an approval, or not at all; those that met an error; any
-    other request about the thread meanwhile, a second turn/start too, and a turn/interrupt of
-    another turn, since which one it means is not said; a client that left, several connections.
+    Derived: the table has turn/interrupt as the one way to `interrupted`, and cancel is the other;
+    a turn that meets an error fails. A finding: one that nobody interrupted, as when an interrupt
+    of the turn before, which was answered then, ends the next. Left open: turns that this client
+    did not start, or in which it answered a question otherwise than by an approval
+    (approval.decline-goes-on), or not at all; any request about the thread meanwhile that may end
+    or unload its turn, such as thread/archive, thread/unsubscribe, a compaction, a second
+    turn/start, and a turn/interrupt of another turn, since which one it means is not said; a client
+    that left, several connections, a server that ended.
     """
 
     def begin(self) -> None:
@@ -95,7 +108,16 @@ class InterruptedWhenAsked(ApprovalMonitor):
         if any(not self._was_over(one, turn) for one in self._interrupts.get(turn.thread_id, [])):
             return True
         meddled = {turn.thread_id, ""} & self._meddled or {turn.key, ""} & self._doubtful
-        return bool(meddled) or turn.key in self._cancelled or self.disturbed(turn)
+        return bool(meddled) or turn.key in self._cancelled or self._taken(turn)
+
+    def _taken(self, turn: TurnView) -> bool:
+        """Whether we, another client or the end of the server took the turn away."""
+        return (
+            any(mark.kind == "closed" for mark in self.trace.marks)
+            or self.trace.end is End.EXITED
+            or turn.thread_id in self._taken_away
+            or not self.alone()
+        )
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
         """Whether a turn/interrupt was answered before the turn was asked for."""

@@ -6,6 +6,7 @@ effect between its sending and its answer. Not here: what the notifications say 
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +23,7 @@ from harness.rules.base import (
     rule,
 )
 from harness.rules.status_changes import ACTIVE, RELOADING
-from harness.rules.subjects import began_here, completed_before, opened_here
+from harness.rules.subjects import began_here, completed_before, opened_here, thread_members
 from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import RUNNING, needs_turn
@@ -36,18 +37,18 @@ from harness.trace.views import ThreadView, TurnView, turns_of
 OTHER_WORK: Final = ("thread/compact/start", "thread/rollback", "review/start")
 
 
+# The statuses of a thread that is loaded.
+LOADED: Final = ("idle", "active", "systemError")
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A status that an answer showed, one that speaks of turns, and the request it answers."""
+    """A status that an answer showed, the request it answers, and where it stands there."""
 
     status: str
     request: Frame
     answer: Frame
-
-    @property
-    def where(self) -> Member:
-        """Where the answer shows it."""
-        return member(self.answer, "thread", "status", "type")
+    where: Member
 
 
 @dataclass(slots=True)
@@ -70,15 +71,16 @@ class _Idle:
 class _Answered(Monitor):
     """The statuses that answers show of threads that this client opened and that stay loaded."""
 
-    def shown(self, frame: Frame) -> tuple[ThreadView, _Shown] | None:
-        """What a thread/start or thread/read answer says, None where it says nothing certain."""
+    def shown(self, frame: Frame) -> Iterator[tuple[ThreadView, _Shown]]:
+        """What an answer says of the threads in it; notLoaded says nothing certain."""
         request = self.conversation.request_of(frame)
-        thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
-        status = text(dig(frame.result, "thread", "status", "type"))
-        if request is None or thread is None or not opened_here(thread):
-            return None
-        speaks = needs_turn(status) is not None
-        return (thread, _Shown(status, request, frame)) if speaks else None
+        if request is None:
+            return
+        for where in thread_members(frame):
+            thread = self.conversation.threads.get(text(obj(where.value).get("id")))
+            status = text(dig(where.value, "status", "type"))
+            if thread is not None and opened_here(thread) and status in LOADED:
+                yield thread, _Shown(status, request, frame, where.part("status", "type"))
 
 
 @rule(
@@ -156,13 +158,11 @@ class ReadMatchesTurns(_Answered):
 
     @on_answer("thread/read")
     def read(self, frame: Frame) -> Outcomes:
-        found = self.shown(frame)
-        if found is None or self._other_work:
-            return None
-        thread, shown = found
-        if needs_turn(shown.status):
-            return self._active(thread, shown)
-        return self._none_active(thread, shown)
+        for thread, shown in self.shown(frame):
+            if needs_turn(shown.status) is None or self._other_work:
+                continue
+            judged = self._active if needs_turn(shown.status) else self._none_active
+            yield from judged(thread, shown) or ()
 
     @on_answer("thread/read", "thread/resume", "thread/rollback")
     def contradicts_itself(self, frame: Frame) -> Outcomes:
@@ -298,10 +298,11 @@ class ReadMatchesTurns(_Answered):
 class ChangeNotified(_Answered):
     """Judges, at the end of a quiescent trace, that a change which answers show was notified.
 
-    Answers to thread/start and thread/read show a thread idle, then active, or the reverse; some
-    thread/status/changed of the thread must have come since the first of the two was asked for.
-    Its place, and what it says, are open. Left open: statuses on both sides of a request that can
-    unload or load the thread, threads that this client has left, every status but idle and active.
+    Answers to thread/start, thread/read and thread/list show a thread in two statuses, of idle,
+    active and systemError; some thread/status/changed of the thread must have come since the first
+    of the two was asked for. Its place, and what it says, are open. Left open: statuses on both
+    sides of a request that can unload or load the thread, threads that this client has left, and
+    notLoaded (the text has list and read show it).
     """
 
     def begin(self) -> None:
@@ -321,16 +322,13 @@ class ChangeNotified(_Answered):
         request = self.conversation.request_of(frame)
         return None if request is None else self.reloading(request)
 
-    @on_answer("thread/start", "thread/read")
+    @on_answer("thread/start", "thread/read", "thread/list")
     def answer(self, frame: Frame) -> Outcomes:
-        found = self.shown(frame)
-        if found is None or self._left:
-            return None
-        thread, shown = found
-        before = self._last.get(thread.id)
-        self._last[thread.id] = shown
-        if before is not None and before.status != shown.status:
-            self._changes.append((thread, before, shown))
+        for thread, shown in self.shown(frame):
+            before = self._last.get(thread.id)
+            self._last[thread.id] = shown
+            if before is not None and before.status != shown.status and not self._left:
+                self._changes.append((thread, before, shown))
         return None
 
     def finish(self) -> Outcomes:

@@ -33,7 +33,9 @@ from harness.trace.views import TurnView, turns_of
 class StartReply(Monitor):
     """Judges the turn in a successful reply: status inProgress, items [], error null.
 
-    Left open: an error that is left out, as null for what is absent; every other member.
+    A reply that comes when the turn it tells of has ended is SHOULD: it shows as in progress what
+    was told to be over. Left open: an error that is left out, as null for what is absent; every
+    other member; a second turn/start that is answered with the turn that ran.
     """
 
     @on_answer("turn/start")
@@ -50,9 +52,22 @@ class StartReply(Monitor):
         if turn.get("error") is not None:
             broken.append((member(frame, "turn", "error"), "null"))
         subject = f"turn {text(turn.get('id'))}"
-        if not broken:
+        if broken:
+            return [several(subject, (frame,), broken)]
+        view, request = self.conversation.turn_of(frame), self.conversation.request_of(frame)
+        late = view is not None and view.reply is frame and view.completed
+        if view is None or request is None or not late:
             return [Witness(subject, (frame,))]
-        return [several(subject, (frame,), broken)]
+        if self.trace.before(view.completed[0], request) is True:
+            return None
+        end, expected = view.completed[0], "the answer to turn/start before the end of its turn"
+        actual, places = "turn/completed came first", (_id_in(end), _id_in(frame))
+        clauses, level = ("turn-start.answered-in-time",), Level.SHOULD
+        return [
+            Violation(
+                subject, (end, frame), expected, actual, level, clauses=clauses, places=places
+            )
+        ]
 
 
 def _id_in(frame: Frame) -> Place:

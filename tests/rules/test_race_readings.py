@@ -132,8 +132,13 @@ LEGAL: dict[str, Callable[[], Talk]] = {
         running().ask_turn(text="second").reply_turn().item(SECOND).message("m", "b").end_turn()
     ),
     "a turn is asked for before the interrupted one has ended": lambda: second_turn(
-        running().interrupt().answers({}).ask_turn(text="second").end_turn(status="interrupted")
-    ).reply_turn("turn_2"),
+        running()
+        .interrupt()
+        .answers({})
+        .ask_turn(text="second")
+        .end_turn(status="interrupted")
+        .reply_turn("turn_2")
+    ),
     "a turn is interrupted while another model compacts": lambda: (
         (opened().ask_turn(model="big").reply_turn().status("active").turn_started())
         .calls("summarise", model="small")
