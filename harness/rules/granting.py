@@ -6,6 +6,7 @@ what comes of those that are granted (turns, steering), those that name no activ
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import dataclass
+from typing import Final
 
 from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_mark, rule
 from harness.rules.subjects import failed, request_subject
@@ -13,16 +14,23 @@ from harness.rules.telling import instead, whole
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
-from harness.trace.values import obj, text
+from harness.trace.values import arr, obj, text
 from harness.trace.views import TurnView
+
+# No limit is shown; a text of this many characters is below any.
+_LONGEST: Final = 10_000
 
 
 @dataclass(slots=True)
 class _Refused:
-    """A refused request, and what then proved that its turn was still running."""
+    """A refused request, and what then proved that its turn was still running.
+
+    `begun` says whether the turn was announced before, where that makes it the active one.
+    """
 
     request: Frame
     answer: Frame
+    begun: bool
     called: bool = False
     news: Frame | None = None
 
@@ -43,9 +51,14 @@ class _Granting(Monitor):
             return None
         if not failed(frame):
             return [Witness(request_subject(request), (request, frame))]
-        if not turn.completed:
-            self._refused.setdefault(turn.key, []).append(_Refused(request, frame))
+        if not turn.completed and _is_plain(request):
+            begun = self.is_active(turn, request)
+            self._refused.setdefault(turn.key, []).append(_Refused(request, frame, begun))
         return None
+
+    def is_active(self, turn: TurnView, request: Frame) -> bool:
+        """Whether a turn in progress is certainly what the request means by its turn."""
+        return True
 
     def _running(self, request: Frame) -> TurnView | None:
         """The turn that is named, if it had begun, and for all that is known had not ended."""
@@ -85,7 +98,7 @@ class _Granting(Monitor):
             if turn is not None and turn.status == "completed" and (refused.called or refused.news):
                 news = (refused.news,) if refused.news else ()
                 frames = (refused.request, refused.answer, *news, frame)
-                level = None if refused.called else Level.SHOULD
+                level = None if refused.called and refused.begun else Level.SHOULD
                 yield instead(
                     request_subject(refused.request),
                     frames,
@@ -93,6 +106,13 @@ class _Granting(Monitor):
                     f"a result, since {turn.id} was the active turn and went on after it",
                     level=level,
                 )
+
+
+def _is_plain(request: Frame) -> bool:
+    """Whether nothing that a request adds to its turn can be what it is refused for."""
+    added = [obj(part) for part in arr(obj(request.params).get("input"))]
+    length = sum(len(text(part.get("text"))) for part in added)
+    return all(part.get("type") == "text" for part in added) and length <= _LONGEST
 
 
 @rule(
@@ -127,12 +147,16 @@ class SteerGranted(_Granting):
 
     The table of turns lets input be added to every turn in progress. That it was in progress is
     certain where it called the model after the refusal and then came to its own end; where only
-    turn/started or item/started followed, which may have waited in the server, the finding is
-    SHOULD. Left open: an empty input, turns that were to be interrupted, turns that no turn/start
-    of ours began.
+    turn/started or item/started followed, which may have waited in the server, or where no
+    turn/started had come before the request, the finding is SHOULD. Left open: input that is empty,
+    very long, or other than text, which may be what is refused; turns that were to be interrupted,
+    turns that no turn/start of ours began.
     """
 
     named = "expectedTurnId"
+
+    def is_active(self, turn: TurnView, request: Frame) -> bool:
+        return any(self.trace.before(begun, request) is True for begun in turn.started)
 
     @on_answer("turn/steer")
     def answer(self, frame: Frame) -> Outcomes:
