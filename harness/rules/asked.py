@@ -51,7 +51,7 @@ class ApprovalMonitor(Monitor):
     def begin(self) -> None:
         """Set up what every such rule keeps; a rule with state of its own calls it too."""
         self._takings: dict[str, list[Frame]] = {}
-        self._taken: dict[int, Frame] = {}
+        self._taken_when: dict[int, Frame] = {}
         self._met: dict[TurnView, Frame] = {}
         self._cancelled: dict[str, Frame] = {}
         # Questions that are open, how many answered ones are to be resolved yet, and those that
@@ -71,7 +71,7 @@ class ApprovalMonitor(Monitor):
     def _took_away(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
-            self._taken.setdefault(request.seq, frame)
+            self._taken_when.setdefault(request.seq, frame)
         return None
 
     @on_sent("turn/start")
@@ -158,7 +158,7 @@ class ApprovalMonitor(Monitor):
             bool(turn.interrupts or turn.errors)
             or any(mark.kind == "closed" for mark in self.trace.marks)
             or turn in self._met
-            or bool(self._taken_from(turn))
+            or bool(self.takings(turn))
             or not self.alone()
         )
 
@@ -166,7 +166,7 @@ class ApprovalMonitor(Monitor):
         """From which message on the turn may have been interrupted, None where nothing did it."""
         if not self.alone():
             return 0
-        causes = [*turn.interrupts, *self._taken_from(turn)]
+        causes = [*turn.interrupts, *self.takings(turn)]
         causes += [found for found in (self._met.get(turn), self.cancelled(turn)) if found]
         return min((frame.seq for frame in causes), default=None)
 
@@ -178,7 +178,7 @@ class ApprovalMonitor(Monitor):
         """Whether a request that may unload the thread was sent after a frame."""
         return any(taking.seq > frame.seq for taking in self._takings.get(thread_id, ()))
 
-    def _taken_from(self, turn: TurnView) -> list[Frame]:
+    def takings(self, turn: TurnView) -> list[Frame]:
         """The requests that may have ended the turn or unloaded its thread.
 
         A resume or a rollback that was answered before the turn was asked for has done neither.
@@ -190,7 +190,7 @@ class ApprovalMonitor(Monitor):
         ]
 
     def _was_settled(self, taking: Frame, turn: TurnView) -> bool:
-        answer = self._taken.get(taking.seq)
+        answer = self._taken_when.get(taking.seq)
         if answer is None or turn.request is None:
             return False
         return self.trace.before(answer, turn.request) is True

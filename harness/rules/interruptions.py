@@ -115,7 +115,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return (
             any(mark.kind == "closed" for mark in self.trace.marks)
             or self.trace.end is End.EXITED
-            or turn.thread_id in self._taken_away
+            or bool(self.takings(turn))
             or not self.alone()
         )
 
