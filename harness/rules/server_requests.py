@@ -17,7 +17,7 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.shapes import misshapen
+from harness.rules.shapes import judged, payload_of
 from harness.rules.subjects import began_here, request_subject
 from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
@@ -34,20 +34,19 @@ from harness.trace.values import MISSING
 class ServerRequestShape(Monitor):
     """Judges the params of each server request of the book against its schema ("Server requests").
 
-    Left open: methods that the book does not know, and params that are no object at all
+    Params that are null have none of the members that are shown. The command and the cwd of a
+    question are named and not said to be always there: SHOULD where they are missing or null. Left
+    open: methods that the book does not know, and params that are no object otherwise
     (frame.well-formed speaks of those).
     """
 
     @on_kind(Kind.REQUEST)
     def request(self, frame: Frame) -> Outcomes:
-        params = frame.params
+        params = payload_of(frame)
         if self.book.method(frame.method) is None or not isinstance(params, dict):
             return None
         errors = self.book.validate_params(frame.method, params)
-        subject = f"server request {frame.method}"
-        if not errors:
-            return [Witness(subject, (frame,))]
-        return [misshapen(subject, (frame,), member(frame), errors)]
+        return judged(f"server request {frame.method}", (frame,), member(frame), errors)
 
 
 @rule(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from harness.rules.telling import Member, member
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import SAYS_NOTHING, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import Conversation, ThreadView, TurnView
@@ -46,11 +46,13 @@ DELTAS: Final = tuple(DELTA_ITEMS)
 def failed(answer: Frame) -> bool:
     """Whether an answer reports failure.
 
-    The form of failures is not shown, so `result: null` beside an `error` is one too.
+    The form of failures is not shown, so `result: null` beside an `error`, or beside any other
+    member that says something, is one too.
     """
     if answer.kind is Kind.ERROR:
         return True
-    return answer.result is None and answer.error not in (MISSING, None)
+    said = (value for key, value in obj(answer.json).items() if key not in SAYS_NOTHING)
+    return answer.result is None and any(value is not None for value in said)
 
 
 def request_subject(request: Frame) -> str:

@@ -254,9 +254,14 @@ def test_13_another_client_may_answer_for_us() -> None:
 
 def test_14_the_command_in_the_request_is_an_array_of_strings() -> None:
     assert wrong(pending(), End.CLOSED) == []
-    for command in ("touch made.txt", [1], None):
+    for command in ("touch made.txt", [1]):
         named = clauses(running().started(command_item()).question(command=command), End.CLOSED)
         assert named == ["approval.command-array"]
+
+
+def test_14_a_request_without_the_command_is_a_hint_only() -> None:
+    (row,) = wrong(running().started(command_item()).question(command=None), End.CLOSED)
+    assert (row.level, row.clauses) == (Level.SHOULD, ("approval.command-there",))
 
 
 def test_14_array_and_text_are_not_compared() -> None:
