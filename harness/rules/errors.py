@@ -63,8 +63,9 @@ def info_name(info: Any) -> str:
 class InfoSpelling(Monitor):
     """Judges that a classification that is one of the values given is spelled as the text does.
 
-    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a string
-    or as the one key of an object. Left open: other values (the list is open), null or nothing.
+    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a
+    string. As the one key of an object it is INFO: no form of an object is shown. Left open: other
+    values (the list is open), null or nothing.
     """
 
     @on("error", "turn/completed")
@@ -79,7 +80,8 @@ class InfoSpelling(Monitor):
                 yield from self._judge(text(turn.get("id")), thread.part("turns", at, "error"))
 
     def _judge(self, turn_id: str, error: Member) -> Iterator[Violation | Witness]:
-        name = info_name(obj(error.value).get("agentErrorInfo"))
+        info = obj(error.value).get("agentErrorInfo")
+        name = info_name(info)
         given = given_word(name)
         if given is None:
             return
@@ -88,7 +90,9 @@ class InfoSpelling(Monitor):
             yield Witness(subject, (error.frame,))
         else:
             expected = f"{literal(given)}, in this spelling"
-            yield wrong(subject, (error.frame,), error.part("agentErrorInfo"), expected)
+            level = None if isinstance(info, str) else Level.INFO
+            where = error.part("agentErrorInfo")
+            yield wrong(subject, (error.frame,), where, expected, level=level)
 
 
 @rule("error.terminal-carries-cause", title="A turn that gave up says why", level=Level.SHOULD)

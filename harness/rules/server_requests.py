@@ -188,18 +188,19 @@ class NotAnswered(Monitor):
 class Streamed(Monitor):
     """Judges that what a turn has done so far is told before the turn waits for the client.
 
-    A server request within a turn shows that the turn goes on: by then its turn/started must have
-    been told, since it is not to be kept until the work is over. A witness is that, or a
+    A question about an item of a turn shows that the turn goes on: by then its turn/started must
+    have been told, since it is not to be kept until the work is over. A witness is that, or a
     notification of the turn that came before a request of ours was sent whose answer came before
-    the turn's end. Left open: turns whose beginning this client did not see, and how late a
-    notification may be where nothing is asked, since no time is given.
+    the turn's end. Left open: turns whose beginning this client did not see, server requests that
+    the text does not have, and how late a notification may be where nothing is asked, since no time
+    is given.
     """
 
     def begin(self) -> None:
         self._first: dict[str, Frame] = {}
         self._between: dict[str, tuple[Frame, ...]] = {}
 
-    @on_kind(Kind.REQUEST)
+    @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not began_here(self.conversation, turn) or turn.completed:

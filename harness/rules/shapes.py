@@ -63,11 +63,13 @@ class Shapes(Monitor):
     """
 
     def begin(self) -> None:
+        """Nothing was said."""
         self._policies: list[Any] = []
         self._inputs: list[Any] = []
 
     @on_own
     def own(self, frame: Frame) -> Outcomes:
+        """Keep the policies and the inputs of a request of ours."""
         if frame.kind is Kind.REQUEST:
             params = obj(frame.params)
             self._policies += [params[key] for key in POLICIES if key in params]

@@ -199,8 +199,21 @@ def turn_id_of(frame: Frame) -> str:
 
 def same_folder(asked: str, given: str) -> bool:
     """Whether two absolute paths name one folder, as far as their words tell."""
-    folder = posixpath.normpath(asked)
-    return posixpath.normpath(given) in (folder, _REAL_ROOT + folder)
+    return plain_folder(asked) == plain_folder(given)
+
+
+def perhaps_same_folder(asked: str, given: str) -> bool:
+    """Whether two paths may name one folder: a folder above it can be a link to another one."""
+    one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
+    return one == other
+
+
+def plain_folder(path: str) -> str:
+    """A path without what can be written otherwise: dots, slashes, the real name of /tmp."""
+    plain = posixpath.normpath(path)
+    # The standard lets two slashes in the beginning mean something of their own; no folder does.
+    plain = plain[1:] if plain.startswith("//") else plain
+    return plain.removeprefix(_REAL_ROOT) if plain.startswith(f"{_REAL_ROOT}/") else plain
 
 
 def shown(value: Any, limit: int = 120) -> str:

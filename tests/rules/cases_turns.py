@@ -235,7 +235,10 @@ CASES = [
         bad=running()
         .turn_completed(status="failed", error=MISSPELT)
         .tells("error", threadId=THREAD, turnId="turn_2", willRetry=True, error=KEYED),
-        found=(Found("error of turn turn_1", (9,)), Found("error of turn turn_2", (10,))),
+        found=(
+            Found("error of turn turn_1", (9,)),
+            Found("error of turn turn_2", (10,), Level.INFO),
+        ),
         idle=running().turn_completed(
             status="failed", error={"message": "?", "agentErrorInfo": "serverOverloaded"}
         ),
