@@ -16,6 +16,7 @@ from harness.rules.base import (
     on,
     on_answer,
     on_kind,
+    on_own,
     rule,
 )
 from harness.rules.subjects import (
@@ -135,9 +136,10 @@ class NamesTurn(Monitor):
     A turn that is never announced is judged at the end of a quiescent trace, since the place of
     errors among the messages is open: on threads that were started or forked within the trace, and
     at SHOULD on one that was resumed, where the answer shows turns and this one is not among them.
-    For that reason too an error after turn/completed weighs SHOULD. Left open: turns that items or
-    turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are missing
-    (shapes), an error that names another thread than its turn (turn.known-thread).
+    For that reason too an error after turn/completed weighs SHOULD; so does one of no announced turn
+    where work was asked for that need be no turn, such as a compaction. Left open: turns that items
+    or turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are
+    missing (shapes), an error that names another thread than its turn (turn.known-thread).
     """
 
     once = True
@@ -145,6 +147,13 @@ class NamesTurn(Monitor):
     def begin(self) -> None:
         self._early: dict[str, Frame] = {}
         self._answered: set[str] = set()
+        self._level: Level | None = None
+
+    @on_own
+    def own(self, frame: Frame) -> Outcomes:
+        if frame.kind is Kind.REQUEST and _is_other_work(self.book.method(frame.method), frame):
+            self._level = Level.SHOULD
+        return None
 
     @on_kind(Kind.RESPONSE)
     def answer(self, frame: Frame) -> Outcomes:
@@ -169,7 +178,7 @@ class NamesTurn(Monitor):
             if self._known(turn) or level is None:
                 continue
             expected, where = "the id of a turn that was announced", member(frame, "turnId")
-            yield wrong(turn.subject, (frame,), where, expected, level=level)
+            yield wrong(turn.subject, (frame,), where, expected, level=self._level or level)
 
     def _weight(self, thread: ThreadView | None, turn_id: str) -> Level | None:
         """What an unknown turn weighs, None on a thread of which it may have been a turn before."""
@@ -205,3 +214,8 @@ class NamesTurn(Monitor):
             places = (member(frame, "turnId").place,)
             return [Violation(turn.subject, frames, expected, actual, level, places=places)]
         return [Witness(turn.subject, (*begun, frame))]
+
+
+def _is_other_work(row: Any, request: Frame) -> bool:
+    """Whether a request asks for work that need be no turn: a compaction, or what is not shown."""
+    return row is None or request.method == "thread/compact/start"

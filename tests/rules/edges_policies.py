@@ -327,8 +327,18 @@ ILLEGAL: list[Illegal] = [
     ),
     Illegal(SESSION, "after a resume", after_a_resume),
     Illegal(SESSION, "asked a third time", asked_a_third_time),
-    Illegal(NEVER, "on-request was refused", lambda: refused_override("on-request")),
-    Illegal(NEVER, "untrusted was refused", lambda: refused_override("untrusted")),
+    Illegal(
+        NEVER,
+        "on-request was refused",
+        lambda: refused_override("on-request"),
+        also=frozenset({"word.taken"}),
+    ),
+    Illegal(
+        NEVER,
+        "untrusted was refused",
+        lambda: refused_override("untrusted"),
+        also=frozenset({"word.taken"}),
+    ),
     Illegal(
         FAILURE,
         "asked before anything failed",

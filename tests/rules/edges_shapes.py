@@ -89,6 +89,12 @@ def repeats_the_input(part: dict[str, Any]) -> Talk:
     return talk.end_turn()
 
 
+def failing_work(method: str) -> Talk:
+    """Work that is asked for and fails, under an id that was never announced."""
+    talk = opened().plain_turn().asks(method, threadId=THREAD).answers({})
+    return talk.failing(will_retry=False, turn="work_1")
+
+
 UNKNOWN = {"granular": {"rules": True}}
 
 LEGAL: list[Legal] = [
@@ -193,6 +199,18 @@ LEGAL: list[Legal] = [
         hints=frozenset({"shape.response"}),
     ),
     Legal(
+        "error.names-turn",
+        "compaction-that-is-no-turn-fails",
+        lambda: failing_work("thread/compact/start"),
+        hints=frozenset({"error.names-turn"}),
+    ),
+    Legal(
+        "error.names-turn",
+        "work-that-the-text-does-not-have-fails",
+        lambda: failing_work("review/start"),
+        hints=frozenset({"error.names-turn"}),
+    ),
+    Legal(
         "shape.notification",
         "turns-without-an-error-have-no-such-member",
         turn_without_error,
@@ -261,6 +279,18 @@ ILLEGAL: list[Illegal] = [
         "response.known-id",
         "failure-with-the-id-as-a-string",
         lambda: steered_in_vain().refuses().says({"id": "2", "failure": "no active turn"}),
+    ),
+    Illegal(
+        "error.names-turn",
+        "turn-that-never-was",
+        lambda: opened().plain_turn().failing(will_retry=True, turn="turn_9"),
+    ),
+    Illegal(
+        "error.names-turn",
+        "turn-of-another-thread",
+        lambda: (
+            opened().start_thread("thr_2").start_turn().failing(will_retry=True, thread="thr_2")
+        ).end_turn(),
     ),
     Illegal(
         "shape.notification",
