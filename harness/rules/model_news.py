@@ -24,18 +24,21 @@ from harness.trace.values import arr, dig, obj, text
 Plan = list[tuple[str, str]]
 
 
-class _News(Calls):
+class News(Calls):
     """Keeps the turns whose calls are known until the end of the trace."""
 
     def begin(self) -> None:
+        """No turn has ended."""
         super().begin()
         self._turns: list[tuple[Asked, Frame]] = []
 
     def ended(self, asked: Asked, end: Frame) -> Iterable[Outcome]:
+        """Keep the turn."""
         self._turns.append((asked, end))
         return ()
 
     def finish(self) -> Outcomes:
+        """Judge each turn."""
         for asked, end in self._turns:
             yield from self.judge(asked, end)
 
@@ -50,7 +53,7 @@ def _same_model(name: str, asked: set[str]) -> bool:
 
 
 @rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
-class UsageTold(_News):
+class UsageTold(News):
     """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
 
     One for each such turn, at any place after its turn/start was sent; which turn one is about
@@ -89,7 +92,7 @@ class UsageTold(_News):
     level=Level.MUST,
     needs=("plan-update",),
 )
-class PlanTold(_News):
+class PlanTold(News):
     """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
 
     In the order in which they were given; one that is the same as the one before changes nothing.
@@ -151,7 +154,7 @@ def _plan(value: Any) -> Plan:
     level=Level.MUST,
     needs=("model-reroute",),
 )
-class RerouteTold(_News):
+class RerouteTold(News):
     """Judges that model/rerouted names the model that answered, where it was not the one asked.
 
     Left open: which model it says it comes from, the reason, a longer name of the model that was
@@ -192,7 +195,7 @@ class RerouteTold(_News):
     level=Level.SHOULD,
     needs=("model-retry",),
 )
-class ToldMidTurn(_News):
+class ToldMidTurn(News):
     """Judges that a turn which completed though an answer of its model broke off told of an error.
 
     An error within a turn is told by the error notification, and a stream that is disconnected is
@@ -216,7 +219,7 @@ class ToldMidTurn(_News):
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        broken = [text(call.get("outcome")) for call in asked.ends if _broke_off(call)]
+        broken = [text(call.get("outcome")) for call in asked.ends if broke_off(call)]
         turn = self.conversation.turns.get(asked.turn_id)
         if not broken or turn is None or not came_to_its_end(end):
             return
@@ -228,17 +231,18 @@ class ToldMidTurn(_News):
             yield absent(asked.subject, frames, expected, "none came")
 
 
-def _broke_off(call: dict[str, Any]) -> bool:
+def broke_off(call: dict[str, Any]) -> bool:
+    """Whether an answer was cut, or ended by an error event."""
     outcome = text(call.get("outcome"))
     return outcome == "disconnected" or outcome.startswith("failed ")
 
 
 def _failed(call: dict[str, Any]) -> bool:
-    return _broke_off(call) or text(call.get("outcome")).startswith("status ")
+    return broke_off(call) or text(call.get("outcome")).startswith("status ")
 
 
 @rule("error.retry-follows", title="A retry that is announced is made", level=Level.SHOULD)
-class RetryFollows(_News):
+class RetryFollows(News):
     """Judges that a turn which said it will retry asked its model again.
 
     A finding: `error` with willRetry true in a turn that ended, not interrupted, after one call of
