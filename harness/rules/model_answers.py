@@ -180,7 +180,7 @@ class AnswerShown(News):
             return
         heard = _squeezed("".join(texts))
         for frame, key, words in shown:
-            if key == "text" and _squeezed(words) not in heard:
+            if item_in(frame).get("type") == "agentMessage" and _squeezed(words) not in heard:
                 where, expected = member(frame, "item", key), "no more than the model said"
                 yield wrong(asked.subject, frames, where, expected, level=Level.INFO)
                 return

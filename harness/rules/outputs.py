@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, rule
-from harness.rules.deltas import OUTPUT_DELTA
+from harness.rules.deltas import OUTPUT_DELTA, joined_text
 from harness.rules.model_news import News
 from harness.rules.printed import Printed, lines_of, printed_by, script_of
 from harness.rules.subjects import item_in
@@ -162,7 +162,7 @@ class BothStreams(_Output):
         if known is None:
             return None
         item, printed = known
-        joined = item.joined(OUTPUT_DELTA)
+        joined = joined_text(item, OUTPUT_DELTA)
         if not item.started or joined is None or not printed.out or not printed.error:
             return None
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
