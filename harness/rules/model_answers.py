@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_sent, rule
+from harness.rules.deltas import paired
 from harness.rules.model_news import News, broke_off
 from harness.rules.subjects import item_in, turn_in
 from harness.rules.telling import absent, differs, member, wrong
@@ -42,7 +43,7 @@ def _refused(call: dict[str, Any]) -> bool:
 
 def _squeezed(words: str) -> str:
     """Without white space, which a server may well set as it likes."""
-    return "".join(words.split())
+    return "".join(paired(words).split())
 
 
 def _done_by_agent(turn: TurnView) -> list[ItemView]:

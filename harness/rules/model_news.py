@@ -8,6 +8,7 @@ open, so all is judged at the end of a quiescent trace. Not here: which calls be
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
@@ -48,8 +49,18 @@ class News(Calls):
 
 
 def _same_model(name: str, asked: set[str]) -> bool:
-    """Whether this is a model that was asked, by its name or by a longer one, as with a date."""
-    return any(name == one or (one and name.startswith(f"{one}-")) for one in asked)
+    """Whether this is a model that was asked, by its name or by a longer one, as with a date.
+
+    A provider may stand before either name; upper and lower case are not told apart.
+    """
+    plain = _plain(name)
+    return any(
+        plain == _plain(one) or (one and plain.startswith(f"{_plain(one)}-")) for one in asked
+    )
+
+
+def _plain(model: str) -> str:
+    return model.rpartition("/")[2].casefold()
 
 
 @rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
@@ -96,13 +107,22 @@ class PlanTold(News):
     """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
 
     In the order in which they were given; one that is the same as the one before changes nothing.
-    Compared by steps and statuses. Left open: the explanation, further notifications, turns that
-    did not complete, several threads or turns at once.
+    Of several plans in one answer the last is what the plan has become, so that it is SHOULD for
+    those before it. Compared by steps and statuses, without the white space around them. Left open:
+    the explanation, further notifications, plans of answers that did not come to their end, plans
+    that a server may refuse (a step without words, several in progress), turns that were steered
+    or did not complete, several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
         self._told: dict[str, list[Frame]] = {}
+        self._steered: set[str] = set()
+
+    @on_sent("turn/steer")
+    def steered(self, frame: Frame) -> Outcomes:
+        self._steered.add(text(obj(frame.params).get("expectedTurnId")))
+        return None
 
     @on("turn/plan/updated")
     def told(self, frame: Frame) -> Outcomes:
@@ -110,21 +130,27 @@ class PlanTold(News):
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        given = [plan for call in asked.ends for plan in arr(call.get("plans"))]
-        if not given or not came_to_its_end(end):
+        given = list(_given(asked.ends))
+        if not given or not came_to_its_end(end) or asked.turn_id in self._steered:
             return
-        told, found = iter(self._told.get(asked.turn_id, ())), list[Frame]()
-        before: Plan | None = None
-        for plan in map(_plan, given):
+        told, found = self._told.get(asked.turn_id, []), list[Frame]()
+        start, before = 0, None
+        for plan, last in given:
             if plan == before:
                 continue
             before = plan
-            match = next((one for one in told if _plan(obj(one.params).get("plan")) == plan), None)
-            if match is None:
-                yield self._missing(asked, plan, (asked.request, *found[-1:], end))
+            rest = range(start, len(told))
+            at = next((n for n in rest if _plan(obj(told[n].params).get("plan")) == plan), None)
+            if at is not None:
+                found.append(told[at])
+                start = at + 1
+                continue
+            missing = self._missing(asked, plan, (asked.request, *found[-1:], end))
+            yield missing if last else replace(missing, level=Level.SHOULD)
+            if last:
                 return
-            found.append(match)
-        yield Witness(asked.subject, (*found, end))
+        if found:
+            yield Witness(asked.subject, (*found, end))
 
     def _missing(self, asked: Asked, plan: Plan, frames: tuple[Frame, ...]) -> Violation:
         """A plan that was not told: against the last one that was, where there was any."""
@@ -145,7 +171,19 @@ class PlanTold(News):
 
 
 def _plan(value: Any) -> Plan:
-    return [(text(obj(e).get("step")), text(obj(e).get("status"))) for e in arr(value)]
+    return [(text(obj(e).get("step")).strip(), text(obj(e).get("status"))) for e in arr(value)]
+
+
+def _given(ends: list[dict[str, Any]]) -> Iterator[tuple[Plan, bool]]:
+    """The plans that a server certainly took, each with whether it is the last of its answer."""
+    for call in ends:
+        if call.get("outcome") != "completed":
+            continue
+        plans = [_plan(plan) for plan in arr(call.get("plans"))]
+        for at, plan in enumerate(plans):
+            running = sum(status == "inProgress" for _, status in plan)
+            if running <= 1 and all(step for step, _ in plan):
+                yield plan, at == len(plans) - 1
 
 
 @rule(
@@ -157,8 +195,10 @@ def _plan(value: Any) -> Plan:
 class RerouteTold(News):
     """Judges that model/rerouted names the model that answered, where it was not the one asked.
 
-    Left open: which model it says it comes from, the reason, a longer name of the model that was
-    asked (`m` and `m-2026-01`), turns that did not complete, several threads or turns at once.
+    SHOULD in a turn after one in which the same was told: it may be told when it begins. Left open:
+    which model it says it comes from, the reason, another form of the name that was asked (`m`,
+    `m-2026-01`, `provider/m`), answers that did not come to their end, turns that did not complete,
+    several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -172,7 +212,8 @@ class RerouteTold(News):
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         models = {text(call.get("model")) for call in asked.calls}
-        others = [text(call.get("answers")) for call in asked.ends if call.get("answers")]
+        whole = [call for call in asked.ends if call.get("outcome") == "completed"]
+        others = [text(call.get("answers")) for call in whole if call.get("answers")]
         told = self._told.get(asked.turn_id, [])
         if not came_to_its_end(end):
             return
@@ -186,7 +227,15 @@ class RerouteTold(News):
                 actual = "; ".join(map(str, names)) or "none came"
                 expected = f"model/rerouted with params.toModel: {literal(other)}, which answered"
                 places = tuple(one.place for one in names)
-                yield Violation(asked.subject, frames, expected, actual, places=places)
+                level = Level.SHOULD if self._told_before(other, asked) else None
+                yield Violation(asked.subject, frames, expected, actual, level, places=places)
+
+    def _told_before(self, model: str, asked: Asked) -> bool:
+        return any(
+            obj(one.params).get("toModel") == model and one.seq < asked.request.seq
+            for told in self._told.values()
+            for one in told
+        )
 
 
 @rule(
