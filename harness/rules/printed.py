@@ -30,7 +30,7 @@ _SILENT = re.compile(
 )
 _SURE = re.compile(r"sleep|true|:|echo|printf")
 _LOOP = re.compile(
-    rf"for +(?P<name>\w+) +in(?P<words>(?: +{_WORD})+| +\$\(seq [\d ]+\)) *[;\n] *do +"
+    rf"for +(?P<name>\w+) +in(?P<words>(?: +{_WORD})+| +\$\(seq [\d ]+\)) *[;\n] *do\s+"
     r"(?P<body>(?:(?!\bfor\b|\bdone\b).)+?);? *[;\n] *done",
     re.DOTALL,
 )
