@@ -37,6 +37,14 @@ def read_ephemeral(preview: str, *turns: dict[str, Any], said: bool = True) -> T
     return talk.answers({"thread": thread_object(preview=preview, turns=list(turns), **kind)})
 
 
+def ephemeral_with_its_last_turn() -> Talk:
+    """Of an ephemeral thread the last turn alone can be read."""
+    talk = ephemeral_thread().plain_turn("turn_2")
+    kind: dict[str, Any] = {"ephemeral": True, "path": None, "status": {"type": "idle"}}
+    talk.asks("thread/read", threadId=THREAD, includeTurns=True)
+    return talk.answers({"thread": thread_object(turns=[stored_plain_turn("turn_2")], **kind)})
+
+
 def unreadable() -> Talk:
     """The turns of an ephemeral thread cannot be read at all."""
     talk = ephemeral_thread().asks("thread/read", threadId=THREAD, includeTurns=True)
@@ -111,7 +119,8 @@ LEGAL: list[Legal] = [
     Legal(INCLUDES, "ephemeral-thread-without-turns", lambda: read_ephemeral("hello")),
     Legal(INCLUDES, "ephemeral-when-read", lambda: read_ephemeral("hello", said=False)),
     Legal(INCLUDES, "ephemeral-thread-that-cannot-be-read", unreadable),
-    Legal(EQUALS, "ephemeral-thread-with-turns", lambda: read_ephemeral("", stored())),
+    Legal(EQUALS, "ephemeral-thread-with-turns", lambda: read_ephemeral("", stored("Hello"))),
+    Legal(EQUALS, "ephemeral-thread-with-its-last-turn", ephemeral_with_its_last_turn),
     Legal(PREVIEW, "ephemeral-thread-without-preview", lambda: read_ephemeral("")),
     Legal(PREVIEW, "ephemeral-thread-listed-without-preview", listed_without_preview),
     Legal(
@@ -157,6 +166,12 @@ ILLEGAL: list[Illegal] = [
         lambda: id_used_again().read(stored("Three.")),
         Level.SHOULD,
         frozenset({"item.ids-not-reused"}),
+    ),
+    Illegal(
+        EQUALS,
+        "ephemeral-thread-with-other-words",
+        lambda: read_ephemeral("", stored("Bye")),
+        Level.SHOULD,
     ),
     Illegal(EQUALS, "newest-turn-first", newest_first, Level.INFO),
     Illegal(UNIQUE, "turn-read-twice", twice_in_an_answer),
