@@ -136,11 +136,12 @@ class StoredEqualsLive(_Read):
 
     Compared, for each turn that had certainly ended before: that it is there, its status, and the
     texts of its user and agent messages in order. Of a turn that was cut off some of what the agent
-    said may be missing, since whether that is kept is not shown. Of an item id that was used again
-    the last item alone may be kept. That the turns stand in the order in which they began is INFO,
-    since no word is said of it. Left open: item ids and other types of items (stored forms may
-    differ), turns stored without items (the text contradicts itself there, reading 1), turns whose
-    beginning was not seen, turns that an ephemeral thread does not show, reads after a rollback.
+    said may be missing, and a message that was begun may be there, since whether that is kept is
+    not shown. Of an item id that was used again the last item alone may be kept. That the turns
+    stand in the order in which they began is INFO, since no word is said of it. Left open: item ids
+    and other types of items (stored forms may differ), turns stored without items (the text
+    contradicts itself there, reading 1), turns whose beginning was not seen, turns that an
+    ephemeral thread does not show, reads after a rollback.
     """
 
     @on_answer("thread/read")
@@ -207,7 +208,8 @@ def _other(turn: TurnView, where: Member | None, answer: Frame) -> Violation | N
         last = [_said(item) for item in _completed(turn, last=True) if item.get("type") == kind]
         kept = [_said(item) for item in items if item.get("type") == kind]
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
-        if kept not in (live, last) and not (cut_off and _some_of(kept, live)):
+        begun = sum(item.type == kind and item.is_open for item in turn.items.values())
+        if kept not in (live, last) and not (cut_off and _some_of(kept, live, begun)):
             return _other_texts(turn, where, kind, (live, kept))
     return None
 
@@ -236,10 +238,17 @@ def _other_texts(
     return differs(turn.subject, frames, stored, live[first], found=kept[first], why=said)
 
 
-def _some_of(kept: list[Any], live: list[Any]) -> bool:
-    """Whether these are some of those, in their order."""
-    rest = iter(live)
-    return all(any(one == other for other in rest) for one in kept)
+def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
+    """Whether these are some of those, in their order, and so many others that were only begun."""
+    rest = list(live)
+    for one in kept:
+        if one in rest:
+            rest = rest[rest.index(one) + 1 :]
+        elif begun:
+            begun -= 1
+        else:
+            return False
+    return True
 
 
 def _completed(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
