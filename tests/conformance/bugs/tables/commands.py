@@ -5,19 +5,23 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import anyio
+
 from tests.conformance.bugs.planting import Message, items, sent, swap
 from tests.conformance.bugs.registry import bug
 
 PROCESS = "reference_server.exec.process"
+A_WHILE = 2.6
+"""Seconds that something hangs: longer than a step is waited for."""
 SHELL = "reference_server.engine.tools.shell"
 
 
 def finished(change: Any) -> None:
-    """Change what is found out of each command that has ended."""
+    """Let `change(found, running)` say what is found out of each command that has ended."""
 
     def finish(original: Any) -> Any:
         def changed(running: Any, failure: str | None = None) -> Any:
-            running.finished = change(original(running, failure))
+            running.finished = change(original(running, failure), running)
             return running.finished
 
         return changed
@@ -80,7 +84,7 @@ def a_silent_command_is_never_completed() -> None:
 def an_end_by_a_signal_is_a_success() -> None:
     """A command that a signal ended is told as one that did its work."""
 
-    def change(found: Any) -> Any:
+    def change(found: Any, running: Any) -> Any:
         by_signal = (found.exit_code or 0) > 128
         return dataclasses.replace(found, exit_code=0) if by_signal else found
 
@@ -176,8 +180,74 @@ def stderr_is_not_streamed() -> None:
 def a_command_that_takes_a_while_has_failed() -> None:
     """A command that is not done within a millisecond counts as failed, though it goes on."""
 
-    def change(found: Any) -> Any:
+    def change(found: Any, running: Any) -> Any:
         slow = found.duration_ms >= 1
         return dataclasses.replace(found, exit_code=124) if slow else found
 
     finished(change)
+
+
+def _not_ended(run: str) -> None:
+    """Replace how commands are cleared away; `run` says what is left of it."""
+
+    def clear(original: Any) -> Any:
+        async def changed(running: Any) -> None:
+            account = running._account
+            if account.over.is_set():
+                await original(running)
+                return
+            if run == "asked":
+                account.end()
+            running._finish()
+
+        return changed
+
+    swap(f"{PROCESS}:Running._clear_away", clear)
+
+
+@bug(reds={"commands/interrupted": "scenario.expectation: made.txt exists"})
+def an_interrupted_command_goes_on() -> None:
+    """The turn of an interrupted command ends, and the command runs on."""
+    _not_ended("left alone")
+
+
+@bug(reds={"commands/ignores-term": "scenario.expectation: made.txt exists"})
+def an_interrupted_command_is_asked_to_end() -> None:
+    """A command whose turn is interrupted gets a TERM, and nothing more."""
+
+    def request(original: Any) -> Any:
+        async def patient(account: Any, program: str, command: Any) -> None:
+            await original(account, program, dataclasses.replace(command, grace=600.0))
+
+        return patient
+
+    swap(f"{PROCESS}:_Account.request", request)
+    _not_ended("asked")
+
+
+@bug(reds={"commands/child-left-behind": "scenario.timeout: wait"})
+def a_command_is_over_when_all_that_it_started_is() -> None:
+    """What a command left behind is waited for."""
+
+    def last_word(_: Any) -> Any:
+        async def wait(running: Any, account: Any) -> None:
+            with anyio.move_on_after(A_WHILE):
+                await account.gone()
+
+        return wait
+
+    swap(f"{PROCESS}:Running._last_word", last_word)
+
+
+@bug(reds={"commands/reads-stdin": "scenario.timeout: wait"})
+def nobody_closes_the_standard_input() -> None:
+    """A command's standard input is never at its end."""
+
+    def request(original: Any) -> Any:
+        async def endless(account: Any, program: str, command: Any) -> None:
+            line = ("bash", "-c", f"exec < <(exec sleep {A_WHILE})\n{command.argv[-1]}")
+            await original(account, program, dataclasses.replace(command, argv=line))
+
+        return endless
+
+    swap(f"{PROCESS}:_Account.request", request)
