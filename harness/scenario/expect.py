@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backend.model import ScriptedModel
-from harness.scenario.model import ItemPattern, Outcome, Scenario
+from harness.scenario.model import ItemPattern, Outcome, Scenario, piece_of
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
@@ -171,14 +171,16 @@ def _no_item(
         order = f"; one came before items[{number - 1}]" if early and number else ""
         return Problem(f"{head}{order}; {found}", place)
     want = {} if isinstance(pattern, str) else pattern[kind]
-    key = next(key for key, value in want.items() if near.shows.get(key, MISSING) != value)
-    told = difference(want[key], near.shows.get(key, MISSING))
-    path = ("params", "item", key, *told.path)
+    key = next(
+        key for key, value in want.items() if not _meets(value, near.shows.get(key, MISSING))
+    )
+    path, offset, expected, actual = _differing(want[key], near.shows.get(key, MISSING))
+    path = ("params", "item", key, *path)
     message = (
         f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
-        f"{told.actual}, expected {told.expected}; {found}"
+        f"{actual}, expected {expected}; {found}"
     )
-    seen = ((near.frame.seq, Spot(path, told.offset or 0)),)
+    seen = ((near.frame.seq, Spot(path, offset)),)
     return Problem(message, (*place, kind, key), seen)
 
 
@@ -187,9 +189,23 @@ def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
         return item.get("type") == pattern
     return all(
         item.get("type") == kind
-        and all(item.get(key, MISSING) == value for key, value in want.items())
+        and all(_meets(value, item.get(key, MISSING)) for key, value in want.items())
         for kind, want in pattern.items()
     )
+
+
+def _meets(want: Any, value: Any) -> bool:
+    piece = piece_of(want)
+    return value == want if piece is None else piece in text(value)
+
+
+def _differing(want: Any, value: Any) -> tuple[JsonPath, int, str, str]:
+    """Where a member differs from what is wanted of it, and both sides there."""
+    piece = piece_of(want)
+    if piece is not None:
+        return (), 0, f"a text with {literal(piece)} in it", literal(value)
+    told = difference(want, value)
+    return told.path, told.offset or 0, told.expected, told.actual
 
 
 def _shown(pattern: ItemPattern) -> str:

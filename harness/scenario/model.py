@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
@@ -115,12 +115,22 @@ ItemPattern = Annotated[
 ]
 
 
+def piece_of(value: object) -> str | None:
+    """The text that a member of an item must have somewhere (`{contains: TEXT}`), if it is that."""
+    if not isinstance(value, dict):
+        return None
+    members = cast("dict[str, Any]", value)
+    piece = members.get("contains")
+    return piece if len(members) == 1 and isinstance(piece, str) and piece else None
+
+
 class Outcome(Strict):
     """One accepted outcome.
 
-    `items`: item types in the order of their first appearance, each alone or with member values;
-    other items may stand between. `turns`: alias -> accepted status or statuses. `workspace`:
-    path -> content, or `absent`. `model_calls`: how often the model was called.
+    `items`: item types in the order of their first appearance, each alone or with member values
+    (`{contains: TEXT}` for a text that has this one in it); other items may stand
+    between. `turns`: alias -> accepted status or statuses. `workspace`: path -> content, or
+    `absent`. `model_calls`: how often the model was called.
     """
 
     items: list[ItemPattern] | None = None

@@ -26,7 +26,7 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
-from harness.scenario.model import Outcome, Scenario
+from harness.scenario.model import Outcome, Scenario, piece_of
 from harness.scenario.paths import nested, with_lists
 from harness.scenario.references import references, texts
 from harness.scenario.uses import words_used
@@ -175,7 +175,9 @@ class Spelling:
                 continue
             for kind, members in pattern.items():
                 self._name("item type", kind, (*at, kind), key=True)
-                wrongs = self._lexicon.wrongs_of_item({"type": kind, **members})
+                # A piece of a text is a text, as far as the protocol's words go.
+                whole = {key: piece_of(value) or value for key, value in members.items()}
+                wrongs = self._lexicon.wrongs_of_item({"type": kind, **whole})
                 self._refuse((*at, kind), self._ours(wrongs, members, sent=False))
 
     def _extensions(self) -> None:

@@ -76,6 +76,7 @@ def sentences(expect: str, **given: Any) -> list[str]:
         "{items: [agentMessage]}",
         "{items: [{agentMessage: {text: Hello.}}]}",
         "{items: [{agentMessage: {phase: null}}]}",
+        "{items: [{agentMessage: {text: {contains: ello}}}]}",
         "{turns: {u: completed}}",
         "{turns: {u: [failed, completed]}}",
         "{model_calls: 0}",
@@ -100,6 +101,18 @@ def test_met(expect: str) -> None:
             'items[0]: no agentMessage with text: "Bye." in its place; the nearest, item '
             'item_agentMessage_2, has params.item.text: "Hello." (first difference at character '
             '0), expected "Bye."; found: userMessage, agentMessage',
+        ),
+        (
+            "{items: [{agentMessage: {text: {contains: Bye}}}]}",
+            'items[0]: no agentMessage with text: {"contains": "Bye"} in its place; the nearest, '
+            'item item_agentMessage_2, has params.item.text: "Hello.", expected a text with "Bye" '
+            "in it; found: userMessage, agentMessage",
+        ),
+        (
+            "{items: [{agentMessage: {phase: {contains: final}}}]}",
+            'items[0]: no agentMessage with phase: {"contains": "final"} in its place; the '
+            "nearest, item item_agentMessage_2, has params.item.phase: null, expected a text with "
+            '"final" in it; found: userMessage, agentMessage',
         ),
         ("{items: [plan]}", "items[0]: no plan in its place; found: userMessage, agentMessage"),
         ("{turns: {u: failed}}", 'turn u: expected failed; found params.turn.status: "completed"'),
