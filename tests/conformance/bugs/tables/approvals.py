@@ -195,6 +195,7 @@ def any_answer_is_for_the_open_question() -> None:
         "approvals/answered-twice": "scenario.expectation: made.txt: line",
         "approvals/declined-then-accepted": "scenario.expectation: made.txt exists",
         "approvals/late-answer": "scenario.expectation: made.txt exists",
+        "interrupts/answered-too-late": "scenario.expectation: made.txt exists",
     }
 )
 def an_answer_to_a_settled_question_counts() -> None:
@@ -208,12 +209,12 @@ def an_answer_to_a_settled_question_counts() -> None:
             settled.add(message["params"]["requestId"])
         return [message]
 
-    sent(edit)
-
     def late(message: Message) -> None:
         if message["id"] in settled and message["result"].get("decision") == "accept":
             run_at_once(questions[message["id"]])
+        settled.add(message["id"])
 
+    sent(edit)
     answers(late)
 
 

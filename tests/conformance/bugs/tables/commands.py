@@ -205,7 +205,12 @@ def _not_ended(run: str) -> None:
     swap(f"{PROCESS}:Running._clear_away", clear)
 
 
-@bug(reds={"commands/interrupted": "scenario.expectation: made.txt exists"})
+@bug(
+    reds={
+        "commands/interrupted": "scenario.expectation: made.txt exists",
+        "reviews/interrupted-command": "scenario.expectation: made.txt exists",
+    }
+)
 def an_interrupted_command_goes_on() -> None:
     """The turn of an interrupted command ends, and the command runs on."""
     _not_ended("left alone")
