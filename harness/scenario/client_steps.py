@@ -94,12 +94,16 @@ class ReadThread(Talk):
 
 
 class Request(Talk):
-    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once."""
+    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once.
+
+    `where` maps dotted paths in the result to values that they must have.
+    """
 
     method: str = word("request")
     params: Any = Field(default_factory=dict[str, Any])
     alias: Alias | None = Field(default=None, alias="as")
     expect: Answers = "result"
+    where: dict[str, Any] = Field(default_factory=dict[str, Any])
     deliberate: bool = False
     wait: bool = True
 
@@ -107,6 +111,8 @@ class Request(Talk):
     def _named(self) -> "Request":
         if not self.wait and self.alias is None:
             raise ValueError("wait: false needs as, so that a later step can wait for the answer")
+        if self.where and (self.expect != "result" or not self.wait):
+            raise ValueError("where is about a result that the step waits for")
         return self
 
 
