@@ -26,6 +26,9 @@ Write a function in `tables/<area>.py` and say what turns red::
   `received` edit messages on their way. So a bug that finds nothing to spoil fails its test.
 - Prefer a bug that ends to one that hangs: who waits in vain waits for a whole bound.
 
+- What the reference server does not offer has its bugs in `fixtures/servers/keeper.py`: `bug(…,
+  server="keeper")`, and `swap("keeper:Keeper.thread_fork", …)`.
+
 Try one by hand: `python -m tests.conformance.bugs.serve NAME app-server`.
 
 Where nothing can be planted that turns a scenario red, the scenario wants mending, not the table.

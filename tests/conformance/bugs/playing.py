@@ -6,9 +6,11 @@ Here: one play, without the repetitions of a run. Not here: what must be told (t
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from harness.rules.verdict import Level, Verdict
+from harness.scenario.loader import Loaded
 from harness.suite.outcome import ScenarioOutcome
 from harness.suite.repeat import Repeats
 from harness.suite.session import Session, configure
@@ -16,6 +18,8 @@ from tests.conformance.bugs.registry import Bug
 from tests.conformance.judging import bundled
 
 SERVE = Path(__file__).with_name("serve.py")
+KEEPER = Path(__file__).with_name("keeper.toml")
+TARGETS = {"reference": ("reference", "app-server"), "keeper": (str(KEEPER), "{listen}")}
 
 
 class Once(Repeats):
@@ -25,13 +29,21 @@ class Once(Repeats):
         return []
 
 
+@cache
+def scenarios() -> dict[str, Loaded]:
+    """All bundled scenarios by id; to load them takes as long as to play one."""
+    return {one.id: one for one in bundled()}
+
+
 def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     """Play the scenarios that a bug turns red; gives their outcomes by id."""
-    command = f"'{sys.executable}' '{SERVE}' {planted.name} app-server"
-    session = Session(configure(target="reference", server_cmd=command, scale=0.4, keep_going=True))
+    target, arguments = TARGETS[planted.server]
+    command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"
+    session = Session(configure(target=target, server_cmd=command, scale=0.4, keep_going=True))
     session._repeats = Once(session._attempt, session._retire, Level.MUST)
     try:
-        return {one.id: session.play(one) for one in bundled(*planted.reds)}
+        wanted = [scenarios()[name] for name in planted.reds]
+        return {one.id: session.play(one) for one in wanted}
     finally:
         session.close()
 

@@ -10,24 +10,34 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from tests.conformance.bugs import tables
+
+Server = Literal["reference", "keeper"]
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One mistake of a server; `reds` has what tells of it, by the id of the scenario."""
+    """One mistake of a server; `reds` has what tells of it, by the id of the scenario.
+
+    `server` is the one that has it: `reference`, or `keeper` (fixtures/servers) for what that does
+    not offer.
+    """
 
     name: str
     what: str
     plant: Callable[[], None]
     reds: Mapping[str, str]
+    server: Server
 
 
 _found: dict[str, Bug] = {}
 
 
-def bug(*, reds: Mapping[str, str]) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def bug(
+    *, reds: Mapping[str, str], server: Server = "reference"
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Register a bug: a function that plants it, named and described as the bug is."""
 
     def register(plant: Callable[[], None]) -> Callable[[], None]:
@@ -36,7 +46,7 @@ def bug(*, reds: Mapping[str, str]) -> Callable[[Callable[[], None]], Callable[[
             raise ValueError(f"there are two bugs of the name {name}")
         if not plant.__doc__ or not reds:
             raise ValueError(f"the bug {name} must say what it is, and what it turns red")
-        _found[name] = Bug(name, plant.__doc__, plant, dict(reds))
+        _found[name] = Bug(name, plant.__doc__, plant, dict(reds), server)
         return plant
 
     return register
