@@ -110,7 +110,6 @@ def an_accepted_command_does_not_run() -> None:
 @bug(
     reds={
         "approvals/accept-for-session": "approval.session-remembered",
-        "approvals/on-failure-for-session": "approval.session-remembered",
     }
 )
 def what_is_accepted_for_the_session_is_asked_about_again() -> None:
@@ -120,6 +119,8 @@ def what_is_accepted_for_the_session_is_asked_about_again() -> None:
 
 @bug(
     reds={
+        "approvals/on-failure-for-session": "scenario.expectation: made.txt: line",
+        "approvals/on-failure-lasting-rule": "scenario.expectation: made.txt: line",
         "approvals/on-request-for-session": "scenario.expectation: made.txt: line",
         "approvals/on-request-lasting-rule": "scenario.expectation: made.txt: line",
     }
@@ -409,7 +410,6 @@ def a_file_change_accepted_for_the_session_fails_the_turn() -> None:
 
 @bug(
     reds={
-        "approvals/on-failure-lasting-rule": "approval.session-remembered",
         "approvals/untrusted-lasting-rule": "approval.session-remembered",
     }
 )

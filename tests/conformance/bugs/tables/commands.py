@@ -256,3 +256,14 @@ def nobody_closes_the_standard_input() -> None:
         return endless
 
     swap(f"{PROCESS}:_Account.request", request)
+
+
+@bug(reds={"commands/split-utf8": "item.command-output"})
+def each_piece_of_output_is_decoded_by_itself() -> None:
+    """The client is shown two broken characters where the bytes of one came apart."""
+
+    def spoil(_: str, item: Message) -> None:
+        if "aggregatedOutput" in item:
+            item["aggregatedOutput"] = item["aggregatedOutput"].replace("é", "\ufffd\ufffd")
+
+    items("commandExecution", spoil)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.bugs.planting import Message, sent, swap
+from tests.conformance.bugs.planting import Message, sent, swap, told
 from tests.conformance.bugs.registry import bug
 
 PATCH = "reference_server.engine.tools.patch"
@@ -122,3 +122,16 @@ def only_the_first_file_change_is_followed_by_a_diff() -> None:
         return [message]
 
     sent(edit)
+
+
+@bug(reds={"files/two-turns": "turn.diff-whole"})
+def the_diff_of_a_thread_grows_with_its_turns() -> None:
+    """The diff of a turn has the changes of the turns before it, too."""
+    whole = ""
+
+    def grow(params: Message) -> None:
+        nonlocal whole
+        whole += params["diff"]
+        params["diff"] = whole
+
+    told("turn/diff/updated", grow)
