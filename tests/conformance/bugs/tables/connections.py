@@ -133,6 +133,18 @@ def what_cannot_be_written_at_once_is_dropped() -> None:
     swap("reference_server.outbox:Outbox.put", put)
 
 
+@bug(reds={"threads/listed-words": "word.taken"})
+def one_word_for_a_policy_is_not_known() -> None:
+    """A thread/start under the approval policy on-failure is refused."""
+
+    def receive(method: str, message: Message) -> Message:
+        if method == "thread/start" and message["params"].get("approvalPolicy") == "on-failure":
+            message["params"]["approvalPolicy"] = "onfailure"
+        return message
+
+    received(receive)
+
+
 @bug(reds={"threads/sandbox-words": "thread.sandbox-taken"})
 def one_word_for_a_sandbox_is_not_known() -> None:
     """A thread/start that asks for a read-only sandbox is refused."""

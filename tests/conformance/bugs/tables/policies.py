@@ -107,6 +107,12 @@ def who_asks_for_more_rights_has_them() -> None:
     swap(f"{SHELL}:_CommandRun._prepare", run)
 
 
+@bug(reds={"approvals/on-failure-goes-well": "approval.failure-first"})
+def under_on_failure_is_asked_beforehand() -> None:
+    """Under on-failure the client is asked about a command before it has run at all."""
+    ruled(ON_COMMAND, "on-failure", "RUN", "ASK")
+
+
 @bug(reds={"approvals/reject": "scenario.expectation: made.txt exists"})
 def under_reject_everything_runs() -> None:
     """Under reject a command that would need approval runs."""
