@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.backend.strict import Strict, key_of
+from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.lexicon import Kind
 
-Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 STATUSES = ("completed", "interrupted", "failed")
 """The ends of a turn that the protocol has; `extensions` of a file may name others."""
 Answers = Literal["result", "error", "any"]

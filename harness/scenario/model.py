@@ -15,10 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Strict, key_of
+from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.client_steps import (
     SPOILING,
-    Alias,
     ClientStep,
     ConnectStep,
     OpenStep,
