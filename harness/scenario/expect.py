@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backend.model import ScriptedModel
-from harness.scenario.model import ItemPattern, Outcome, Scenario, piece_of
+from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, piece_of
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
@@ -118,6 +118,9 @@ class _Run:
             found.append(Problem(message, (*where, "model_calls")))
         for name, wanted in outcome.workspace.items():
             found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
+        for alias, said in outcome.diffs.items():
+            turn = self._conversation.turns.get(self._cast.turns.get(alias, ""))
+            found += _diff(alias, said, turn, (*where, "diffs", alias))
         return found
 
     def _items(self) -> list[_Item]:
@@ -143,6 +146,25 @@ def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: Js
     error = dig(end.params, "turn", "error", "message")
     message += f", with the error {literal(error)}" if isinstance(error, str) else ""
     return Problem(message, where, ((end.seq, Spot(path)),))
+
+
+def _diff(alias: str, wanted: DiffText, turn: TurnView | None, where: JsonPath) -> list[Problem]:
+    """What the last diff of a turn says too little, or too much; of one without any, that."""
+    if turn is None or not turn.diffs:
+        if not wanted.contains:
+            return []
+        return [Problem(f"diff of turn {alias}: found no turn/diff/updated", where)]
+    last, path = turn.diffs[-1], ("params", "diff")
+    diff = text(dig(last.params, "diff"))
+    problems: list[Problem] = []
+    for key, texts, wrong in (("contains", wanted.contains, False), ("lacks", wanted.lacks, True)):
+        for index, one in enumerate(texts):
+            if (one in diff) is wrong:
+                found = "has" if wrong else "lacks"
+                message = f"diff of turn {alias}: the last one {found} {one!r}: {literal(diff)}"
+                seen = ((last.seq, Spot(path, max(diff.find(one), 0))),)
+                problems.append(Problem(message, (*where, key, index), seen))
+    return problems
 
 
 def _items(patterns: list[ItemPattern], items: list[_Item], where: JsonPath) -> list[Problem]:

@@ -123,18 +123,26 @@ def piece_of(value: object) -> str | None:
     return piece if len(members) == 1 and isinstance(piece, str) and piece else None
 
 
+class DiffText(Strict):
+    """Texts that stand in the last diff that was told of a turn, and texts that do not."""
+
+    contains: list[str] = Field(default_factory=list[str])
+    lacks: list[str] = Field(default_factory=list[str])
+
+
 class Outcome(Strict):
     """One accepted outcome.
 
     `items`: item types in the order of their first appearance, each alone or with member values
-    (`{contains: TEXT}` for a text that has this one in it); other items may stand
-    between. `turns`: alias -> accepted status or statuses. `workspace`: path -> content, or
-    `absent`. `model_calls`: how often the model was called.
+    (`{contains: TEXT}` for a text that has this one in it); other items may stand between.
+    `turns`: alias -> accepted status or statuses. `workspace`: path -> content, or `absent`.
+    `diffs`: turn alias -> what its diff says. `model_calls`: how often the model was called.
     """
 
     items: list[ItemPattern] | None = None
     turns: dict[Alias, Statuses] = Field(default_factory=dict[str, str | list[str]])
     workspace: dict[Inside, str] = Field(default_factory=dict[str, str])
+    diffs: dict[Alias, DiffText] = Field(default_factory=dict[str, DiffText])
     model_calls: Annotated[int, Field(ge=0)] | None = None
 
 

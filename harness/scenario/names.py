@@ -85,6 +85,8 @@ class Names:
             for alias, accepted in outcome.turns.items():
                 self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
                 self._statuses(accepted, (*loc, "turns", alias))
+            for alias in outcome.diffs:
+                self._known("turn", alias, self._turns, (*loc, "diffs", alias), key=True)
 
     def _calls(self) -> None:
         """Model steps that are compared with others, which have a name of their own."""

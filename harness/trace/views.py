@@ -74,6 +74,7 @@ class TurnView:
     completed: list[Frame] = field(default_factory=list[Frame])
     errors: list[Frame] = field(default_factory=list[Frame])
     interrupts: list[Frame] = field(default_factory=list[Frame])
+    diffs: list[Frame] = field(default_factory=list[Frame])
     items: dict[str, ItemView] = field(default_factory=dict[str, ItemView])
 
     @property
@@ -294,6 +295,10 @@ class Conversation:
         elif method == "error" and text(params.get("turnId")):
             thread_id, turn_id = self._named(frame)
             self._made(thread_id, turn_id).errors.append(frame)
+        elif method == "turn/diff/updated":
+            turn = self.turn_of(frame)
+            if turn is not None:
+                turn.diffs.append(frame)
 
     def _item(self, method: str, params: dict[str, Any], frame: Frame) -> None:
         turn_id, item_id = text(params.get("turnId")), _item_id(frame)
