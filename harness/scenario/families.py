@@ -26,7 +26,7 @@ Given = dict[Alias, Any]
 class Family(Strict):
     """A whole family file.
 
-    `scenario` is the template; `parts` are what every scenario has unless its column, its row or
+    `scenario` is the template; `parts` are what every scenario has unless its row, its column or
     its cell gives its own. Each row is a scenario; with `columns`, each row and column together.
     `without` names those that are not made, `row/column`, each with the reason.
     """
@@ -128,6 +128,14 @@ class FamilyFile:
             if name not in used:
                 message = unknown("part", name, used)
                 self._fail((*loc, name), f"{message}; nothing in the file uses <{name}>", key=True)
+        for name in self.names():
+            row, _, column = name.partition("/")
+            settled = self.family.cells.get(name, {})
+            for part in self.family.rows[row]:
+                if part in self.family.columns.get(column, {}) and part not in settled:
+                    message = f"the column {column} gives the part {part!r} too; give it in cells, "
+                    message += "or give one of them another name"
+                    self._fail(("rows", row, part), message, key=True)
 
     def _all_parts(self) -> Iterator[tuple[Loc, str, Any]]:
         family = self.family

@@ -36,7 +36,9 @@ class Stories:
             return scenario_story(outcome, self._target, self._command)
         lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
         lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
-        again = play_again(self._target, self._command, [named(outcome.path, outcome.id)], race=outcome.race)
+        again = play_again(
+            self._target, self._command, [named(outcome.path, outcome.id)], race=outcome.race
+        )
         return "\n".join([*lines, "", f"repeat    {again}"])
 
     def race(self, outcome: RaceOutcome) -> str:
