@@ -124,6 +124,8 @@ class DiffAfterChange(_Changes):
         told = self._turns.pop(turn.key, None) if turn is not None else None
         if turn is None or told is None or turn.status != "completed":
             return
+        if not began_here(self.conversation, turn):
+            return
         if told.waiting:
             self._missed[turn.key] = ([one for group in told.waiting for one in group], frame)
         for change, shared in told.sharing:
@@ -195,6 +197,8 @@ class DiffWhole(_Changes):
         changes = self.made.pop(turn.key, []) if turn is not None else []
         last = self._diffs.pop(turn.key, None) if turn is not None else None
         if turn is None or turn.status != "completed" or last is None or not changes:
+            return None
+        if not began_here(self.conversation, turn):
             return None
         diff, paths = obj(last.params).get("diff"), self._certain(changes, last)
         if last.seq < changes[-1].seq or not isinstance(diff, str) or not paths:

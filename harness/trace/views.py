@@ -23,9 +23,11 @@ OPENING = ("thread/start", "thread/resume", "thread/fork")
 class ItemView:
     """One item id within one turn.
 
-    `parts` maps (delta method, index) to the texts received since the item was last started. They
-    are let go with the message after its item/completed, or after its turn's end: what the deltas
-    add up to can be asked at these two, and a long conversation does not grow by its deltas.
+    `parts` maps (delta method, index) to the texts received since the item was last started; after
+    the client left its thread, or opened it anew, no more are kept, since some may have been missed
+    or told again (`whole`). They are let go with the message after its item/completed, or after its
+    turn's end: what the deltas add up to can be asked at these two, and a long conversation does
+    not grow by its deltas.
     """
 
     id: str
@@ -38,6 +40,7 @@ class ItemView:
     parts: dict[tuple[str, int], list[str]] = field(
         default_factory=dict[tuple[str, int], list[str]]
     )
+    whole: bool = True
 
     @property
     def subject(self) -> str:
@@ -93,7 +96,9 @@ class ThreadView:
     """One thread id, with everything that named it.
 
     `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
-    thread/resume and thread/fork that gave it to this client.
+    thread/resume and thread/fork that gave it to this client, `left` and `resumed` the requests by
+    which it left it (the params of thread/unsubscribe are not shown, so it may be any) and opened
+    it again: what is told in between may not come here, or come twice.
     """
 
     id: str
@@ -101,6 +106,8 @@ class ThreadView:
     reply: Frame | None = None
     opened: list[Frame] = field(default_factory=list[Frame])
     started: list[Frame] = field(default_factory=list[Frame])
+    left: list[Frame] = field(default_factory=list[Frame])
+    resumed: list[Frame] = field(default_factory=list[Frame])
     statuses: list[Frame] = field(default_factory=list[Frame])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
 
@@ -239,8 +246,21 @@ class Conversation:
             turn = self.turn_of(frame)
             named = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(named, []).append(frame)
+        elif frame.method in ("thread/unsubscribe", "thread/resume"):
+            self._gap(frame, text(params.get("threadId")))
         elif frame.method == "turn/interrupt":
             self._interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
+
+    def _gap(self, frame: Frame, thread_id: str) -> None:
+        """The client leaves a thread, or opens it again: of open items not everything may come."""
+        for thread in [self.thread(thread_id)] if thread_id else self.threads.values():
+            gaps = thread.resumed if frame.method == "thread/resume" else thread.left
+            gaps.append(frame)
+            for turn in thread.turns.values():
+                for item in turn.items.values():
+                    if item.is_open:
+                        item.whole = False
+                        item.parts.clear()
 
     def _interrupt(self, thread_id: str, turn_id: str, frame: Frame) -> None:
         """One that names another thread than the turn's may mean any turn of that id."""
@@ -316,6 +336,7 @@ class Conversation:
             item.type = text(whole.get("type")) or item.type
             # A second start (a server that opens the same id again for a retry) begins anew.
             item.parts.clear()
+            item.whole = item.whole or bool(item.completed)
         elif method == "item/completed":
             item.completed.append(frame)
             self._over.append(item)
@@ -323,6 +344,8 @@ class Conversation:
         elif "delta" in params:
             item.first_delta = item.first_delta or frame
             item.last_delta = frame
+            if not item.whole:
+                return
             index = params.get("summaryIndex", params.get("contentIndex", 0))
             key = (method, index if isinstance(index, int) else 0)
             item.parts.setdefault(key, []).append(text(params["delta"]))
