@@ -128,6 +128,7 @@ class Conversation:
         self.threads: dict[str, ThreadView] = {}
         self.turns: dict[str, TurnView] = {}
         self._alike: dict[str, list[TurnView]] = {}
+        self._rolled_back = -1
         self.requests: dict[tuple[str, Direction, str, Any], Frame] = {}
         self._asked: dict[int, Frame] = {}
         self._questions: dict[tuple[str, str, str], list[Frame]] = {}
@@ -223,12 +224,20 @@ class Conversation:
         ]
         return found[0] if len(found) == 1 else None
 
-    def _made(self, thread_id: str, turn_id: str) -> TurnView:
-        """The view of a turn, made where there is none."""
+    def _dropped(self, turn: TurnView) -> bool:
+        """Whether a rollback may have dropped a turn, so that its id may be given again."""
+        return bool(turn.completed) and self._rolled_back > turn.completed[-1].seq
+
+    def _made(self, thread_id: str, turn_id: str, *, begins: bool = False) -> TurnView:
+        """The view of a turn, made where there is none, or one `begins` whose id was dropped."""
         turn = self.turn_at(thread_id, turn_id)
-        if turn is None:
+        again = turn if begins and turn is not None and self._dropped(turn) else None
+        if turn is None or again is not None:
             alike = self._alike.setdefault(turn_id, [])
             key = f"{turn_id} of {thread_id}" if alike else turn_id
+            if again is not None:
+                alike.remove(again)
+                key = f"{again.key} again"
             turn = self.turns[key] = TurnView(turn_id, key=key)
             alike.append(turn)
         if thread_id and not turn.thread_id:
@@ -246,6 +255,9 @@ class Conversation:
             turn = self.turn_of(frame)
             named = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(named, []).append(frame)
+        elif frame.method == "thread/rollback":
+            # Its params are not shown, so it may be of any thread.
+            self._rolled_back = frame.seq
         elif frame.method in ("thread/unsubscribe", "thread/resume"):
             self._gap(frame, text(params.get("threadId")))
         elif frame.method == "turn/interrupt":
@@ -288,7 +300,8 @@ class Conversation:
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             if turn_id:
-                turn = self._made(text(obj(asked.params).get("threadId")), turn_id)
+                thread_id = text(obj(asked.params).get("threadId"))
+                turn = self._made(thread_id, turn_id, begins=True)
                 # A second turn/start can be answered with the turn that runs: the first began it.
                 if turn.request is None:
                     turn.request, turn.reply = asked, frame
@@ -300,7 +313,8 @@ class Conversation:
         elif method in ("turn/started", "turn/completed"):
             turn_id = text(dig(params, "turn", "id"))
             if turn_id:
-                turn = self._made(text(params.get("threadId")), turn_id)
+                begins = method == "turn/started"
+                turn = self._made(text(params.get("threadId")), turn_id, begins=begins)
                 if method == "turn/started":
                     turn.started.append(frame)
                 else:

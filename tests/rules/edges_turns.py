@@ -9,6 +9,7 @@ from tests.rules.traces import (
     command,
     stored_plain_turn,
     thread_object,
+    user_message,
 )
 
 OTHER = "thr_2"
@@ -79,6 +80,30 @@ def end_on_no_thread() -> Talk:
     return talk.turn_completed(thread="thr_0")
 
 
+def rolled_back(talk: Talk) -> Talk:
+    """The last turn of the thread is dropped."""
+    talk.asks("thread/rollback", threadId=THREAD, numTurns=1)
+    return talk.answers({"thread": thread_object(turns=[])})
+
+
+def counted_anew() -> Talk:
+    """The ids are places in the thread: a turn that was dropped leaves its own to the next."""
+    return rolled_back(Talk().start_thread().plain_turn()).plain_turn()
+
+
+def counted_anew_twice() -> Talk:
+    """The same with a second turn, which is announced before it is answered, and again."""
+    talk = rolled_back(Talk().start_thread().plain_turn().plain_turn("turn_2"))
+    talk.ask_turn(text="hello").status("active").turn_started("turn_2").reply_turn("turn_2")
+    talk.item(user_message("turn_2-user", "hello"), "turn_2").end_turn("turn_2")
+    return rolled_back(talk).plain_turn("turn_2")
+
+
+def ended_twice_after_a_rollback() -> Talk:
+    """A turn under an id that was dropped ends twice."""
+    return counted_anew().turn_completed()
+
+
 def wrong_beside_an_interrupted_turn() -> Talk:
     """One of two turns of one id completes a message wrongly; the other is interrupted then."""
     talk = two_threads().start_turn().start_turn(TURN, OTHER, "other").interrupt(TURN, OTHER)
@@ -104,6 +129,8 @@ def id_of_the_history() -> Talk:
 LEGAL: list[Legal] = [
     Legal("turn.ids-unique", "turns-counted-per-thread", counted_per_thread),
     Legal("turn.ids-unique", "turns-of-one-id-at-once", counted_at_once),
+    Legal("turn.completed-once", "turns-counted-anew-after-a-rollback", counted_anew),
+    Legal("turn.completed-once", "turns-counted-anew-twice", counted_anew_twice),
     Legal("turn.known-thread", "one-of-two-turns-of-one-id-interrupted", counted_and_interrupted),
     Legal("turn.known-thread", "late-word-of-another-thread", late_word_of_another),
 ]
@@ -112,6 +139,12 @@ ILLEGAL: list[Illegal] = [
     Illegal("item.known-turn", "command-of-a-turn-elsewhere", command_of_a_turn_elsewhere),
     Illegal("turn.known-thread", "delta-of-an-open-item", delta_of_an_open_item),
     Illegal("turn.known-thread", "end-on-no-thread", end_on_no_thread),
+    Illegal("turn.completed-once", "ended-twice-after-a-rollback", ended_twice_after_a_rollback),
+    Illegal(
+        "turn.completed-once",
+        "ended-twice",
+        lambda: Talk().start_thread().plain_turn().turn_completed(),
+    ),
     Illegal(
         "delta.rebuilds-reply",
         "wrong-beside-an-interrupted-turn-of-its-id",
