@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint check real race bench status docs clean sandbox bare
+.PHONY: demo test lint check real readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -41,6 +41,12 @@ bare: $(STAMP) ## the demo and the tests of the sandbox, as on a machine without
 
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
 	@tools/real.sh
+
+readings: $(STAMP) ## two servers by authors who had the text alone, on the whole suite (four minutes)
+	@mkdir -p .harness/reports
+	@$(BIN)/harness run --server-cmd "$(BIN)/python fixtures/servers/plain/plain.py" -n 2 --json .harness/reports/plain.json
+	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }
+	@$(BIN)/harness run --server-cmd "node fixtures/servers/odd/odd.mjs" -n 2 --json .harness/reports/odd.json
 
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports

@@ -2,10 +2,12 @@
 
 The plain one takes the plainest reading everywhere, the odd one the most unusual that the text
 allows. Where one is red, the sentence says who is right: a breach is mended in the server, anything
-else in the suite. Each plays the whole of it, in parts that workers share.
+else in the suite.
 
-Here: their verdicts, and every remark on them with its reason. Not here: what they chose
-(fixtures/servers/plain/CHOICES.md, odd/CHOICES.md).
+Here: their verdicts on every scenario that shares a process, in parts that workers share, and each
+remark on them with its reason. The scenarios that want a process of their own take as long again:
+`make readings` plays all. Not here: what the two chose (CHOICES.md of fixtures/servers/plain and
+fixtures/servers/odd).
 """
 
 from __future__ import annotations
@@ -33,48 +35,47 @@ COMMANDS = {
     "plain": f"'{sys.executable}' '{SERVERS / 'plain' / 'plain.py'}'",
     "odd": f"'{NODE}' '{SERVERS / 'odd' / 'odd.mjs'}'",
 }
-# What is known of each that no MUST says, and why it is so.
+# What they are told, none of it a MUST or a SHOULD, and why they are right all the same.
 REMARKS = {
     "plain": {
-        # Words of AgentErrorInfo for failures that the text does not classify are its own choice.
+        # Which word a failure gets that the text does not classify is its own choice.
         "turn-error.info-fits",
+        # A model that breaks the schema is not the server's doing, and it passes its text on.
+        "turn.schema-kept",
     },
     "odd": {
         # It tells the progress of a compaction by a notification of its own, as it may.
         "method.known",
-        # Its late answers: the text does not order an answer and what the request brings about.
+        # Its answers come late: the text does not order an answer and what its request brings.
         "response.before-effects",
         # It has words of its own beside those given, as real servers do.
         "turn-error.info-fits",
-        # It streams the first part of a long output, and shows another part in the item.
-        "delta.command-output",
+        "turn.schema-kept",
     },
 }
 PARTS = {
     "approvals": ("approvals",),
     "failures": ("failures",),
+    "lasting": ("lasting",),
     "work": ("commands", "compaction", "files", "plans", "skills", "tools"),
     "rest": ("interrupts", "language", "reviews", "steering", "threads", "turns"),
 }
-# So many of a part are really played, of all more than 150: a server that offers next to nothing
-# would be GREEN too.
+# So many of each part are really played at least: a server that offered next to nothing would be
+# GREEN too. The numbers may grow.
 PLAYED = {
-    ("plain", "approvals"): 40,
-    ("plain", "failures"): 43,
-    ("plain", "work"): 35,
-    ("plain", "rest"): 55,
-    ("odd", "approvals"): 48,
-    ("odd", "failures"): 43,
-    ("odd", "work"): 32,
-    ("odd", "rest"): 55,
+    "plain": {"approvals": 34, "failures": 42, "lasting": 80, "work": 36, "rest": 46},
+    "odd": {"approvals": 42, "failures": 42, "lasting": 84, "work": 36, "rest": 46},
 }
 
 
 def part(name: str) -> list[Loaded]:
-    return [one for one in bundled() if one.id.split("/")[0] in PARTS[name]]
+    """The scenarios of a part that share a process."""
+    mine = [one for one in bundled() if one.id.split("/")[0] in PARTS[name]]
+    return [one for one in mine if not one.scenario.fresh]
 
 
 def remarks(found: Judged) -> set[str]:
+    """The rules with a finding of any level."""
     return {
         rule.id
         for rule in found.report.rules
@@ -82,14 +83,10 @@ def remarks(found: Judged) -> set[str]:
     }
 
 
-@pytest.mark.skipif(NODE is None, reason="the odd server needs node, which is not installed")
-def test_parts_are_the_whole_suite() -> None:
+def test_parts_are_the_whole_suite_and_most_of_it_is_played() -> None:
     areas = {one.id.split("/")[0] for one in bundled()}
-    assert areas == {area for areas in PARTS.values() for area in areas}
-    least = Counter[str]()
-    for (server, _), number in PLAYED.items():
-        least[server] += number
-    assert min(least.values()) >= 150
+    assert areas == {area for some in PARTS.values() for area in some}
+    assert all(sum(least.values()) >= 150 for least in PLAYED.values())
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -100,12 +97,9 @@ def test_server_of_somebody_else_is_green(server: str, name: str) -> None:
     found = judged(COMMANDS[server], part(name), scale=1)
     assert found.failed_rules() == []
     assert found.issues() == {}
-    counted = Counter(found.verdicts().values())
-    assert set(counted) <= {"PASS", "NOT_APPLICABLE"}, {
-        name: verdict
-        for name, verdict in found.verdicts().items()
-        if verdict not in ("PASS", "NOT_APPLICABLE")
-    }
-    assert counted["PASS"] >= PLAYED[server, name]
+    verdicts = found.verdicts()
+    others = {one: said for one, said in verdicts.items() if said not in ("PASS", "NOT_APPLICABLE")}
+    assert others == {}
+    assert Counter(verdicts.values())["PASS"] >= PLAYED[server][name]
     assert remarks(found) <= REMARKS[server]
     assert not found.report.red
