@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.report.diagrams import machine_pages
 from harness.report.protocoldoc import protocol_page
 from harness.rules.base import all_rules
+from harness.scenario.schema import schema_text
 from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
 from harness.suite.explain import rule_table
@@ -47,6 +48,8 @@ def pages() -> dict[str, str]:
         "docs/rules.md": _page(RULES_HEAD, total, "", *rule_table(markdown=True)),
         "docs/state-machines.md": _page(MACHINES_HEAD, *machine_pages()),
         "docs/reports.md": _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
+        "docs/scenario.schema.json": schema_text(),
+        "docs/family.schema.json": schema_text(family=True),
     }
 
 
