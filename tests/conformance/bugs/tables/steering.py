@@ -48,28 +48,26 @@ def what_is_added_while_the_last_message_streams_is_dropped() -> None:
 
 @bug(reds={"steering/before-a-retry": "steer.input-arrives"})
 def what_is_added_in_a_pause_is_forgotten() -> None:
-    """What is added before a retry is forgotten with the try that failed."""
+    """What is added to a turn that tries again is granted, and never heard of."""
 
-    def ask(original: Any) -> Any:
-        async def changed(turn: Any, body: Any, *shows: Any) -> Any:
-            return await original(turn, _forgetting(turn, body), *shows)
+    def tell(original: Any) -> Any:
+        def changed(turn: Any, *failure: Any) -> None:
+            turn._steering.is_deaf = True
+            original(turn, *failure)
 
         return changed
 
-    swap(f"{TURN}:ActiveTurn.ask", ask)
+    def accept(original: Any) -> Any:
+        def changed(steering: Any, *given: Any) -> Any:
+            answer = original(steering, *given)
+            if getattr(steering, "is_deaf", False):
+                steering._waiting = []
+            return answer
 
+        return changed
 
-def _forgetting(turn: Any, body: Any) -> Any:
-    tries = 0
-
-    def counted() -> Message:
-        nonlocal tries
-        tries += 1
-        if tries > 1:
-            turn._steering._waiting = []
-        return body()
-
-    return counted
+    swap(f"{TURN}:ActiveTurn.tell_retry", tell)
+    swap(f"{STEERING}.accept", accept)
 
 
 @bug(reds={"steering/during-a-command": "steer.input-arrives"})
