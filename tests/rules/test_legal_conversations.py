@@ -1,0 +1,19 @@
+"""No rule that binds fails a legal conversation, whatever its server and its client chose."""
+
+import pytest
+from hypothesis import given, settings
+
+from harness.rules.judge import judge
+from harness.rules.verdict import Level, Verdict
+from harness.spec.book import load_book
+from harness.trace.trace import Trace
+from tests.rules.legal_conversations import conversations
+
+
+@pytest.mark.slow
+@settings(max_examples=max(300, settings.default.max_examples), deadline=None)
+@given(trace=conversations())
+def test_no_rule_that_binds_fails_a_legal_conversation(trace: Trace) -> None:
+    rows = [row for row in judge(load_book(), trace) if row.level is Level.MUST]
+    bad = [row for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    assert [f"{row.rule} {row.subject}: {row.actual}" for row in bad] == []
