@@ -32,21 +32,11 @@ A requirement that is *stated* stands in the text: MUST, or SHOULD where the tex
 hint. One that is *derived* follows from others: SHOULD, or MUST where they all speak of the same
 situation. One that is *chosen* is ours where the text is silent: INFO, never failed. Where nothing
 else is said the server is bound, which in the second document is the command or the SDK. A
-requirement without a rule says why, or names the part of the work that owes it one.
-
-{parts}
+requirement without a rule says why there can be none, or that it is not judged yet.
 
 "Left open" marks what the text does not say, with our choice and its reason. No server is failed
 for another choice.
 """
-
-PARTS = {
-    "B": "single conversations",
-    "C": "approvals, commands, files",
-    "D": "races and failures",
-    "E": "threads and persistence",
-    "F": "command line and SDKs",
-}
 
 DIAGRAMS = {
     "Thread status": ("thread-status",),
@@ -60,9 +50,8 @@ DIAGRAMS = {
 def protocol_page(book: Book) -> str:
     """The whole page as Markdown."""
     sections = [section for section in sections_of(book) if section.groups or section.points]
-    parts = "\n".join(f"- part {part}: {title}" for part, title in PARTS.items())
     lines = HEAD.format(
-        requirements=len(book.requirements), open=len(book.unspecified), parts=parts
+        requirements=len(book.requirements), open=len(book.unspecified)
     ).splitlines()
     lines += ["", "## Contents", "", *_contents(sections)]
     for document in book.documents:
@@ -178,7 +167,7 @@ def _requirement(row: Requirement) -> Iterator[str]:
 def _judged(row: Requirement) -> str:
     if row.rules:
         return "rules " + ", ".join(f"`{rule}`" for rule in row.rules)
-    return f"owed by part {row.owed}" if row.owed else f"no rule: {row.excluded}"
+    return "not judged yet" if row.owed else f"no rule: {row.excluded}"
 
 
 def _points(points: Iterable[Unspecified]) -> Iterator[str]:

@@ -1,222 +1,20 @@
-"""Rules on the approval sequence: what is asked, about which item, and in which order.
+"""Rules on the approval sequence: what is asked, about which item, and how that item ends.
 
-Here: the walk through the machine of the book, and what a request names. Not here: what comes of a
-decision (decisions), what the policy wants asked (policies), the form of the request
-(server_requests).
+Here: what a request names, and the final item. Not here: the order of the sequence
+(approval_order), what comes of a decision (decisions), what the policy wants asked (policies), the
+form of the request (server_requests).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from dataclasses import dataclass, field
-
-from harness.rules.asked import (
-    APPROVALS,
-    ITEM_TYPES,
-    ApprovalMonitor,
-    elsewhere,
-    question_item,
-    question_turn,
-)
-from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_kind, on_own, rule
-from harness.rules.subjects import began_here, item_in, never_came, request_subject
+from harness.rules.asked import APPROVALS, ITEM_TYPES, ApprovalMonitor, elsewhere
+from harness.rules.base import Outcomes, Violation, Witness, on, rule
+from harness.rules.subjects import began_here, item_in, request_subject
 from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
-from harness.spec.machines import APPROVAL
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import obj, text
-from harness.trace.views import ItemView, TurnView
-
-ASK, ANSWER = "server request", "client answer"
-RESOLVED, COMPLETED = "serverRequest/resolved", "item/completed"
-# Where an item stands that the machine has no state for: it has not been started.
-NOT_STARTED = "not started"
-# The requirement that an event out of its place breaks, and the level where it is not MUST.
-CLAUSES = {
-    ASK: "approval.item-first",
-    RESOLVED: "approval.resolved",
-    COMPLETED: "approval.completed",
-}
-
-
-@dataclass(slots=True, eq=False)
-class Walk:
-    """Where one question stands in the machine, and the frames that brought it there."""
-
-    question: Frame
-    turn: TurnView
-    state: str
-    frames: list[Frame] = field(default_factory=list[Frame])
-
-
-@rule(
-    "approval.order",
-    title="An approval goes through its sequence in order",
-    level=Level.MUST,
-    needs=("command-approval",),
-)
-class ApprovalOrder(ApprovalMonitor):
-    """Walks the machine of "Approval sequence" once for each approval request.
-
-    Item started, asked, answered, `serverRequest/resolved`, item/completed: an event for which the
-    table has no row in that state is a finding, and so is an answered question that is never
-    resolved. That it is resolved a second time is SHOULD. The payload of serverRequest/resolved is
-    not shown, so it counts for whichever question it fits. Left open: questions of turns whose
-    beginning this client did not see, that were answered by an error or a decision that the text
-    does not have, or whose turn was interrupted (by cancel as the answer to another of its
-    questions, too), failed, or taken away meanwhile; and whatever another client may have answered.
-    """
-
-    def begin(self) -> None:
-        super().begin()
-        self._walks: list[Walk] = []
-        self._last: Walk | None = None
-        # Notifications that fit several questions, until it shows which one they were of.
-        self._loose: list[Frame] = []
-        # Questions that are not walked and may yet be resolved.
-        self._unwalked = 0
-
-    @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
-        # Whose answer it will be nobody can say then (server-request.id-unique).
-        confused = [walk for walk in self._walks if walk.question.id == frame.id]
-        for walk in confused:
-            self._drop(walk)
-        if (
-            confused
-            or frame.method not in ITEM_TYPES
-            or turn is None
-            or turn.completed
-            or not question_item(frame)
-            or not began_here(self.conversation, turn)
-            or elsewhere(self.conversation, question_item(frame), turn)
-        ):
-            self._unwalked += 1
-            return None
-        item = turn.items.get(question_item(frame))
-        walk = Walk(frame, turn, _state_of(item))
-        if item is not None and item.started:
-            walk.frames.append(item.started[-1])
-        self._walks.append(walk)
-        return self._step(walk, ASK, frame)
-
-    @on_own
-    def answered(self, frame: Frame) -> Outcomes:
-        question = self.question_of(frame)
-        walk = next((walk for walk in self._walks if walk.question is question), None)
-        if walk is None:
-            return None
-        if not self.decision(walk.question):
-            self._drop(walk)
-            return None
-        return self._step(walk, ANSWER, frame)
-
-    @on("serverRequest/resolved")
-    def resolved(self, frame: Frame) -> Outcomes:
-        fitting = [walk for walk in self._walks if APPROVAL.after(walk.state, RESOLVED)]
-        if len(fitting) == 1 and not self._unwalked:
-            return self._step(fitting[0], RESOLVED, frame)
-        if fitting:
-            self._loose.append(frame)
-        elif self._unwalked:
-            self._unwalked -= 1
-        elif self._walks and not any(self.disturbed(walk.turn) for walk in self._walks):
-            walk = self._last if self._last in self._walks else self._walks[0]
-            return self._step(walk, RESOLVED, frame)
-        elif not self._walks and self._last is not None and not self.disturbed(self._last.turn):
-            return [self._wrong(self._last, RESOLVED, frame)]
-        return None
-
-    @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
-        item = self.conversation.item_of(frame)
-        if item is None:
-            return None
-        outcomes: list[Outcome] = []
-        for walk in [walk for walk in self._walks if _is_about(walk, item)]:
-            if self._loose and APPROVAL.after(walk.state, RESOLVED):
-                outcomes += self._step(walk, RESOLVED, self._loose.pop(0)) or ()
-            outcomes += self._step(walk, COMPLETED, frame) or ()
-        return outcomes
-
-    @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turn_of(frame)
-        for walk in [walk for walk in self._walks if walk.turn is turn]:
-            # Of what becomes of an open question then the text says nothing.
-            if walk.turn.status != "completed" or APPROVAL.after(walk.state, ANSWER):
-                self._drop(walk)
-        return None
-
-    def finish(self) -> Outcomes:
-        for walk in self._walks:
-            if not APPROVAL.after(walk.state, RESOLVED) or self.disturbed(walk.turn):
-                continue
-            if self._loose:
-                self._loose.pop()
-                continue
-            yield Violation(
-                request_subject(walk.question),
-                tuple(walk.frames),
-                f"{RESOLVED} for {request_subject(walk.question)}, since it was answered",
-                never_came(self.trace),
-                clauses=("approval.resolved",),
-                places=(member(walk.question, "itemId").place,),
-            )
-
-    def _step(self, walk: Walk, event: str, frame: Frame) -> Outcomes:
-        after = APPROVAL.after(walk.state, event)
-        if after is None:
-            excused = event != ASK and (self.disturbed(walk.turn) or self._overtaken(walk))
-            outcomes = [] if excused else [self._wrong(walk, event, frame)]
-            self._drop(walk, resolved=event == RESOLVED)
-            return outcomes
-        walk.state = after
-        walk.frames.append(frame)
-        if after == "resolved":
-            self._last = walk
-        if after not in APPROVAL.terminal:
-            return []
-        self._walks.remove(walk)
-        return [Witness(request_subject(walk.question), tuple(walk.frames))]
-
-    def _overtaken(self, walk: Walk) -> bool:
-        """Whether the turn was cancelled by the answer to another of its questions."""
-        cancel = self._cancelled.get(walk.turn.id)
-        return cancel is not None and cancel is not self.conversation.answer_of(walk.question)
-
-    def _drop(self, walk: Walk, *, resolved: bool = False) -> None:
-        self._walks.remove(walk)
-        if not resolved and APPROVAL.after(walk.state, COMPLETED) is None:
-            self._unwalked += 1
-
-    def _wrong(self, walk: Walk, event: str, frame: Frame) -> Violation:
-        again = walk is self._last and event == RESOLVED
-        expected = " or ".join(APPROVAL.allowed(walk.state))
-        if walk.state == NOT_STARTED:
-            expected = "item/started"
-        about = f"item {question_item(walk.question)} of {walk.turn.subject}"
-        return Violation(
-            request_subject(walk.question),
-            tuple(dict.fromkeys((*walk.frames, frame))),
-            f"{expected or 'nothing more of it'}, since it is: {walk.state} ({about})",
-            f"{event} came {'again' if again else 'first'}",
-            Level.SHOULD if again else None,
-            clauses=("approval.resolved-once" if again else CLAUSES.get(event, ""),),
-            places=(member(walk.question, "itemId").place,),
-        )
-
-
-def _state_of(item: ItemView | None) -> str:
-    """Where an item stands when the client is asked about it."""
-    if item is None or not item.started:
-        return NOT_STARTED
-    done = any(frame.seq > item.started[-1].seq for frame in item.completed)
-    return "completed" if done else APPROVAL.initial
-
-
-def _is_about(walk: Walk, item: ItemView) -> bool:
-    return walk.turn is item.turn and question_item(walk.question) == item.id
+from harness.trace.views import ItemView
 
 
 @rule(
@@ -237,7 +35,7 @@ class NamesItem(ApprovalMonitor):
     def asked(self, frame: Frame) -> Outcomes:
         named = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
         thread = self.conversation.threads.get(named[0])
-        turn = self.conversation.turns.get(named[1])
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or not all(named):
             return None
         if turn is None:
@@ -300,8 +98,9 @@ class FinalItem(ApprovalMonitor):
     """Judges the status in the item/completed of an item that was asked about.
 
     The three words stand in the text for file changes. For commands it says "the final item", and
-    that one still in progress is not final follows: SHOULD. Left open: words that no item has
-    (shapes).
+    that one still in progress is not final follows: SHOULD. For an item that an interrupt of the
+    turn cut off, the text has no word: INFO, unless it is a file change whose question had been
+    answered before. Left open: words that no item has (shapes).
     """
 
     @on("item/completed")
@@ -316,5 +115,13 @@ class FinalItem(ApprovalMonitor):
         expected = "one of completed, failed, declined, since it was asked about"
         clause = "approval.file-final-status" if is_file else "approval.completed"
         level = None if is_file else Level.SHOULD
+        if not (is_file and self._was_answered(item)) and self.cut_at(item.turn) is not None:
+            level = Level.INFO
         where = member(frame, "item", "status")
         return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]
+
+    def _was_answered(self, item: ItemView) -> bool:
+        """Whether each question about an item was answered before the turn was interrupted."""
+        cut = self.cut_at(item.turn)
+        answers = [self.conversation.answer_of(question) for question in self.questions(item)]
+        return all(one is not None and (cut is None or one.seq < cut) for one in answers)

@@ -1,32 +1,34 @@
 """Rules on what comes of a decision: an operation runs or does not, its turn goes on or not.
 
 Here: each decision's meaning ("Approval sequence"), seen in the item and its turn. Not here: the
-order of the sequence (approvals), whether it was asked at all (policies). Whether a command really
-ran shows on disk only: scenarios look there.
+order of the sequence (approval_order), whether it was asked at all (policies), what an approval
+leaves for later (remembered). Whether a command really ran shows on disk only: scenarios look
+there.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-import json
-from dataclasses import dataclass
-
+from harness.rules.acting import (
+    DIFF,
+    exit_code,
+    only_writer,
+    printed_before,
+    prints,
+    shows_change,
+)
 from harness.rules.asked import (
-    APPROVALS,
     APPROVING,
     DENYING,
-    REMEMBERED,
     ApprovalMonitor,
     question_item,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
-from harness.rules.policies import policies_of
-from harness.rules.subjects import item_in, ours, request_subject
-from harness.rules.telling import member, wrong
+from harness.rules.in_force import PolicyMonitor
+from harness.rules.subjects import item_in, ours
+from harness.rules.telling import Member, instead, member, wrong
 from harness.rules.verdict import Level
-from harness.trace.difference import literal
-from harness.trace.frame import Frame, Kind, Origin
-from harness.trace.values import obj, text
-from harness.trace.views import ItemView
+from harness.trace.frame import Frame, Origin
+from harness.trace.values import text
+from harness.trace.views import ItemView, TurnView
 
 # The clause of each approving decision.
 APPROVES = {
@@ -36,7 +38,7 @@ APPROVES = {
 }
 
 
-class DecidedItem(ApprovalMonitor):
+class DecidedItem(PolicyMonitor):
     """A monitor of the first completion of each item that was asked about and decided."""
 
     def item_decided(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
@@ -54,14 +56,20 @@ class DecidedItem(ApprovalMonitor):
         return (*self.last_exchange(item), frame)
 
     def ended(
-        self, item: ItemView, frame: Frame, expected: str, *, clauses: tuple[str, ...] = ()
+        self,
+        item: ItemView,
+        frame: Frame,
+        expected: str,
+        *,
+        level: Level | None = None,
+        clauses: tuple[str, ...] = (),
     ) -> Violation:
         """An item that ended otherwise than our answer wants."""
         frames = self.evidence(item, frame)
         answers = [one for one in frames if one.origin is Origin.HARNESS]
         also = tuple(member(one, "decision") for one in answers)
         where = member(frame, "item", "status")
-        return wrong(item.subject, frames, where, expected, also=also, clauses=clauses)
+        return wrong(item.subject, frames, where, expected, level=level, also=also, clauses=clauses)
 
 
 @rule(
@@ -74,23 +82,28 @@ class AcceptedRuns(DecidedItem):
     """Judges that an item whose every question was approved does not end as declined.
 
     accept, acceptForSession and acceptWithExecpolicyAmendment approve by their words. That the
-    operation then fails is its own affair. Left open: turns that were interrupted, failed, or
-    taken away meanwhile, or in which another question was answered by cancel.
+    operation then fails is its own affair. Where the policy is not known it is SHOULD: under reject
+    a server may ask, and then reject whatever the answer is. Left open: turns that may be under
+    reject, that were interrupted, failed, or taken away meanwhile, or met by another turn/start, or
+    in which another question was answered by cancel; questions that the server had resolved before
+    the answer.
     """
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         item = self.item_decided(frame, APPROVING)
-        if item is None or self.disturbed(item.turn) or item.turn.id in self._cancelled:
+        if item is None or self.disturbed(item.turn) or self.cancelled(item.turn):
             return None
+        policies = self.policies(item.turn)
         status = text(item_in(frame).get("status"))
         if status in ("completed", "failed"):
             return [Witness(item.subject, self.evidence(item, frame))]
-        if status != "declined":
+        if status != "declined" or "reject" in policies:
             return None
         decision = max(self.decisions(item))
         clauses = (APPROVES[decision], "approval.command-decisions-taken")
-        return [self.ended(item, frame, "completed or failed", clauses=clauses)]
+        level = None if policies else Level.SHOULD
+        return [self.ended(item, frame, "completed or failed", level=level, clauses=clauses)]
 
 
 @rule(
@@ -100,11 +113,50 @@ class AcceptedRuns(DecidedItem):
     needs=("command-approval",),
 )
 class DeniedNotRun(DecidedItem):
-    """Judges that an item whose every question was answered by decline or cancel is not completed.
+    """Judges that nothing is carried out of an item whose questions were all declined or cancelled.
 
-    `completed` is the status of an operation that was carried out. What else it may say is for
-    approval.denied-status.
+    It was, where it ends as completed; where a command has output after the answer and exit code 0,
+    or in its item what it certainly prints; where the diff of the turn has the lines of a file
+    change, which nothing else can have written. Output alone, or exit code 0 alone, may be how a
+    server tells of the denial: SHOULD. A command that had output before the question was running
+    already, and may be asked about for what it wants besides: that it is completed then is SHOULD,
+    the rest is left open. What else its status may say is for approval.denied-status.
     """
+
+    def begin(self) -> None:
+        super().begin()
+        self._denied: dict[TurnView, list[ItemView]] = {}
+
+    @on_own
+    def answered(self, frame: Frame) -> Outcomes:
+        question = self.question_of(frame)
+        turn = self.conversation.turn_of(question) if question is not None else None
+        item = turn.items.get(question_item(question)) if turn and question is not None else None
+        if item is not None and item.type == "fileChange":
+            self._denied.setdefault(item.turn, []).append(item)
+        return None
+
+    @on(DIFF)
+    def told(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        for item in self._denied.get(turn, ()) if turn is not None else ():
+            decisions = self.decisions(item)
+            if not decisions <= DENYING or not item.started or not self.alone():
+                continue
+            shown = shows_change(frame, item_in(item.started[-1]))
+            if shown and only_writer(self.conversation, item, frame):
+                self._denied[item.turn] = [
+                    one for one in self._denied[item.turn] if one is not item
+                ]
+                return [self._done(item, frame, member(frame, "diff"), Level.MUST)]
+        return None
+
+    @on("turn/completed")
+    def over(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is not None:
+            self._denied.pop(turn, None)
+        return None
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -112,13 +164,41 @@ class DeniedNotRun(DecidedItem):
         if item is None:
             return None
         status = text(item_in(frame).get("status"))
-        if status in ("declined", "failed"):
-            return [Witness(item.subject, self.evidence(item, frame))]
-        if status != "completed":
+        ran_before = printed_before(item, self.questions(item)[0])
+        if status == "completed":
+            level = Level.SHOULD if ran_before else None
+            return [self.ended(item, frame, "declined", level=level, clauses=self._clauses(item))]
+        if status not in ("declined", "failed"):
             return None
+        sign = None if ran_before else self._sign(item, frame)
+        if sign is None:
+            return [Witness(item.subject, self.evidence(item, frame))]
+        return [self._done(item, frame, *sign)]
+
+    def _sign(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
+        """What shows that a command ran all the same, and how certain that is."""
+        if item.type != "commandExecution":
+            return None
+        shows, last = item_in(frame), item.last_delta
+        answer = self.conversation.answer_of(self.questions(item)[-1])
+        late = last is not None and answer is not None and last.seq > answer.seq
+        well = exit_code(shows) == 0
+        if prints(shows) and (well or late):
+            return member(frame, "item", "aggregatedOutput"), Level.MUST
+        if last is not None and late:
+            return member(last, "delta"), Level.MUST if well else Level.SHOULD
+        return (member(frame, "item", "exitCode"), Level.SHOULD) if well else None
+
+    def _done(self, item: ItemView, frame: Frame, sign: Member, level: Level) -> Violation:
+        decision = max(self.decisions(item))
+        frames = tuple(dict.fromkeys((*self.last_exchange(item), sign.frame, frame)))
+        expected = f"nothing of {item.subject} carried out, since {decision} was answered"
+        clauses = self._clauses(item)
+        return instead(item.subject, frames, sign, expected, level=level, clauses=clauses)
+
+    def _clauses(self, item: ItemView) -> tuple[str, ...]:
         cancelled = "cancel" in self.decisions(item)
-        clauses = ("approval.cancel", "errors.cancel") if cancelled else ("approval.decline",)
-        return [self.ended(item, frame, "declined", clauses=clauses)]
+        return ("approval.cancel", "errors.cancel") if cancelled else ("approval.decline",)
 
 
 @rule(
@@ -131,7 +211,8 @@ class DeniedStatus(DecidedItem):
     """Judges that an item whose every question was answered by decline or cancel ends as declined.
 
     Derived from the meaning of the decision and the list of item statuses. Left open: `completed`
-    (approval.denied-not-run speaks of that), and words that are none of the four.
+    (approval.denied-not-run speaks of that), words that are none of the four, and `failed` where a
+    failure may be what the client was asked about: under on-failure, or after a first output.
     """
 
     @on("item/completed")
@@ -143,7 +224,9 @@ class DeniedStatus(DecidedItem):
         frames = self.evidence(item, frame)
         if status == "declined":
             return [Witness(item.subject, frames)]
-        if status != "failed":
+        policies = self.policies(item.turn)
+        tried = "on-failure" in policies or printed_before(item, self.questions(item)[0])
+        if status != "failed" or tried:
             return None
         return [self.ended(item, frame, "declined")]
 
@@ -165,7 +248,7 @@ class CancelInterrupts(ApprovalMonitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not self.alone():
             return None
-        cancel = self._cancelled.get(turn.id)
+        cancel = self.cancelled(turn)
         if cancel is None:
             return None
         if turn.status == "interrupted":
@@ -191,21 +274,22 @@ class DeclineGoesOn(ApprovalMonitor):
 
     def begin(self) -> None:
         super().begin()
-        self._declined: dict[str, Frame] = {}
+        self._declined: dict[TurnView, Frame] = {}
 
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
-        if question is not None and self.decision(question) == "decline":
-            self._declined.setdefault(question_turn(question), frame)
+        turn = self.conversation.turn_of(question) if question is not None else None
+        if question is not None and turn is not None and self.decision(question) == "decline":
+            self._declined.setdefault(turn, frame)
         return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or turn.id in self._cancelled:
+        if turn is None or len(turn.completed) > 1 or self.cancelled(turn):
             return None
-        decline = self._declined.get(turn.id)
+        decline = self._declined.get(turn)
         if decline is None or self.disturbed(turn):
             return None
         if turn.status == "completed":
@@ -215,97 +299,3 @@ class DeclineGoesOn(ApprovalMonitor):
         where, also = member(frame, "turn", "status"), (member(decline, "decision"),)
         expected = "the end of a turn that went on"
         return [wrong(turn.subject, (decline, frame), where, expected, also=also)]
-
-
-@dataclass(slots=True, eq=False)
-class Remembered:
-    """An approval that speaks of later operations too: the item it was given for, our answer."""
-
-    item: ItemView
-    question: Frame
-    answer: Frame
-    decision: str
-
-
-@rule(
-    "approval.session-remembered",
-    title="What was approved for the session is not asked again",
-    level=Level.MUST,
-    needs=("command-approval",),
-)
-class SessionRemembered(ApprovalMonitor):
-    """Judges that the same command in the same folder of the same thread is not asked about again.
-
-    From the completion of the item on that was approved with acceptForSession; after
-    acceptWithExecpolicyAmendment it is SHOULD, since what rule that leaves is not shown. In a turn
-    that may be under on-request it is INFO: "always ask" is what a server then may hold to. Which
-    other commands count as the same is open, and so is what an unloading of the thread forgets.
-    """
-
-    def begin(self) -> None:
-        super().begin()
-        self._approved: dict[tuple[str, str], Remembered] = {}
-        self._by_item: dict[tuple[str, str, str], Remembered] = {}
-
-    @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
-        item = self.conversation.item_of(frame)
-        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
-            return None
-        thread_id, shows = item.turn.thread_id, item_in(frame)
-        wanted = (thread_id, text(shows.get("command")), text(shows.get("cwd")))
-        questions = self.questions(item)
-        if not questions:
-            before = self._by_item.get(wanted)
-            if before is None or not self._still(thread_id):
-                return None
-            return [Witness(item.subject, (before.question, before.answer, frame))]
-        question, answer = questions[-1], self.conversation.answer_of(questions[-1])
-        decision = self.decision(question)
-        if decision in REMEMBERED and answer is not None and shows.get("status") != "declined":
-            kept = Remembered(item, question, answer, decision)
-            self._approved.setdefault((thread_id, _operation(question)), kept)
-            self._by_item.setdefault(wanted, kept)
-        return None
-
-    @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
-        is_question = frame.kind is Kind.REQUEST and "command" in obj(frame.params)
-        if turn is None or not is_question:
-            return None
-        before = self._approved.get((turn.thread_id, _operation(frame)))
-        if before is None or not self._still(turn.thread_id):
-            return None
-        if question_turn(frame) == before.item.turn.id and question_item(frame) == before.item.id:
-            return None
-        level = None if before.decision == "acceptForSession" else Level.SHOULD
-        policies = policies_of(self.conversation, turn)
-        if not policies or "on-request" in policies:
-            level = Level.INFO
-        clause = APPROVES[before.decision]
-        return [
-            Violation(
-                request_subject(frame),
-                (before.question, before.answer, frame),
-                f"no question about {literal(obj(frame.params).get('command'))}: "
-                f"{before.decision} was answered to it before, for {before.item.subject}",
-                f"{frame.method} asks about it again",
-                level,
-                clauses=(clause,),
-                places=(
-                    member(before.question, "command").place,
-                    member(before.answer, "decision").place,
-                    member(frame, "command").place,
-                ),
-            )
-        ]
-
-    def _still(self, thread_id: str) -> bool:
-        return thread_id not in self._taken_away and self.alone()
-
-
-def _operation(question: Frame) -> str:
-    """A command and its folder as one text, however the server writes the command."""
-    params = obj(question.params)
-    return json.dumps([params.get("command"), params.get("cwd")])

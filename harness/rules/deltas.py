@@ -170,13 +170,14 @@ class SummaryPartAnnounced(Monitor):
     once = True
 
     def begin(self) -> None:
-        self._last: dict[tuple[str, str], Frame] = {}
-        self._boundary: dict[tuple[str, str], Frame] = {}
+        self._last: dict[tuple[str, str, str], Frame] = {}
+        self._boundary: dict[tuple[str, str, str], Frame] = {}
 
     @on("item/started", "item/completed")
     def whole(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
-        key = (text(params.get("turnId")), text(item_in(frame).get("id")))
+        where = text(params.get("threadId")), text(params.get("turnId"))
+        key = (*where, text(item_in(frame).get("id")))
         self._last.pop(key, None)
         self._boundary.pop(key, None)
 
@@ -222,12 +223,11 @@ class KindMatchesItem(Monitor):
     """
 
     def begin(self) -> None:
-        self._judged: set[tuple[str, str, str]] = set()
+        self._judged: set[tuple[str, str, str, str]] = set()
 
     @on(*DELTAS)
     def delta(self, frame: Frame) -> Outcomes:
-        params = obj(frame.params)
-        key = (frame.json["method"], text(params.get("turnId")), text(params.get("itemId")))
+        key = (frame.json["method"], *_item_key(frame))
         if key in self._judged:
             return None
         item = self.conversation.item_of(frame)
@@ -266,9 +266,10 @@ def _shared(one: str, other: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _item_key(frame: Frame) -> tuple[str, str]:
+def _item_key(frame: Frame) -> tuple[str, str, str]:
     params = obj(frame.params)
-    return text(params.get("turnId")), text(params.get("itemId"))
+    turn = text(params.get("threadId")), text(params.get("turnId"))
+    return (*turn, text(params.get("itemId")))
 
 
 def _index(frame: Frame) -> object:
@@ -287,10 +288,10 @@ def _not_joined(
     """A text that is not what its deltas join to; the delta that differs first is shown too."""
     why = f"what the deltas ({method}) of {item.subject} join to"
     found = differs(item.subject, frames, where, joined, why=why)
-    offset = found.places[0].offset
+    offset, key = found.places[0].offset, (item.turn.thread_id, item.turn.id, item.id)
     for frame in trace.frames[item.started[-1].seq + 1 : where.frame.seq]:
         params = obj(frame.params)
-        if frame.method != method or _item_key(frame) != (item.turn.id, item.id):
+        if frame.method != method or _item_key(frame) != key:
             continue
         if params.get(_INDEXES.get(method, ""), index) != index:
             continue

@@ -32,7 +32,7 @@ class _Changes(Monitor):
         if item is None or item.type != "fileChange" or len(item.completed) > 1:
             return None
         if item_in(frame).get("status") == "completed" and began_here(self.conversation, item.turn):
-            self.made.setdefault(item.turn.id, []).append(frame)
+            self.made.setdefault(item.turn.key, []).append(frame)
         return None
 
     def subject(self, frame: Frame) -> str:
@@ -62,20 +62,20 @@ class DiffAfterChange(_Changes):
 
     @on(DIFF)
     def told(self, frame: Frame) -> Outcomes:
-        turn_id = text(obj(frame.params).get("turnId"))
-        late, end = self._missed.pop(turn_id, ([], frame))
+        turn = self.conversation.key_of(frame)
+        late, end = self._missed.pop(turn, ([], frame))
         yield from (self._violation(x, end, "came after the end", frame) for x in late)
-        for change in self.made.pop(turn_id, []):
+        for change in self.made.pop(turn, []):
             yield Witness(self.subject(change), (change, frame))
 
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        changes = self.made.pop(turn.id, []) if turn is not None else []
+        changes = self.made.pop(turn.key, []) if turn is not None else []
         if turn is None or turn.status != "completed":
             return None
         if changes:
-            self._missed[turn.id] = (changes, frame)
+            self._missed[turn.key] = (changes, frame)
         return None
 
     def finish(self) -> Outcomes:
@@ -109,14 +109,14 @@ class DiffWhole(_Changes):
 
     @on(DIFF)
     def told(self, frame: Frame) -> Outcomes:
-        self._diffs[text(obj(frame.params).get("turnId"))] = frame
+        self._diffs[self.conversation.key_of(frame)] = frame
         return None
 
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        changes = self.made.pop(turn.id, []) if turn is not None else []
-        last = self._diffs.pop(turn.id, None) if turn is not None else None
+        changes = self.made.pop(turn.key, []) if turn is not None else []
+        last = self._diffs.pop(turn.key, None) if turn is not None else None
         if turn is None or turn.status != "completed" or last is None or not changes:
             return None
         diff, paths = obj(last.params).get("diff"), _changed_once(changes)

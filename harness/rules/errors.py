@@ -16,6 +16,7 @@ from harness.rules.base import (
     on,
     on_answer,
     on_kind,
+    on_own,
     rule,
 )
 from harness.rules.subjects import (
@@ -29,8 +30,8 @@ from harness.rules.telling import Member, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import dig, obj, text
-from harness.trace.views import TurnView, turns_of
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import ThreadView, TurnView, turns_of
 
 # "TurnError": the values given; the complete list is not shown.
 GIVEN = (
@@ -63,8 +64,9 @@ def info_name(info: Any) -> str:
 class InfoSpelling(Monitor):
     """Judges that a classification that is one of the values given is spelled as the text does.
 
-    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a string
-    or as the one key of an object. Left open: other values (the list is open), null or nothing.
+    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a
+    string. As the one key of an object it is INFO: no form of an object is shown. Left open: other
+    values (the list is open), null or nothing.
     """
 
     @on("error", "turn/completed")
@@ -79,7 +81,8 @@ class InfoSpelling(Monitor):
                 yield from self._judge(text(turn.get("id")), thread.part("turns", at, "error"))
 
     def _judge(self, turn_id: str, error: Member) -> Iterator[Violation | Witness]:
-        name = info_name(obj(error.value).get("agentErrorInfo"))
+        info = obj(error.value).get("agentErrorInfo")
+        name = info_name(info)
         given = given_word(name)
         if given is None:
             return
@@ -88,7 +91,9 @@ class InfoSpelling(Monitor):
             yield Witness(subject, (error.frame,))
         else:
             expected = f"{literal(given)}, in this spelling"
-            yield wrong(subject, (error.frame,), error.part("agentErrorInfo"), expected)
+            level = None if isinstance(info, str) else Level.INFO
+            where = error.part("agentErrorInfo")
+            yield wrong(subject, (error.frame,), where, expected, level=level)
 
 
 @rule("error.terminal-carries-cause", title="A turn that gave up says why", level=Level.SHOULD)
@@ -129,10 +134,12 @@ class NamesTurn(Monitor):
     """Judges that the turnId of an `error` is of a turn that had begun and had not ended.
 
     A turn that is never announced is judged at the end of a quiescent trace, since the place of
-    errors among the messages is open, and only on threads that were started within the trace. For
-    that reason too an error after turn/completed weighs SHOULD. The threadId, where known, must be
-    that of the turn. Left open: turns that items or turn/completed name (item.known-turn,
-    turn.started-first), turns of others, ids that are missing (shapes).
+    errors among the messages is open: on threads that were started or forked within the trace, and
+    at SHOULD on one that was resumed, where the answer shows turns and this one is not among them.
+    For that reason too an error after turn/completed weighs SHOULD; so does one of no announced turn
+    where work was asked for that need be no turn, such as a compaction. Left open: turns that items
+    or turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are
+    missing (shapes), an error that names another thread than its turn (turn.known-thread).
     """
 
     once = True
@@ -140,10 +147,17 @@ class NamesTurn(Monitor):
     def begin(self) -> None:
         self._early: dict[str, Frame] = {}
         self._answered: set[str] = set()
+        self._level: Level | None = None
+
+    @on_own
+    def own(self, frame: Frame) -> Outcomes:
+        if frame.kind is Kind.REQUEST and _is_other_work(self.book.method(frame.method), frame):
+            self._level = Level.SHOULD
+        return None
 
     @on_kind(Kind.RESPONSE)
     def answer(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(frame))
+        self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on("error")
@@ -152,18 +166,38 @@ class NamesTurn(Monitor):
         if turn is None:
             return None
         if not self._known(turn):
-            self._early.setdefault(turn.id, frame)
+            self._early.setdefault(turn.key, frame)
             return None
         return self._judge(turn, frame)
 
     def finish(self) -> Outcomes:
-        for turn_id, frame in self._early.items():
-            turn = self.conversation.turn(turn_id)
+        for key, frame in self._early.items():
+            turn = self.conversation.turns[key]
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
-            if self._known(turn) or thread is None or thread.reply is None:
+            level = self._weight(thread, turn.id)
+            if self._known(turn) or level is None:
                 continue
-            expected = "the id of a turn that was announced"
-            yield wrong(turn.subject, (frame,), member(frame, "turnId"), expected)
+            expected, where = "the id of a turn that was announced", member(frame, "turnId")
+            yield wrong(turn.subject, (frame,), where, expected, level=self._level or level)
+
+    def _weight(self, thread: ThreadView | None, turn_id: str) -> Level | None:
+        """What an unknown turn weighs, None on a thread of which it may have been a turn before."""
+        if thread is None or not thread.opened:
+            return None
+        for answer in thread.opened:
+            turns = dig(answer.result, "thread", "turns")
+            request = self.conversation.request_of(answer)
+            if (
+                request is not None
+                and request.method == "thread/resume"
+                and not isinstance(turns, list)
+            ):
+                return None
+            if any(text(obj(turn).get("id")) == turn_id for turn in arr(turns)):
+                return None
+        first = self.conversation.request_of(thread.opened[0])
+        resumed = first is None or first.method == "thread/resume"
+        return Level.SHOULD if resumed else Level.MUST
 
     def _known(self, turn: TurnView) -> bool:
         named = turn.reply or turn.started or turn.completed or turn.items
@@ -173,11 +207,6 @@ class NamesTurn(Monitor):
         begun = [turn.started[0]] if turn.started else [turn.reply] if turn.reply else []
         if not begun or not ours(self.conversation, turn):
             return None
-        thread_id = text(obj(frame.params).get("threadId"))
-        if thread_id and turn.thread_id and thread_id != turn.thread_id:
-            expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
-            where = member(frame, "threadId")
-            return [wrong(turn.subject, (*begun, frame), where, expected)]
         if turn.completed:
             frames = (turn.completed[0], frame)
             expected = f"errors of {turn.subject} only while it runs"
@@ -185,3 +214,8 @@ class NamesTurn(Monitor):
             places = (member(frame, "turnId").place,)
             return [Violation(turn.subject, frames, expected, actual, level, places=places)]
         return [Witness(turn.subject, (*begun, frame))]
+
+
+def _is_other_work(row: Any, request: Frame) -> bool:
+    """Whether a request asks for work that need be no turn: a compaction, or what is not shown."""
+    return row is None or request.method == "thread/compact/start"

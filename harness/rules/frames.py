@@ -21,10 +21,10 @@ class WellFormed(Monitor):
     """Judges each line of the target against the four message forms ("Message forms").
 
     A finding: no JSON, no object, no known form; a request whose id is no number; params or a
-    result that are no object. Left open: the form of error answers (not shown; also one without an
-    id, and `result: null` beside an error), missing or null params (JSON-RPC lets them be left
-    out), extra members such as `jsonrpc`, and lines that our own transport cut or saw cut off by
-    the end of the stream: those say nothing about the form.
+    result that are no object. Left open: the form of answers that report failure (not shown: an
+    `error` without an id, any other member beside an id, also beside `result: null`), missing or
+    null params (the shape rules speak of those), extra members such as `jsonrpc`, and lines that
+    our own transport cut or saw cut off by the end of the stream: those say nothing of the form.
     """
 
     _witnessed = False

@@ -11,7 +11,6 @@ from harness.rules.asked import (
     APPROVING,
     OPERATIONS,
     ApprovalMonitor,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_answer, on_kind, on_own, rule
 from harness.rules.subjects import began_here
@@ -19,11 +18,22 @@ from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import INTERRUPTED
 from harness.trace.frame import Frame, Kind
+from harness.trace.trace import End
 from harness.trace.values import obj, text
 from harness.trace.views import TurnView
 
 # Requests about a thread that, by what the text says of them, leave its turn alone.
-_HARMLESS = frozenset({"turn/interrupt", "turn/steer", "thread/read", "thread/name/set"})
+_HARMLESS = frozenset(
+    {
+        "turn/interrupt",
+        "turn/steer",
+        "thread/read",
+        "thread/list",
+        "thread/loaded/list",
+        "thread/fork",
+        "thread/name/set",
+    }
+)
 
 
 @rule(
@@ -34,12 +44,14 @@ _HARMLESS = frozenset({"turn/interrupt", "turn/steer", "thread/read", "thread/na
 class InterruptedWhenAsked(ApprovalMonitor):
     """Judges that a turn which ends as interrupted was named by a turn/interrupt before its end.
 
-    Derived: the table has turn/interrupt as the one way to `interrupted`, and cancel is the other.
-    A finding: one that nobody interrupted, as when an interrupt of the turn before, which was
-    answered then, ends the next. Left open: turns that this client did not start, or in which it
-    answered a question otherwise than by an approval, or not at all; those that met an error; any
-    other request about the thread meanwhile, a second turn/start too, and a turn/interrupt of
-    another turn, since which one it means is not said; a client that left, several connections.
+    Derived: the table has turn/interrupt as the one way to `interrupted`, and cancel is the other;
+    a turn that meets an error fails. A finding: one that nobody interrupted, as when an interrupt
+    of the turn before, which was answered then, ends the next. Left open: turns that this client
+    did not start, or in which it answered a question otherwise than by an approval
+    (approval.decline-goes-on), or not at all; any request about the thread meanwhile that may end
+    or unload its turn, such as thread/archive, thread/unsubscribe, a compaction, a second
+    turn/start, and a turn/interrupt of another turn, since which one it means is not said; a client
+    that left, several connections, a server that ended.
     """
 
     def begin(self) -> None:
@@ -54,7 +66,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         question = self.conversation.request_of(frame)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR):
             if question is not None and self.decision(question) in APPROVING:
-                self._doubtful.discard(question_turn(question))
+                self._doubtful.discard(self.conversation.key_of(question))
             return None
         thread_id = text(obj(frame.params).get("threadId"))
         if frame.method == "turn/interrupt":
@@ -75,7 +87,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
         # Until it is approved: what an open question does to its turn the text does not say.
-        self._doubtful.add(question_turn(frame))
+        self._doubtful.add(self.conversation.key_of(frame))
         return None
 
     @on("turn/completed")
@@ -95,8 +107,17 @@ class InterruptedWhenAsked(ApprovalMonitor):
     def _open(self, turn: TurnView) -> bool:
         if any(not self._was_over(one, turn) for one in self._interrupts.get(turn.thread_id, [])):
             return True
-        meddled = {turn.thread_id, ""} & self._meddled or {turn.id, ""} & self._doubtful
-        return bool(meddled) or turn.id in self._cancelled or self.disturbed(turn)
+        meddled = {turn.thread_id, ""} & self._meddled or {turn.key, ""} & self._doubtful
+        return bool(meddled) or turn.key in self._cancelled or self._taken(turn)
+
+    def _taken(self, turn: TurnView) -> bool:
+        """Whether we, another client or the end of the server took the turn away."""
+        return (
+            any(mark.kind == "closed" for mark in self.trace.marks)
+            or self.trace.end is End.EXITED
+            or bool(self.takings(turn))
+            or not self.alone()
+        )
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
         """Whether a turn/interrupt was answered before the turn was asked for."""
@@ -128,14 +149,14 @@ class CancelEndsWork(ApprovalMonitor):
     def denied(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and self.decisions(item) == {"cancel"}:
-            self._over.setdefault(item.turn.id, (*self.last_exchange(item), frame))
+            self._over.setdefault(item.turn.key, (*self.last_exchange(item), frame))
         return None
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
         if frame.kind is not Kind.REQUEST:
             return None
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         return self._judge(turn, frame, f"asked by {frame.method}")
 
     @on("item/started")
@@ -148,16 +169,16 @@ class CancelEndsWork(ApprovalMonitor):
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        over = self._over.pop(turn.id, None) if turn is not None else None
+        over = self._over.pop(turn.key, None) if turn is not None else None
         if turn is None or over is None or not self._judged(turn):
             return None
         return [Witness(turn.subject, (*over, frame))]
 
     def _judge(self, turn: TurnView | None, frame: Frame, actual: str) -> Outcomes:
-        over = self._over.get(turn.id) if turn is not None else None
+        over = self._over.get(turn.key) if turn is not None else None
         if turn is None or over is None or not self._judged(turn):
             return None
-        del self._over[turn.id]
+        del self._over[turn.key]
         expected = f"nothing more of {turn.subject}, since cancel was answered in it"
         places = (
             member(frame, "item", "id").place

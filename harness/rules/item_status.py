@@ -5,6 +5,7 @@ Not here: the words themselves (shapes), the lifecycle (items).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from harness.rules.asked import DENYING, ApprovalMonitor
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.rules.subjects import item_in, ours
 from harness.rules.telling import member, wrong
@@ -60,11 +61,13 @@ class BeginsInProgress(Monitor):
     level=Level.MUST,
     needs=("command-execution",),
 )
-class FinalStatus(Monitor):
+class FinalStatus(ApprovalMonitor):
     """Judges that item/completed of an item that has a status carries one that its type ends with.
 
     Commands and file changes end completed, failed or declined, tool calls completed or failed.
-    Left open: which of them, words that are no status of the type (shapes), items without a status.
+    For work that an interrupt of the turn cut off, or cancel in it, the text has no word: INFO,
+    unless the client had denied it, for which there is one. Left open: which of them, words that
+    are no status of the type (shapes), items without a status.
     """
 
     @on("item/completed")
@@ -77,7 +80,11 @@ class FinalStatus(Monitor):
         if status in ends:
             return [Witness(item.subject, (frame,))]
         where, expected = member(frame, "item", "status"), f"one of {', '.join(ends)}"
-        return [wrong(item.subject, (frame,), where, expected)]
+        decisions = self.decisions(item)
+        denied = bool(decisions) and decisions <= DENYING
+        cut_off = self.cut_at(item.turn) is not None and not denied
+        level = Level.INFO if cut_off else None
+        return [wrong(item.subject, (frame,), where, expected, level=level)]
 
 
 class _McpOutcome(Monitor):

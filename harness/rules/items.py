@@ -27,17 +27,18 @@ class StartedBeforeDelta(Monitor):
     """
 
     def begin(self) -> None:
-        self._judged: set[tuple[str, str]] = set()
+        self._judged: set[tuple[str, str, str]] = set()
 
     @on(*DELTAS)
     def delta(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
-        key = (text(params.get("turnId")), text(params.get("itemId")))
+        ids = [text(params.get(name)) for name in ("threadId", "turnId", "itemId")]
+        key = (ids[0], ids[1], ids[2])
         if key in self._judged:
             return None
         item = self.conversation.item_of(frame)
         if item is None:
-            item = self._stranger(*key)
+            item = self._stranger(frame, key[2])
             if item is None:
                 return None
         if not began_here(self.conversation, item.turn):
@@ -50,9 +51,9 @@ class StartedBeforeDelta(Monitor):
         actual = f"{frame.method} first"
         return [Violation(item.subject, (frame,), expected, actual, places=places)]
 
-    def _stranger(self, turn_id: str, item_id: str) -> ItemView | None:
+    def _stranger(self, frame: Frame, item_id: str) -> ItemView | None:
         """An item that nothing but a section boundary (which the view does not keep) has named."""
-        turn = self.conversation.turns.get(turn_id)
+        turn = self.conversation.turn_of(frame)
         return ItemView(item_id, turn) if turn is not None and item_id else None
 
 

@@ -10,8 +10,8 @@ import posixpath
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from harness.rules.base import Outcome, Outcomes, Witness, on, rule
-from harness.rules.subjects import item_in, same_folder
+from harness.rules.base import Outcome, Outcomes, Witness, on, on_answer, rule
+from harness.rules.subjects import item_in, perhaps_same_folder, same_folder
 from harness.rules.telling import absent, differs, member
 from harness.rules.turn_calls import Asked, Calls, came_to_its_end
 from harness.rules.verdict import Level
@@ -55,15 +55,24 @@ class InputArrives(Calls):
 class ModelNamed(Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 
-    The override is for this turn and those after it. One call by that name is enough: a server may
-    ask other models too. Left open: turns before any override (also that of thread/start), turns
-    that were cut off without it (what they asked may have been something before, as a compaction
-    is), all after a reroute, a resume, a refused turn/start; several threads or turns at once.
+    The override is for this turn and those after it. One call by that name is enough, or by a
+    longer one (`m` and `m-2026-01`): a server may ask other models too. A name may stand for a
+    model with another name: where only such are called that no other name had led to before, it is
+    SHOULD. Left open: turns before any override (also that of thread/start), turns that were cut
+    off without it (what they asked may have been something before, as a compaction is), all after a
+    reroute, a resume, a refused turn/start; several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
         self._rerouted = False
+        # What was called, and by which names it had been asked for ("" for none).
+        self._asked_by: dict[str, set[str]] = {}
+
+    @on_answer("thread/start")
+    def thread(self, frame: Frame) -> Outcomes:
+        self._asked_by.setdefault(text(dig(frame.result, "model")), set()).add("")
+        return None
 
     def forget(self) -> None:
         self._named: tuple[str, Frame] | None = None
@@ -77,17 +86,26 @@ class ModelNamed(Calls):
         name = text(asked.params.get("model"))
         if name:
             self._named = (name, asked.request)
-        if self._named is None or self._rerouted:
-            return
-        wanted, source = self._named
-        frames = (source, end) if source is asked.request else (source, asked.request, end)
         called = sorted({text(call.get("model")) for call in asked.calls})
-        if wanted in called:
+        wanted, source = self._named or ("", asked.request)
+        others = [model for model in called if self._asked_by.get(model, set()) - {wanted}]
+        for model in called:
+            self._asked_by.setdefault(model, set()).add(wanted)
+        if not wanted or self._rerouted:
+            return
+        frames = (source, end) if source is asked.request else (source, asked.request, end)
+        if any(same_model(model, wanted) for model in called):
             yield Witness(asked.subject, frames)
         elif came_to_its_end(end):
             expected, where = f"a call of the model {literal(wanted)}", member(source, "model")
             actual = f"{len(asked.calls)} call(s), of {', '.join(map(literal, called))}"
-            yield absent(asked.subject, frames, expected, actual, where)
+            level = None if others == called else Level.SHOULD
+            yield absent(asked.subject, frames, expected, actual, where, level=level)
+
+
+def same_model(name: str, asked: str) -> bool:
+    """Whether this is a model that was asked, by its name or by a longer one, as with a date."""
+    return name == asked or bool(asked and name.startswith(f"{asked}-"))
 
 
 @rule("model.schema-this-turn", title="An output schema is for its turn only", level=Level.MUST)
@@ -95,9 +113,10 @@ class SchemaThisTurn(Calls):
     """Judges that the calls of a turn without outputSchema want none after a turn that had one.
 
     That the schema is in the calls of its own turn is SHOULD: the text says that it binds the last
-    message, not how. Only where it was there does its absence later prove anything. Left open:
-    schemas that no turn/start gave, turns that were cut off without theirs, several threads or
-    turns at once.
+    message, not how. Only where it was there does its absence later prove anything. Where some
+    calls of a later turn want one and others do not, it may be one of the server's own, as for the
+    name of a thread: SHOULD. Left open: schemas that no turn/start gave, turns that were cut off
+    without theirs, several threads or turns at once.
     """
 
     def forget(self) -> None:
@@ -118,9 +137,12 @@ class SchemaThisTurn(Calls):
             if has:
                 where = member(asked.request, "outputSchema")
                 expected = "no model call with a schema, since only the turn/start before had one"
-                actual = f"a call wants one, and of this turn/start {where}"
+                with_one = [call for call in asked.calls if call.get("schema") is True]
+                actual = f"{len(with_one)} of {len(asked.calls)} call(s) want one, and of this"
                 schema = member(self._given, "outputSchema")
-                yield absent(asked.subject, frames, expected, actual, schema)
+                level = None if len(with_one) == len(asked.calls) else Level.SHOULD
+                told = f"{actual} turn/start {where}"
+                yield absent(asked.subject, frames, expected, told, schema, level=level)
             else:
                 yield Witness(asked.subject, frames)
 
@@ -195,8 +217,9 @@ class _Folder(Calls):
                 yield Witness(item.subject, frames)
             else:
                 cwd = ("cwd",) if source.method else ("thread", "cwd")
-                also = (member(source, *cwd),)
-                yield differs(item.subject, frames, member(frame, "item", "cwd"), folder, also=also)
+                also, shown = (member(source, *cwd),), member(frame, "item", "cwd")
+                level = Level.SHOULD if perhaps_same_folder(folder, where) else None
+                yield differs(item.subject, frames, shown, folder, also=also, level=level)
 
     @abstractmethod
     def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
@@ -213,8 +236,9 @@ class TurnCwd(_Folder):
     """Judges the cwd of the commands of a turn whose turn/start, or one before it, named a cwd.
 
     The override is for this turn and those after it. Judged where the harness's model asked for the
-    commands, since it asks for no folder of its own. Left open: relative folders, turns after a
-    refused turn/start, a resume or a turn that was cut off; several threads or turns at once.
+    commands, since it asks for no folder of its own. Another path whose last name is the same may
+    lead there through a link: SHOULD. Left open: relative folders, turns after a refused
+    turn/start, a resume or a turn that was cut off; several threads or turns at once.
     """
 
     def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:
@@ -231,8 +255,9 @@ class ThreadCwd(_Folder):
     """Judges the cwd of the commands of a thread that no turn/start has moved to another folder.
 
     It is the one that the reply to thread/start names. Judged where the harness's model asked for
-    the commands, since it asks for no folder of its own. Left open: threads that were not started
-    within the trace, turns after a refused turn/start; several threads or turns at once.
+    the commands, since it asks for no folder of its own. Another path whose last name is the same
+    may lead there through a link: SHOULD. Left open: threads that were not started within the
+    trace, turns after a refused turn/start; several threads or turns at once.
     """
 
     def wanted(self, asked: Asked, override: tuple[str, Frame] | None) -> tuple[str, Frame] | None:

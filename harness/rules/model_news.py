@@ -103,8 +103,7 @@ class PlanTold(_News):
 
     @on("turn/plan/updated")
     def told(self, frame: Frame) -> Outcomes:
-        turn_id = text(obj(frame.params).get("turnId"))
-        self._told.setdefault(turn_id, []).append(frame)
+        self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
@@ -165,8 +164,7 @@ class RerouteTold(_News):
 
     @on("model/rerouted")
     def rerouted(self, frame: Frame) -> Outcomes:
-        turn_id = text(obj(frame.params).get("turnId"))
-        self._told.setdefault(turn_id, []).append(frame)
+        self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
@@ -211,7 +209,10 @@ class ToldMidTurn(_News):
 
     @on_sent("turn/steer")
     def steered(self, frame: Frame) -> Outcomes:
-        self._steered.add(text(obj(frame.params).get("expectedTurnId")))
+        params = obj(frame.params)
+        named = text(params.get("threadId")), text(params.get("expectedTurnId"))
+        turn = self.conversation.turn_at(*named)
+        self._steered.add(named[1] if turn is None else turn.key)
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:

@@ -12,15 +12,17 @@ from harness.rules.base import (
     Violation,
     Witness,
     on,
-    on_answer,
     on_kind,
+    on_sent,
     rule,
 )
 from harness.rules.subjects import (
     DELTAS,
     began_here,
+    ends_elsewhere,
     named_by_answer,
     ours,
+    stranger,
     thread_began_here,
     turn_id_of,
 )
@@ -33,6 +35,7 @@ from harness.trace.views import TurnView
 
 # Notices about a turn whose place among its other messages the text does not give.
 NOTICES = ("turn/diff/updated", "turn/plan/updated", "model/rerouted")
+COMPACTION = "contextCompaction"
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
 
 
@@ -54,21 +57,23 @@ class StartedFirst(Monitor):
 
     @on("turn/started")
     def started(self, frame: Frame) -> Outcomes:
-        turn_id = turn_id_of(frame)
-        self._announced.add(turn_id)
-        early = self._early.pop(turn_id, None)
-        if early is None or not ours(self.conversation, self.conversation.turns.get(turn_id)):
+        turn = self.conversation.turn_of(frame)
+        if turn is None:
             return None
-        expected = f"turn/started of turn {turn_id} before {early.method}"
+        self._announced.add(turn.key)
+        early = self._early.pop(turn.key, None)
+        if early is None or not ours(self.conversation, turn):
+            return None
+        expected = f"turn/started of {turn.subject} before {early.method}"
         places = (member(frame, "turn", "id").place,)
         frames, actual = (early, frame), f"{early.method} first"
-        return [Violation(f"turn {turn_id}", frames, expected, actual, places=places)]
+        return [Violation(turn.subject, frames, expected, actual, places=places)]
 
     @on(*ITEM_EVENTS)
     def item(self, frame: Frame) -> Outcomes:
-        turn_id = obj(frame.params).get("turnId")
-        if isinstance(turn_id, str) and turn_id not in self._announced:
-            self._early.setdefault(turn_id, frame)
+        turn = self.conversation.key_of(frame)
+        if turn and turn not in self._announced:
+            self._early.setdefault(turn, frame)
         return None
 
     @on("turn/completed")
@@ -77,10 +82,10 @@ class StartedFirst(Monitor):
         if turn is None or len(turn.completed) > 1 or not ours(self.conversation, turn):
             return None
         if turn.started:
-            early = turn.id in self._early or not began_here(self.conversation, turn)
+            early = turn.key in self._early or not began_here(self.conversation, turn)
             return None if early else [Witness(turn.subject, (turn.started[0], frame))]
         if turn.reply is not None or not thread_began_here(self.conversation, turn):
-            self._early.setdefault(turn.id, frame)
+            self._early.setdefault(turn.key, frame)
             return None
         actual = "turn/completed, and no turn/started before it"
         expected, places = (
@@ -98,91 +103,111 @@ class StartedFirst(Monitor):
 class CompletedLast(Monitor):
     """Judges that no item/* notification of a turn comes after its turn/completed.
 
-    One finding per item. Left open: other notifications, whose place the text does not give, and
-    server requests, which are no notifications.
+    One finding per item. A contextCompaction item has no turn of its own to name when the history
+    is compacted between turns: on a thread for which a compaction was asked it is left open, and it
+    is SHOULD where the server compacts by itself. Left open also: other notifications, whose place
+    the text does not give, and server requests, which are no notifications.
     """
 
     def begin(self) -> None:
         self._ended: dict[str, Frame] = {}
         self._late: set[tuple[str, str]] = set()
+        self._compacting: set[str] = set()
+
+    @on_sent("thread/compact/start")
+    def compacting(self, frame: Frame) -> Outcomes:
+        self._compacting.add(text(obj(frame.params).get("threadId")))
+        return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not ours(self.conversation, turn):
             return None
-        self._ended.setdefault(turn.id, frame)
+        self._ended.setdefault(turn.key, frame)
         return [Witness(turn.subject, (frame,))] if turn.items else None
 
     @on(*ITEM_EVENTS)
     def item(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
-        turn_id = params.get("turnId")
-        if not isinstance(turn_id, str) or turn_id not in self._ended:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or turn.key not in self._ended:
             return None
         item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
-        if (turn_id, item_id) in self._late:
+        if (turn.key, item_id) in self._late:
             return None
-        self._late.add((turn_id, item_id))
-        actual = f"{frame.method} of item {item_id} after it"
-        frames = (self._ended[turn_id], frame)
-        expected = f"turn/completed as the last about the items of turn {turn_id}"
-        places = (member(self._ended[turn_id], "turn", "id").place, _turn_id(frame).place)
-        return [Violation(f"turn {turn_id}", frames, expected, actual, places=places)]
+        item = turn.items.get(item_id)
+        compaction = item is not None and item.type == COMPACTION
+        if compaction and {turn.thread_id, ""} & self._compacting:
+            return None
+        self._late.add((turn.key, item_id))
+        end, actual = self._ended[turn.key], f"{frame.method} of item {item_id} after it"
+        expected = f"turn/completed as the last about the items of {turn.subject}"
+        places = (member(end, "turn", "id").place, _turn_id(frame).place)
+        level = Level.SHOULD if compaction else None
+        return [Violation(turn.subject, (end, frame), expected, actual, level, places=places)]
 
 
 @rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
 class KnownThread(Monitor):
-    """Judges that the threadId of turn/*, item/* and model/rerouted is the thread of their turn.
+    """Judges that what names a turn names its thread too.
 
-    The thread of a turn is that of the turn/start that made it; until its reply is seen, the one
-    first named. One finding per turn and wrong id. Left open: turns of others, and
-    missing ids (shapes).
+    Two turns of two threads may have one id, so a message on a thread that has no such turn is
+    judged only where it shows which turn it is of. A finding: one about an open item of a turn, and
+    one on a thread that nothing else names, where the only turn of that id is running: at MUST the
+    end of a turn that never ends otherwise (at the end of a quiescent trace), at SHOULD others
+    about the turn, since a late message of another client's thread would look the same. One
+    finding per turn and wrong id. Left open: threads that this client opened (item.known-turn,
+    turn.started-first and others say that they have no such turn), turns of others, several
+    connections, missing ids (shapes).
     """
 
     def begin(self) -> None:
-        self._home: dict[str, str] = {}
-        self._named: dict[str, Frame] = {}
         self._found: set[tuple[str, str]] = set()
 
-    @on("turn/started", "turn/completed", *ITEM_EVENTS, *NOTICES)
+    @on("turn/started", "turn/completed", "error", *ITEM_EVENTS, *NOTICES)
     def named(self, frame: Frame) -> Outcomes:
-        params = obj(frame.params)
-        turn_id, thread_id = params.get("turnId"), params.get("threadId")
-        if turn_id is None:
-            turn_id = dig(params, "turn", "id")
-        if not isinstance(turn_id, str) or not isinstance(thread_id, str):
+        turn, thread_id = self.conversation.turn_of(frame), obj(frame.params).get("threadId")
+        if not isinstance(thread_id, str):
             return None
-        home = self._home.setdefault(turn_id, thread_id)
-        if home != thread_id:
-            return self._wrong(turn_id, home, thread_id, frame)
-        self._named.setdefault(turn_id, frame)
-        if frame.method != "turn/completed":
+        if turn is not None and turn.thread_id != thread_id:
+            return self._wrong(turn, thread_id, frame)
+        if frame.method == "error" or frame.method in NOTICES:
+            meant = self._meant(frame, thread_id)
+            if meant is not None:
+                return self._wrong(meant, thread_id, frame, Level.SHOULD)
+        if turn is None or frame.method != "turn/completed":
             return None
-        turn = self.conversation.turns.get(turn_id)
-        return [Witness(f"turn {turn_id}", (frame,))] if ours(self.conversation, turn) else None
+        return [Witness(turn.subject, (frame,))] if ours(self.conversation, turn) else None
 
-    @on_answer("turn/start")
-    def reply(self, frame: Frame) -> Outcomes:
-        turn_id = text(dig(frame.result, "turn", "id"))
-        request = self.conversation.request_of(frame)
-        if request is None or not turn_id:
-            return None
-        thread_id = text(obj(request.params).get("threadId"))
-        home = self._home.setdefault(turn_id, thread_id)
-        if home == thread_id or turn_id not in self._named:
-            return None
-        self._home[turn_id] = thread_id
-        return self._wrong(turn_id, thread_id, home, self._named[turn_id])
+    def finish(self) -> Outcomes:
+        for turn in self.conversation.turns.values():
+            end = ends_elsewhere(self.conversation, turn)
+            if end is not None and (turn.reply or turn.started):
+                yield from self._wrong(turn, text(obj(end.params).get("threadId")), end) or ()
 
-    def _wrong(self, turn_id: str, home: str, thread_id: str, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(turn_id)
-        if (turn_id, thread_id) in self._found or not ours(self.conversation, turn):
+    def _meant(self, frame: Frame, thread_id: str) -> TurnView | None:
+        """The one running turn of that id, where nothing else names the thread."""
+        turn_id = turn_id_of(frame)
+        begun = [
+            turn
+            for turn in self.conversation.turns.values()
+            if turn.id == turn_id and (turn.started or turn.reply)
+        ]
+        if len(begun) != 1 or begun[0].completed or not stranger(self.conversation, thread_id):
             return None
-        self._found.add((turn_id, thread_id))
-        expected = f"{literal(home)}, the thread of turn {turn_id}"
-        where = member(frame, "threadId")
-        return [wrong(f"turn {turn_id}", (frame,), where, expected, also=(_turn_id(frame),))]
+        crowd = any(other.connection != frame.connection for other in self.trace.frames)
+        return None if crowd else begun[0]
+
+    def _wrong(
+        self, turn: TurnView, thread_id: str, frame: Frame, level: Level | None = None
+    ) -> Outcomes:
+        if (turn.key, thread_id) in self._found or not ours(self.conversation, turn):
+            return None
+        self._found.add((turn.key, thread_id))
+        expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
+        where, also = member(frame, "threadId"), (_turn_id(frame),)
+        return [wrong(turn.subject, (frame,), where, expected, also=also, level=level)]
 
 
 @rule("item.known-turn", title="Items belong to a turn that was announced", level=Level.MUST)
@@ -191,7 +216,8 @@ class KnownTurn(Monitor):
 
     A finding, at the end of a quiescent trace: a turn on a thread that was started within the
     trace, of which nothing but item notifications ever came. Whether it was named in time is for
-    turn.started-first, and so is a turn that only ended. Left open: threads that were resumed or
+    turn.started-first, and so is a turn that only ended. Left open: a compaction that is no turn,
+    of which nothing but contextCompaction items comes; threads that were resumed or
     forked (their turns may have begun before), turns of others, missing ids (shapes).
     """
 
@@ -200,7 +226,7 @@ class KnownTurn(Monitor):
 
     @on_kind(Kind.RESPONSE)
     def answer(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(frame))
+        self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on("turn/completed")
@@ -215,6 +241,8 @@ class KnownTurn(Monitor):
         for turn in self.conversation.turns.values():
             named = turn.reply or turn.started or turn.completed or turn.id in self._answered
             first = None if named else _first_of_items(turn)
+            if all(item.type == COMPACTION for item in turn.items.values()):
+                continue
             if first is None or not thread_began_here(self.conversation, turn):
                 continue
             expected = "the id of a turn that turn/started or an answer has named"
@@ -243,7 +271,7 @@ class NoticeKnownTurn(Monitor):
 
     @on_kind(Kind.RESPONSE)
     def answer(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(frame))
+        self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on(*NOTICES)
@@ -258,8 +286,7 @@ class NoticeKnownTurn(Monitor):
 
     def finish(self) -> Outcomes:
         for frame in self._strange:
-            turn_id = turn_id_of(frame)
-            turn = self.conversation.turns.get(turn_id)
+            turn_id, turn = turn_id_of(frame), self.conversation.turn_of(frame)
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
             if not turn_id or thread is None or thread.reply is None:
                 continue

@@ -77,6 +77,8 @@ class OwnAnswer(Monitor):
             return _ours(instead(subject, found, whole(frame, "id"), expected))
         if frame.result is not MISSING and frame.error is not MISSING:
             return _ours(both(subject, frames))
+        if frame.result is MISSING and frame.error is MISSING:
+            return _ours(wrong(subject, frames, whole(frame, "result"), "a result, or an error"))
         if frame.kind is Kind.RESPONSE and self.book.method(question.method) is not None:
             errors = self.book.validate_result(question.method, frame.result)
             if errors:

@@ -2,79 +2,35 @@
 
 Here: the policy of a turn against the questions in it ("Enumerations", approvalPolicy). Not here:
 the questions themselves (approvals) and the answers' effect (decisions). Which operations are
-untrusted, and what counts as a failure under on-failure, is not shown: no rule judges those.
+untrusted is not shown, so that no rule judges untrusted.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+import re
+from typing import Any
+
+from harness.rules.acting import DIFF, exit_code, only_writer, printed_before, shows_change
 from harness.rules.asked import (
     APPROVALS,
     APPROVING,
+    ITEM_TYPES,
+    LASTING,
     OPERATIONS,
-    REMEMBERED,
-    ApprovalMonitor,
     question_item,
-    question_turn,
 )
 from harness.rules.base import Outcomes, Witness, on, on_own, rule
+from harness.rules.in_force import PolicyMonitor, policy_of
 from harness.rules.subjects import began_here, item_in, request_subject
-from harness.rules.telling import Member, absent, instead, member, wrong
+from harness.rules.telling import absent, instead, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import obj, text
-from harness.trace.views import Conversation, ThreadView, TurnView
+from harness.trace.values import text
+from harness.trace.views import ItemView, TurnView
 
-
-def policies_of(conversation: Conversation, turn: TurnView) -> frozenset[str]:
-    """The policies that may hold in a turn; empty where it cannot be known.
-
-    One given with turn/start holds for that turn. Without one it is that of the thread, or, since
-    the text does not say how long an override lasts, one that a turn/start of the thread gave.
-    """
-    thread = conversation.threads.get(turn.thread_id)
-    if turn.request is None or thread is None:
-        return frozenset()
-    later = {name for other, name in _overrides(thread) if other.seq > turn.request.seq}
-    own = obj(turn.request.params).get("approvalPolicy")
-    if own is not None:
-        return frozenset({own, *later}) if isinstance(own, str) else frozenset()
-    if not thread.opened:
-        return frozenset()
-    told = obj(thread.opened[-1].result).get("approvalPolicy")
-    if not isinstance(told, str):
-        return frozenset()
-    return frozenset({told} | {name for _, name in _overrides(thread)})
-
-
-def _overrides(thread: ThreadView) -> list[tuple[Frame, str]]:
-    found: list[tuple[Frame, str]] = []
-    for turn in thread.turns.values():
-        if turn.request is not None:
-            policy = obj(turn.request.params).get("approvalPolicy", None)
-            if policy is not None:
-                found.append((turn.request, text(policy)))
-    return found
-
-
-def policy_of(turn: TurnView) -> tuple[Member, ...]:
-    """Where the policy of a turn is said: its turn/start; empty where only its thread has one."""
-    if turn.request is None or "approvalPolicy" not in obj(turn.request.params):
-        return ()
-    return (member(turn.request, "approvalPolicy"),)
-
-
-class PolicyMonitor(ApprovalMonitor):
-    """A monitor that knows which policy a turn of ours is under."""
-
-    def under(self, turn: TurnView | None, policy: str) -> bool:
-        """Whether this policy, and no other, holds in a turn that began here."""
-        if turn is None or not began_here(self.conversation, turn) or not self.alone():
-            return False
-        return policies_of(self.conversation, turn) == frozenset({policy})
-
-    def clauses(self, turn: TurnView, clause: str) -> tuple[str, ...]:
-        """The clause of the policy, and that of the override where the turn has one."""
-        overridden = turn.request is not None and "approvalPolicy" in obj(turn.request.params)
-        return (clause, "turn-start.approval-policy") if overridden else (clause,)
+# What a shell answers for a command that it could not begin.
+_NOT_BEGUN = frozenset({126, 127})
+# Server requests that the text does not have, and that may ask for more rights.
+_PERMISSION = re.compile(r"approval|permission", re.IGNORECASE)
 
 
 @rule(
@@ -92,14 +48,14 @@ class NeverAsked(PolicyMonitor):
 
     def begin(self) -> None:
         super().begin()
-        self._asked: set[str] = set()
+        self._asked: set[TurnView] = set()
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or turn is None or not self.under(turn, "never"):
             return None
-        self._asked.add(turn.id)
+        self._asked.add(turn)
         return [
             absent(
                 request_subject(frame),
@@ -114,7 +70,7 @@ class NeverAsked(PolicyMonitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or turn.id in self._asked or not self.under(turn, "never"):
+        if turn is None or turn in self._asked or not self.under(turn, "never"):
             return None
         items = [item for item in turn.items.values() if item.type in OPERATIONS]
         done = [item.completed[0] for item in items if item.completed]
@@ -130,23 +86,32 @@ class NeverAsked(PolicyMonitor):
 class AlwaysAsked(PolicyMonitor):
     """Judges that each command and file change carried out under on-request was asked about.
 
-    Carried out: completed, or with an exit code. Left open: turns whose policy is not certain, and
-    threads in which something was approved for later too.
+    Carried out: completed, or failed with both output and an exit code of its own. Where an exit
+    code alone tells, it is SHOULD: one of a command that could not be begun, or was refused before,
+    is left open. So are turns whose policy is not certain, commands that go on in a process which
+    was asked about, and every command after an answer that speaks of later ones too: how far a
+    session, a lasting rule or a network rule reaches is not shown, other threads included. File
+    changes have no such answer, so there it is SHOULD. An answer that the text does not show, and
+    one to another kind of question, may have allowed anything.
     """
 
     def begin(self) -> None:
         super().begin()
         self._relaxed: set[str] = set()
+        self._processes: set[str] = set()
 
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
-        question = self.question_of(frame)
-        if question is None:
+        question = self.conversation.request_of(frame)
+        if question is None or frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
-        decision = self.decision(question)
-        # An answer that the text does not show may mean anything.
-        if decision in REMEMBERED or (frame.kind is Kind.RESPONSE and not decision):
-            self._relaxed.add(text(obj(question.params).get("threadId")))
+        if question.method not in ITEM_TYPES and not _PERMISSION.search(question.method):
+            return None
+        decision = self.word(question) if question.method in ITEM_TYPES else ""
+        if decision in LASTING:
+            self._relaxed.add("commandExecution")
+        elif frame.kind is Kind.RESPONSE and not decision:
+            self._relaxed |= OPERATIONS
         return None
 
     @on("item/completed")
@@ -154,15 +119,19 @@ class AlwaysAsked(PolicyMonitor):
         item = self.conversation.item_of(frame)
         if item is None or item.type not in OPERATIONS or len(item.completed) > 1:
             return None
-        shows = item_in(frame)
-        ran = shows.get("status") == "completed" or isinstance(shows.get("exitCode"), int | float)
-        if not ran or not self.under(item.turn, "on-request"):
+        shows, questions = item_in(frame), self.questions(item)
+        level = _carried_out(item, shows)
+        process = text(shows.get("processId"))
+        if questions and process:
+            self._processes.add(process)
+        if level is None or not self.under(item.turn, "on-request"):
             return None
-        questions = self.questions(item)
         if questions:
             return [Witness(item.subject, (questions[0], frame))]
-        if item.turn.thread_id in self._relaxed:
+        if item.type in self._relaxed or process in self._processes:
             return None
+        if self._relaxed:
+            level = Level.SHOULD
         return [
             absent(
                 item.subject,
@@ -170,12 +139,27 @@ class AlwaysAsked(PolicyMonitor):
                 "a request for approval before it, under the approval policy on-request",
                 f"carried out unasked: {member(frame, 'item', 'status')}",
                 *policy_of(item.turn),
+                level=level,
                 clauses=(
                     *self.clauses(item.turn, "approval-policy.on-request"),
                     "approval.under-policy",
                 ),
             )
         ]
+
+
+def _carried_out(item: ItemView, shows: dict[str, Any]) -> Level | None:
+    """How certain it is that a completed item was carried out, None where it may not have been."""
+    code = exit_code(shows)
+    if code is not None and code < 0:
+        return None
+    if shows.get("status") == "completed":
+        return Level.MUST
+    if code is None or shows.get("status") == "declined":
+        return None
+    if item.first_delta is not None:
+        return Level.MUST
+    return None if code in _NOT_BEGUN else Level.SHOULD
 
 
 @rule(
@@ -185,31 +169,116 @@ class AlwaysAsked(PolicyMonitor):
     needs=("command-approval",),
 )
 class AsksBeforeActing(PolicyMonitor):
-    """Judges that an item has no output before the question about it is answered.
+    """Judges that nothing of an item is done before the question about it is answered.
 
-    Output that came before our answer was sent is of something that ran unapproved. Under
-    on-failure a first try comes before the question, so turns that may be under it are not judged,
-    nor those whose policy is not certain.
+    Of a command that is its output, which then is of something that ran unapproved. Where it came
+    before the question, a first try may have failed and be what the client is asked about: MUST
+    under on-request alone, which always asks, else SHOULD. Under on-failure this is how it goes,
+    so that it is not judged. Of a file change its own output shows nothing: the tool may tell what
+    it is about to do. That the diff of the turn has its lines by then is SHOULD, unless something
+    else may have written them. Left open: turns whose policy is not certain.
     """
+
+    def begin(self) -> None:
+        super().begin()
+        self._diffs: dict[TurnView, list[Frame]] = {}
+
+    @on(DIFF)
+    def told(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is not None and not turn.completed:
+            self._diffs.setdefault(turn, []).append(frame)
+        return None
+
+    @on("turn/completed")
+    def ended(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is not None:
+            self._diffs.pop(turn, None)
+        return None
 
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
-        turn = self.conversation.turns.get(question_turn(question)) if question else None
+        turn = self.conversation.turn_of(question) if question else None
         if question is None or turn is None or not began_here(self.conversation, turn):
             return None
         item = turn.items.get(question_item(question))
-        policies = policies_of(self.conversation, turn)
+        policies = self.policies(turn)
         known = bool(policies) and "on-failure" not in policies and self.alone()
         if item is None or not item.started or not known:
             return None
+        frames, expected = (question, frame), f"{request_subject(question)} answered first"
+        if item.type == "fileChange":
+            shown = self._shown(item, question)
+            if shown is not None:
+                diff, frames = member(shown, "diff"), (question, shown, frame)
+                return [instead(item.subject, frames, diff, expected, level=Level.SHOULD)]
+            return [Witness(item.subject, (item.started[-1], *frames))]
         early = item.first_delta
         if early is None or early.seq < item.started[-1].seq:
-            return [Witness(item.subject, (item.started[-1], question, frame))]
+            return [Witness(item.subject, (item.started[-1], *frames))]
         if self.questions(item)[0] is not question:
             return None
-        frames, expected = (question, early, frame), f"{request_subject(question)} answered first"
-        return [instead(item.subject, frames, member(early, "delta"), expected)]
+        tried = early.seq < question.seq and policies != frozenset({"on-request"})
+        level = Level.SHOULD if tried else None
+        frames, delta = (question, early, frame), member(early, "delta")
+        return [instead(item.subject, frames, delta, expected, level=level)]
+
+    def _shown(self, item: ItemView, question: Frame) -> Frame | None:
+        """A diff that has the lines of a file change which the client is still asked about."""
+        begun = item.started[-1]
+        for diff in self._diffs.get(item.turn, ()):
+            if diff.seq > begun.seq and shows_change(diff, item_in(begun)):
+                return diff if only_writer(self.conversation, item, diff) else None
+        return None
+
+
+@rule(
+    "approval.failure-first",
+    title="Under on-failure the client is asked after a failure",
+    level=Level.SHOULD,
+    needs=("command-approval",),
+)
+class FailureFirst(PolicyMonitor):
+    """Judges that what was asked about under on-failure, with nothing confined, had failed before.
+
+    Derived from the meaning of the policy. A first try need not show, and may fail for the sandbox
+    alone. So only an operation under dangerFullAccess is judged, which then was approved and went
+    well: nothing had kept it from doing so before. A witness is one that goes well unasked. Left
+    open: another sandbox, or one that is not certain; a turn in which something failed before, or
+    with an error; an item with output before the question, as of a first try.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._failed: set[TurnView] = set()
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item, shows = self.conversation.item_of(frame), item_in(frame)
+        if item is None or len(item.completed) > 1:
+            return None
+        if shows.get("status") not in (None, "completed") or exit_code(shows):
+            self._failed.add(item.turn)
+        is_done = item.type in OPERATIONS and shows.get("status") == "completed"
+        if not is_done or not self._judged(item.turn):
+            return None
+        questions = self.questions(item)
+        if not questions:
+            return [Witness(item.subject, (frame,))]
+        if printed_before(item, questions[0]) or not self.decisions(item) <= APPROVING:
+            return None
+        expected = "a failure before the question, under the approval policy on-failure"
+        frames, where = (*self.last_exchange(item), frame), member(frame, "item", "status")
+        actual = f"nothing had failed, and once approved it went well: {where}"
+        asked = member(questions[0], "itemId")
+        return [absent(item.subject, frames, expected, actual, asked, *policy_of(item.turn))]
+
+    def _judged(self, turn: TurnView) -> bool:
+        if turn in self._failed or turn.errors or not self.under(turn, "on-failure"):
+            return False
+        return self.sandbox_types(turn) == frozenset({"dangerFullAccess"})
 
 
 @rule(
@@ -227,7 +296,7 @@ class Rejected(PolicyMonitor):
 
     @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(question_turn(frame))
+        turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or not self.under(turn, "reject"):
             return None
         expected = "no question, under the approval policy reject"

@@ -23,6 +23,9 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
 
+# The methods of such rows are no operations of the text, or none to rely on.
+_NOT_BINDING = ("silent", "under-development")
+
 # Among so many messages before an answer the ids are looked for that it could have had.
 LOOKED_AT = 500
 
@@ -107,8 +110,10 @@ class AnsweredOnce(Monitor):
 class Answered(Monitor):
     """Judges, at the end of a quiescent trace, that no request is without an answer.
 
-    A result and an error both count. Requests that were malformed on purpose are not judged: what
-    a server does with those is not shown.
+    A result and a failure of any form both count. What is said of "every operation" binds for the
+    methods that the text has; that one which it does not name, or calls under development, is
+    ignored is INFO. Requests that were malformed on purpose are not judged: what a server does
+    with those is not shown.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -120,11 +125,14 @@ class Answered(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.ANSWER):
+            row = self.book.method(item.frame.method)
+            binds = row is not None and row.stability not in _NOT_BINDING
             yield Violation(
                 request_subject(item.frame),
                 (item.frame,),
                 f"a result or an error with id {literal(item.frame.id)}",
                 never_came(self.trace, "no answer"),
+                None if binds else Level.INFO,
             )
 
 
@@ -178,7 +186,7 @@ class BeforeEffects(Monitor):
 
     @on_answer("turn/start")
     def turn(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(text(dig(frame.result, "turn", "id")))
+        turn = self.conversation.turn_of(frame)
         request = self.conversation.request_of(frame)
         if turn is None or request is None:
             return None
@@ -194,7 +202,7 @@ class BeforeEffects(Monitor):
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
-        turn = self.conversation.turns.get(text(obj(request.params).get("turnId")))
+        turn = self.conversation.turn_of(request)
         if turn is None or not (turn.started or turn.reply):
             return None
         if any(self.trace.before(end, request) is True for end in turn.completed):

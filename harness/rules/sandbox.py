@@ -6,17 +6,18 @@ what a command in a sandbox may reach, which shows on disk only: scenarios look 
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-import json
+import posixpath
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
 from harness.rules.policies import PolicyMonitor
-from harness.rules.subjects import completed_before, failed, item_in, request_subject
-from harness.rules.telling import instead, member, whole, wrong
+from harness.rules.subjects import failed, item_in, request_subject
+from harness.rules.telling import instead, member, refusal, whole, wrong
 from harness.rules.verdict import Level
+from harness.rules.words import CHANGING, is_idle, is_plain_text, without
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj, text
+from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import TurnView
 
 WORDS = frozenset({"read-only", "workspace-write", "danger-full-access"})
@@ -41,7 +42,7 @@ class _Words(Monitor):
         if request is None or request.deliberate:
             return None
         params = obj(request.params)
-        word, rest = text(params.get("sandbox")), _without(params, "sandbox")
+        word, rest = text(params.get("sandbox")), without(params, "sandbox")
         subject = f"sandbox {word}"
         if not failed(frame):
             self._taken.add(rest)
@@ -81,11 +82,18 @@ class SandboxPolicyTaken(Monitor):
     """Judges that turn/start is not refused for a sandboxPolicy that is as the text has it.
 
     Left open: refusals where the thread had no turn with the same params but for sandboxPolicy and
-    input before, or has one that may still run; policies that the text does not have.
+    input before, or has one that may still run; input that is not text; policies with a value that
+    the text does not show, such as another networkAccess of an externalSandbox, with a member more,
+    or with roots that are no absolute paths; what follows an archive or its like.
     """
 
     def begin(self) -> None:
         self._taken: set[str] = set()
+
+    @on_sent(*CHANGING)
+    def changed(self, frame: Frame) -> Outcomes:
+        self._taken.clear()
+        return None
 
     @on_answer("turn/start")
     def answer(self, frame: Frame) -> Outcomes:
@@ -93,24 +101,21 @@ class SandboxPolicyTaken(Monitor):
         if request is None or request.deliberate:
             return None
         params = obj(request.params)
-        policy, rest = params.get("sandboxPolicy"), _without(params, "sandboxPolicy", "input")
+        policy, rest = params.get("sandboxPolicy"), without(params, "sandboxPolicy", "input")
         subject = f"{request_subject(request)}, sandbox {text(dig(policy, 'type'))}"
         if not failed(frame):
             self._taken.add(rest)
             return [Witness(subject, (request, frame))] if policy is not None else None
-        if policy is None or rest not in self._taken or not self._is_idle(request):
+        if (
+            not _is_shown(policy)
+            or rest not in self._taken
+            or not is_idle(self.conversation, self.trace, request)
+        ):
             return None
-        if not self.book.is_valid_params("turn/start", request.params):
+        if not is_plain_text(params.get("input")):
             return None
         frames, expected = (request, frame), f"a turn with {member(request, 'sandboxPolicy')}"
-        return [instead(subject, frames, whole(frame, "error"), expected)]
-
-    def _is_idle(self, request: Frame) -> bool:
-        """Whether every turn of the thread had certainly ended."""
-        thread = self.conversation.threads.get(text(obj(request.params).get("threadId")))
-        return thread is not None and all(
-            completed_before(self.trace, turn, request) for turn in thread.turns.values()
-        )
+        return [instead(subject, frames, refusal(frame), expected)]
 
 
 @rule(
@@ -165,7 +170,20 @@ def _policy(request: Frame | None) -> str:
     return "" if request is None else text(dig(request.params, "sandboxPolicy", "type"))
 
 
-def _without(params: dict[str, Any], *names: str) -> str:
-    """The other params as one text."""
-    rest = {name: value for name, value in params.items() if name not in names}
-    return json.dumps(rest, sort_keys=True)
+def _is_shown(policy: Any) -> bool:
+    """Whether a policy has the members that the text shows for its type, and no other value."""
+    given = obj(policy)
+    roots, network = given.get("writableRoots"), given.get("networkAccess")
+    match given.get("type"):
+        case "dangerFullAccess":
+            return given.keys() == {"type"}
+        case "readOnly":
+            return given == {"type": "readOnly", "access": {"type": "fullAccess"}}
+        case "externalSandbox":
+            return given == {"type": "externalSandbox", "networkAccess": "enabled"}
+        case "workspaceWrite":
+            absolute = isinstance(roots, list) and all(map(posixpath.isabs, map(text, arr(roots))))
+            members = {"type", "writableRoots", "networkAccess"}
+            return given.keys() == members and absolute and isinstance(network, bool)
+        case _:
+            return False

@@ -17,8 +17,8 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.shapes import misshapen
-from harness.rules.subjects import began_here, request_subject, turn_id_of
+from harness.rules.shapes import judged, payload_of
+from harness.rules.subjects import began_here, request_subject
 from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
@@ -34,20 +34,19 @@ from harness.trace.values import MISSING
 class ServerRequestShape(Monitor):
     """Judges the params of each server request of the book against its schema ("Server requests").
 
-    Left open: methods that the book does not know, and params that are no object at all
+    Params that are null have none of the members that are shown. The command and the cwd of a
+    question are named and not said to be always there: SHOULD where they are missing or null. Left
+    open: methods that the book does not know, and params that are no object otherwise
     (frame.well-formed speaks of those).
     """
 
     @on_kind(Kind.REQUEST)
     def request(self, frame: Frame) -> Outcomes:
-        params = frame.params
+        params = payload_of(frame)
         if self.book.method(frame.method) is None or not isinstance(params, dict):
             return None
         errors = self.book.validate_params(frame.method, params)
-        subject = f"server request {frame.method}"
-        if not errors:
-            return [Witness(subject, (frame,))]
-        return [misshapen(subject, (frame,), member(frame), errors)]
+        return judged(f"server request {frame.method}", (frame,), member(frame), errors)
 
 
 @rule(
@@ -189,20 +188,21 @@ class NotAnswered(Monitor):
 class Streamed(Monitor):
     """Judges that what a turn has done so far is told before the turn waits for the client.
 
-    A server request within a turn shows that the turn goes on: by then its turn/started must have
-    been told, since it is not to be kept until the work is over. A witness is that, or a
+    A question about an item of a turn shows that the turn goes on: by then its turn/started must
+    have been told, since it is not to be kept until the work is over. A witness is that, or a
     notification of the turn that came before a request of ours was sent whose answer came before
-    the turn's end. Left open: turns whose beginning this client did not see, and how late a
-    notification may be where nothing is asked, since no time is given.
+    the turn's end. Left open: turns whose beginning this client did not see, server requests that
+    the text does not have, and how late a notification may be where nothing is asked, since no time
+    is given.
     """
 
     def begin(self) -> None:
         self._first: dict[str, Frame] = {}
         self._between: dict[str, tuple[Frame, ...]] = {}
 
-    @on_kind(Kind.REQUEST)
+    @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turns.get(turn_id_of(frame))
+        turn = self.conversation.turn_of(frame)
         if turn is None or not began_here(self.conversation, turn) or turn.completed:
             return None
         if turn.started:
@@ -213,7 +213,7 @@ class Streamed(Monitor):
 
     @on("turn/started")
     def started(self, frame: Frame) -> Outcomes:
-        self._first.setdefault(turn_id_of(frame), frame)
+        self._first.setdefault(self.conversation.key_of(frame), frame)
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -221,9 +221,9 @@ class Streamed(Monitor):
         request = self.conversation.request_of(frame)
         if request is None:
             return None
-        for turn_id, first in self._first.items():
+        for turn, first in self._first.items():
             if first.seq < request.seq:
-                self._between.setdefault(turn_id, (first, request, frame))
+                self._between.setdefault(turn, (first, request, frame))
         return None
 
     @on("turn/completed")
@@ -231,8 +231,8 @@ class Streamed(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None
-        self._first.pop(turn.id, None)
-        between = self._between.pop(turn.id, None)
+        self._first.pop(turn.key, None)
+        between = self._between.pop(turn.key, None)
         if between is None or not began_here(self.conversation, turn):
             return None
         return [Witness(turn.subject, (*between, frame))]

@@ -17,7 +17,7 @@ from harness.rules.subjects import failed, item_in, request_subject
 from harness.rules.turn_calls import Undisturbed
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
-from harness.trace.values import arr, dig, obj, text
+from harness.trace.values import arr, obj, text
 from harness.trace.views import Conversation, TurnView
 
 # Enough of a text to know it by, and too little; a mark holds a little more.
@@ -81,7 +81,7 @@ class Inputs(Undisturbed, ABC):
         self.calls: list[list[str]] = []
         self._places: list[int] = []
         self._starts: list[Frame] = []
-        self.shown: dict[tuple[str, str], str] = {}
+        self.shown: dict[tuple[str, str, str], str] = {}
         self._said: list[str] = []
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Inputs(Undisturbed, ABC):
 
     def turn_of_steer(self, steer: Steer) -> TurnView | None:
         """The turn that was to take the input, if it ended completed."""
-        turn = self.conversation.turns.get(steer.expected)
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected)
         return turn if turn is not None and turn.status == "completed" else None
 
     def heard(self, steer: Steer) -> bool:
@@ -113,7 +113,7 @@ class Inputs(Undisturbed, ABC):
 
     def shown_items(self, steer: Steer) -> list[str]:
         """The ids of the userMessages that show the input."""
-        return [item for (_, item), words in self.shown.items() if steer.said in words]
+        return [item for (*_, item), words in self.shown.items() if steer.said in words]
 
     @on_sent("turn/start", "turn/steer")
     def _sent(self, frame: Frame) -> Outcomes:
@@ -135,8 +135,9 @@ class Inputs(Undisturbed, ABC):
         if item.get("type") == "contextCompaction":
             self.muddled = True
         if item.get("type") == "userMessage":
-            where = text(dig(frame.params, "turnId")), text(item.get("id"))
-            self.shown[where] = first_text(item.get("content"))
+            params = obj(frame.params)
+            turn = text(params.get("threadId")), text(params.get("turnId"))
+            self.shown[*turn, text(item.get("id"))] = first_text(item.get("content"))
         return None
 
     @on_mark("model-call")

@@ -22,6 +22,7 @@ from harness.rules.subjects import completed_before
 from harness.rules.telling import Member, absent, instead, member, wrong
 from harness.rules.turn_calls import Undisturbed
 from harness.rules.verdict import Level
+from harness.rules.walks import FAILED, INTERRUPTED
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import dig, text
@@ -39,8 +40,8 @@ NEEDS = ("steering",)
 class Precondition(Undisturbed):
     """Judges turn/steer that certainly names no active turn of its thread: it must be refused.
 
-    Certain is that the turn had ended before the request was sent, that it belongs to another
-    thread, or that on a thread which began in this trace nothing had yet named it, and no other
+    Certain is that the turn had ended before the request was sent, or that on a thread which began
+    in this trace nothing had yet named it, as when it is a turn of another thread, and no other
     request that could begin it was open. The form of a failure is not shown, so any will do. Left
     open: what crosses the end of the turn; unknown turns where there are several connections.
     """
@@ -73,12 +74,10 @@ class Precondition(Undisturbed):
 
     def _why_not(self, steer: Steer) -> str:
         """Why the turn was certainly not the thread's active one, "" where it may have been."""
-        turn = self.conversation.turns.get(steer.expected)
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected)
         if turn is None or not turn.thread_id:
             unheard_of = self._unheard_of(steer)
             return f"the thread has no turn {steer.expected}" if unheard_of else ""
-        if turn.thread_id != steer.thread_id:
-            return f"{turn.id} is a turn of {turn.thread_id}"
         return f"{turn.id} had ended" if completed_before(self.trace, turn, steer.request) else ""
 
     def _unheard_of(self, steer: Steer) -> bool:
@@ -113,8 +112,9 @@ class StartsNoTurn(Undisturbed):
     """Judges, at the end of a quiescent trace, that no turn began after a turn/steer by itself.
 
     A finding: turn/started, after a turn/steer was sent to the thread, of a turn that no answer to
-    turn/start names. A second turn/started of the same turn is for turn.started-once. Left open:
-    traces with several connections, or with other requests that can begin a turn.
+    turn/start names. A second turn/started of the same turn is for turn.started-once. Left open: a
+    turn that compacts the history, which a server may do by itself, and one that was cut off before
+    it did anything; traces with several connections, or with other requests that can begin a turn.
     """
 
     def begin(self) -> None:
@@ -146,7 +146,7 @@ class StartsNoTurn(Undisturbed):
         thread = self.conversation.threads.get(steer.thread_id)
         for turn in thread.turns.values() if thread is not None else ():
             new = turn.id != steer.expected and turn.reply is None and turn.started
-            if new and turn.started[0].seq > steer.request.seq:
+            if new and turn.started[0].seq > steer.request.seq and not _compacts(turn):
                 return turn
         return None
 
@@ -255,6 +255,13 @@ class RefusedUnheard(Inputs):
             expected = f"{literal(steer.said)} nowhere, after the refusal"
             actual = f"it is in {' and '.join(where)}"
             yield absent(steer.subject, steer.frames, expected, actual, _input(steer))
+
+
+def _compacts(turn: TurnView) -> bool:
+    """Whether a turn that the server began does nothing but compact the history, as far as seen."""
+    if not turn.items:
+        return turn.status in (FAILED, INTERRUPTED)
+    return all(item.type == "contextCompaction" for item in turn.items.values())
 
 
 def _input(steer: Steer) -> Member:

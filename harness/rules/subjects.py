@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from harness.rules.telling import Member, member
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import SAYS_NOTHING, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import Conversation, ThreadView, TurnView
@@ -46,11 +46,13 @@ DELTAS: Final = tuple(DELTA_ITEMS)
 def failed(answer: Frame) -> bool:
     """Whether an answer reports failure.
 
-    The form of failures is not shown, so `result: null` beside an `error` is one too.
+    The form of failures is not shown, so `result: null` beside an `error`, or beside any other
+    member that says something, is one too.
     """
     if answer.kind is Kind.ERROR:
         return True
-    return answer.result is None and answer.error not in (MISSING, None)
+    said = (value for key, value in obj(answer.json).items() if key not in SAYS_NOTHING)
+    return answer.result is None and any(value is not None for value in said)
 
 
 def request_subject(request: Frame) -> str:
@@ -132,14 +134,42 @@ def turn_in(frame: Frame) -> dict[str, Any]:
     return obj(dig(holder, "turn"))
 
 
-def named_by_answer(frame: Frame) -> Iterator[str]:
-    """The ids of turns that an answer to any request names, as of methods the text does not show.
+def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
+    """The ids of turns that the answer to a request names whose method the text does not show.
 
-    A review, for example, is begun by an answer that holds its turn.
+    A review, for example, is begun by an answer that holds its turn. On which thread such a turn
+    is, the text does not say; that of a turn/start is in the view.
     """
+    request = conversation.request_of(frame)
     turn_id = text(turn_in(frame).get("id"))
-    if turn_id:
+    if turn_id and (request is None or request.method != "turn/start"):
         yield turn_id
+
+
+def stranger(conversation: Conversation, thread_id: str) -> bool:
+    """Whether nothing but messages about turns has ever named the thread.
+
+    Such a message may be a late one of another client's thread, or name its thread wrongly.
+    """
+    thread = conversation.threads.get(thread_id)
+    if thread is None:
+        return True
+    return not (thread.opened or thread.started or thread.statuses) and not any(
+        turn.started or turn.reply for turn in thread.turns.values()
+    )
+
+
+def ends_elsewhere(conversation: Conversation, turn: TurnView) -> Frame | None:
+    """The turn/completed with the id of a turn that has none, on a thread that nothing else names.
+
+    None where another turn of that id may be meant.
+    """
+    alike = [one for one in conversation.turns.values() if one.id == turn.id and one is not turn]
+    if turn.completed or any((one.started or one.reply) and not one.completed for one in alike):
+        return None
+    ends = [one.completed[0] for one in alike if one.completed and not one.started]
+    lost = [end for end in ends if stranger(conversation, text(obj(end.params).get("threadId")))]
+    return lost[0] if lost else None
 
 
 def never_came(trace: Trace, what: str = "none came") -> str:
@@ -169,8 +199,21 @@ def turn_id_of(frame: Frame) -> str:
 
 def same_folder(asked: str, given: str) -> bool:
     """Whether two absolute paths name one folder, as far as their words tell."""
-    folder = posixpath.normpath(asked)
-    return posixpath.normpath(given) in (folder, _REAL_ROOT + folder)
+    return plain_folder(asked) == plain_folder(given)
+
+
+def perhaps_same_folder(asked: str, given: str) -> bool:
+    """Whether two paths may name one folder: a folder above it can be a link to another one."""
+    one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
+    return one == other
+
+
+def plain_folder(path: str) -> str:
+    """A path without what can be written otherwise: dots, slashes, the real name of /tmp."""
+    plain = posixpath.normpath(path)
+    # The standard lets two slashes in the beginning mean something of their own; no folder does.
+    plain = plain[1:] if plain.startswith("//") else plain
+    return plain.removeprefix(_REAL_ROOT) if plain.startswith(f"{_REAL_ROOT}/") else plain
 
 
 def shown(value: Any, limit: int = 120) -> str:

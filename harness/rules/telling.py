@@ -74,6 +74,11 @@ def whole(frame: Frame, *path: str | int) -> Member:
     return Member(frame, path)
 
 
+def refusal(answer: Frame) -> Member:
+    """What a failed answer says of the failure: its `error`, or else the whole message."""
+    return Member(answer, () if answer.error is MISSING else ("error",))
+
+
 def wrong(
     subject: str,
     frames: tuple[Frame, ...],

@@ -10,7 +10,12 @@ import posixpath
 from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
-from harness.rules.subjects import completed_before, same_folder, thread_members
+from harness.rules.subjects import (
+    completed_before,
+    perhaps_same_folder,
+    same_folder,
+    thread_members,
+)
 from harness.rules.telling import differs, member
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
@@ -83,9 +88,11 @@ def _same(key: str, asked: str, given: Any) -> bool:
 class CwdCaptured(Monitor):
     """Judges that a thread is shown with the cwd that the reply to its thread/start named.
 
-    In thread/started and in every later answer that shows the thread. Left open: threads of others,
-    threads for which a turn/start asked for another cwd (whether the thread then shows it is not
-    said), a cwd that is no string (shapes).
+    In thread/started and in every later answer that shows the thread. One path written in two ways
+    is the same; the one that the client asked for, and any whose last name is the same, may lead
+    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start asked
+    for another cwd (whether the thread then shows it is not said), a cwd that is no string
+    (shapes).
     """
 
     def begin(self) -> None:
@@ -116,11 +123,15 @@ class CwdCaptured(Monitor):
             if not isinstance(captured, str) or not isinstance(now, str):
                 continue
             frames = (thread.reply, frame)
-            if now == captured:
+            if same_folder(captured, now):
                 yield Witness(thread.subject, frames)
-            else:
-                kept = member(thread.reply, "thread", "cwd")
-                yield differs(thread.subject, frames, where.part("cwd"), captured, also=(kept,))
+                continue
+            request = self.conversation.request_of(thread.reply)
+            asked = text(dig(request.params, "cwd")) if request is not None else ""
+            perhaps = perhaps_same_folder(captured, now) or same_folder(asked, now)
+            kept, level = member(thread.reply, "thread", "cwd"), Level.SHOULD if perhaps else None
+            cwd = where.part("cwd")
+            yield differs(thread.subject, frames, cwd, captured, also=(kept,), level=level)
 
 
 @rule(

@@ -6,6 +6,8 @@ Not here: thread status changes (status), reading threads (reads).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import re
+from collections.abc import Iterator
+from math import floor, isfinite
 
 from harness.rules.base import (
     Monitor,
@@ -19,7 +21,7 @@ from harness.rules.base import (
     rule,
 )
 from harness.rules.subjects import failed, never_came, request_subject, thread_members
-from harness.rules.telling import instead, member, whole, wrong
+from harness.rules.telling import instead, member, refusal, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -27,6 +29,11 @@ from harness.trace.values import dig, obj, text
 
 # Unix seconds reach this in the year 5138; milliseconds passed it in 1973.
 MILLISECONDS_FROM = 1e11
+# Minutes since 1970 passed this in 2020 and reach the other in 2100.
+MINUTES_FROM = 1_577_836_800 / 60
+MINUTES_TO = 4_102_444_800 / 60
+# Unix seconds of September 2001.
+OLDEST = 1e9
 
 # The requests whose answers hold thread objects.
 SHOWING = (
@@ -42,6 +49,9 @@ SHOWING = (
 # The times of a thread object, and the requirement that each is in seconds.
 _SECONDS = {"createdAt": "thread.created-seconds", "updatedAt": "thread.updated-seconds"}
 
+# After these a thread may start again, in a sense: the params of some are not shown.
+_REOPENING = ("thread/resume", "thread/archive", "thread/unarchive", "thread/unsubscribe")
+
 _THREAD_ID = re.compile(r"thr_\d+")
 
 
@@ -50,8 +60,8 @@ class StartedAnnounced(Monitor):
     """Judges that thread/start emits exactly one thread/started, with the id of the reply.
 
     The notification may come before or after the reply. Left open: threads started by others in a
-    shared process, forks and resumes (a thread/started that follows a thread/resume of the same
-    thread is not counted: that a resume emits none follows only from two lists).
+    shared process, forks, and how often a thread is announced that was put away or reopened (that
+    a thread/resume emits none follows only from two lists).
     """
 
     @on_answer("thread/start")
@@ -74,7 +84,7 @@ class StartedAnnounced(Monitor):
         if thread is None or thread.reply is None or not thread.started:
             return None
         again = thread.started
-        if len(again) > 1 and not self._resumed(thread_id):
+        if len(again) > 1 and not self._reopened(thread_id):
             return [
                 Violation(
                     thread.subject,
@@ -86,10 +96,10 @@ class StartedAnnounced(Monitor):
             ]
         return [Witness(thread.subject, (thread.reply, again[0]))] if len(again) == 1 else None
 
-    def _resumed(self, thread_id: str) -> bool:
+    def _reopened(self, thread_id: str) -> bool:
         return any(
-            request.method == "thread/resume"
-            and text(obj(request.params).get("threadId")) == thread_id
+            request.method in _REOPENING
+            and text(obj(request.params).get("threadId")) in ("", thread_id)
             for request in self.conversation.requests.values()
         )
 
@@ -129,14 +139,16 @@ START_PARAMS = frozenset(
 class StartWithoutParams(Monitor):
     """Judges that thread/start is not refused for params that were left out.
 
-    A finding: the refusal of one with none of the seven, by a server that had answered another
-    request before (so that no handshake is missing) and had no other request to answer. Left open:
-    the refusal of one with some of them, which may be wrong in themselves.
+    A finding: the refusal of one without any params, by a server that had answered another request
+    before (so that no handshake is missing) and had no other request to answer. It may have another
+    reason, such as a limit: MUST where a thread/start with params is taken afterwards, else SHOULD.
+    Left open: the refusal of one with any params, which may be wrong in themselves.
     """
 
     def begin(self) -> None:
         self._served = False
         self._busy: set[int] = set()
+        self._refused: list[tuple[Frame, Frame]] = []
 
     @on_sent("thread/start")
     def sent(self, frame: Frame) -> Outcomes:
@@ -144,6 +156,11 @@ class StartWithoutParams(Monitor):
         if len(self.owed.open(Owes.ANSWER)) > 1:
             self._busy.add(frame.seq)
         return None
+
+    @on_sent("thread/unsubscribe", "thread/archive")
+    def put_away(self, frame: Frame) -> Outcomes:
+        """What is taken afterwards may be so because there is room again."""
+        yield from self._told(Level.SHOULD)
 
     @on_kind(Kind.RESPONSE)
     def response(self, frame: Frame) -> Outcomes:
@@ -155,15 +172,27 @@ class StartWithoutParams(Monitor):
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
-            return None
-        given = START_PARAMS & obj(request.params).keys()
-        if not failed(frame):
-            missing = given != START_PARAMS
-            return [Witness(request_subject(request), (request, frame))] if missing else None
-        if given or request.seq in self._busy or not self._served:
-            return None
-        frames, expected = (request, frame), "a thread, since no param of thread/start is required"
-        return [instead(request_subject(request), frames, whole(frame, "error"), expected)]
+            return
+        params = obj(request.params)
+        if failed(frame):
+            if not params and request.seq not in self._busy and self._served:
+                self._refused.append((request, frame))
+            return
+        if params:
+            yield from self._told(Level.MUST)
+        if not params.keys() >= START_PARAMS:
+            yield Witness(request_subject(request), (request, frame))
+
+    def finish(self) -> Outcomes:
+        yield from self._told(Level.SHOULD)
+
+    def _told(self, level: Level) -> Iterator[Violation]:
+        for request, answer in self._refused:
+            expected = "a thread, since no param of thread/start is required"
+            frames = (request, answer)
+            where = refusal(answer)
+            yield instead(request_subject(request), frames, where, expected, level=level)
+        self._refused.clear()
 
 
 @rule("thread.ids-unique", title="Threads have different ids", level=Level.MUST)
@@ -199,9 +228,11 @@ class ThreadIdsUnique(Monitor):
 class TimestampsSeconds(Monitor):
     """Judges createdAt and updatedAt of thread objects in replies and thread/started.
 
-    A finding: a number that as Unix seconds lies beyond the year 5000, as milliseconds do. Left
-    open: whether the time is right (the server's clock is its own), fractions, and values that are
-    no numbers (shapes speak of those).
+    A finding: a number that as Unix seconds lies beyond the year 5000, as milliseconds do, or that
+    as minutes is of our time, and as seconds of the year 1970 or 1971. Any other that is before
+    2001 is SHOULD: a clock may be wrong, and no clock is zero. Left open: whether the time is right
+    (the server's clock is its own), fractions, and values that are no numbers (shapes speak of
+    those).
     """
 
     @on("thread/started")
@@ -218,15 +249,26 @@ class TimestampsSeconds(Monitor):
             subject = f"thread {text(thread.get('id'))}"
             times = {key: thread.get(key) for key in _SECONDS}
             numbers = {key: at for key, at in times.items() if isinstance(at, int | float)}
-            beyond = [key for key, at in numbers.items() if at >= MILLISECONDS_FROM]
-            for key in beyond:
-                expected, clauses = (
-                    "Unix seconds, and these lie beyond the year 5000",
-                    (_SECONDS[key],),
-                )
-                yield wrong(subject, (frame,), where.part(key), expected, clauses=clauses)
-            if numbers and not beyond:
+            found = {key: why for key, at in numbers.items() if (why := _no_seconds(at))}
+            for key, (why, level) in found.items():
+                expected, clauses = f"Unix seconds, and {why}", (_SECONDS[key],)
+                where_at = where.part(key)
+                yield wrong(subject, (frame,), where_at, expected, level=level, clauses=clauses)
+            if numbers and not found:
                 yield Witness(subject, (frame,))
+
+
+def _no_seconds(at: float) -> tuple[str, Level] | None:
+    """Why a number is no time of a thread in Unix seconds, and how sure that is."""
+    if not isfinite(at):
+        return "this is no time at all", Level.MUST
+    if at >= MILLISECONDS_FROM:
+        return "these lie beyond the year 5000", Level.MUST
+    if MINUTES_FROM <= at < MINUTES_TO:
+        return "these lie near 1970, where minutes since then are of our time", Level.MUST
+    if at < OLDEST:
+        return "these lie before 2001, when no thread can have been made", Level.SHOULD
+    return None
 
 
 @rule(
@@ -235,11 +277,11 @@ class TimestampsSeconds(Monitor):
     level=Level.SHOULD,
 )
 class UpdatedNotBeforeCreated(Monitor):
-    """Judges that updatedAt of a thread object is not less than its createdAt.
+    """Judges that updatedAt of a thread object is not less than its createdAt, in whole seconds.
 
     Wherever a thread object stands, stored ones too. Derived from what the two names mean: SHOULD.
-    Left open: values that are no numbers (shapes) or no seconds (thread.timestamps-seconds), and
-    whether either time is right.
+    Left open: values that are no numbers (shapes) or no seconds (thread.timestamps-seconds),
+    fractions, of which one of the two may have none, and whether either time is right.
     """
 
     once = True
@@ -258,10 +300,10 @@ class UpdatedNotBeforeCreated(Monitor):
             created, updated = thread.get("createdAt"), thread.get("updatedAt")
             if not isinstance(created, int | float) or not isinstance(updated, int | float):
                 continue
-            if max(created, updated) >= MILLISECONDS_FROM:
+            if _no_seconds(created) or _no_seconds(updated):
                 continue
             subject = f"thread {text(thread.get('id'))}"
-            if updated >= created:
+            if floor(updated) >= floor(created):
                 yield Witness(subject, (frame,))
             else:
                 expected, also = "not before createdAt", (where.part("createdAt"),)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.rules.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
-from harness.rules.subjects import failed, turn_id_of, turn_in
+from harness.rules.subjects import failed, turn_in
 from harness.rules.walks import COMPLETED
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
@@ -29,7 +29,7 @@ MUDDLING = (
 
 @dataclass(slots=True)
 class Asked:
-    """A turn/start, its params, and the model calls of its turn.
+    """A turn/start, its params, and the model calls of its turn, by the key of its view.
 
     `calls` is what each call asked for, `ends` what came of each (the data of the marks
     `model-call` and `model-end`). An end may be known only after the turn's own.
@@ -104,7 +104,7 @@ class Calls(Undisturbed, ABC):
     def _answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         for asked in [asked for asked in self._open if asked.request is request]:
-            asked.turn_id = text(turn_in(frame).get("id"))
+            asked.turn_id = self.conversation.key_of(frame)
             if failed(frame):
                 self._open.remove(asked)
                 self.forget()
@@ -126,7 +126,7 @@ class Calls(Undisturbed, ABC):
 
     @on("turn/completed")
     def _completed(self, frame: Frame) -> Outcomes:
-        turn_id = turn_id_of(frame)
+        turn_id = self.conversation.key_of(frame)
         asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
         if asked is None:
             return

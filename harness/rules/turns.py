@@ -7,24 +7,35 @@ what turn objects hold (turn_objects), items (items).
 
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
-from harness.rules.subjects import never_came, ours, turn_in
+from harness.rules.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_sent,
+    rule,
+)
+from harness.rules.subjects import ends_elsewhere, never_came, ours, turn_in
 from harness.rules.telling import member, several, wrong
 from harness.rules.verdict import Level, Place
-from harness.rules.walks import INTERRUPTED, RUNNING, turn_state, walked
+from harness.rules.walks import ENDINGS, INTERRUPTED, RUNNING, turn_state, walked
 from harness.spec.machines import TURN
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
-from harness.trace.views import TurnView
+from harness.trace.views import TurnView, turns_of
 
 
 @rule("turn.start-reply", title="turn/start is answered with a turn in progress", level=Level.MUST)
 class StartReply(Monitor):
     """Judges the turn in a successful reply: status inProgress, items [], error null.
 
-    Left open: an error that is left out, as null for what is absent; every other member.
+    A reply that comes when the turn it tells of has ended is SHOULD: it shows as in progress what
+    was told to be over. Left open: an error that is left out, as null for what is absent; every
+    other member; a second turn/start that is answered with the turn that ran.
     """
 
     @on_answer("turn/start")
@@ -41,9 +52,22 @@ class StartReply(Monitor):
         if turn.get("error") is not None:
             broken.append((member(frame, "turn", "error"), "null"))
         subject = f"turn {text(turn.get('id'))}"
-        if not broken:
+        if broken:
+            return [several(subject, (frame,), broken)]
+        view, request = self.conversation.turn_of(frame), self.conversation.request_of(frame)
+        late = view is not None and view.reply is frame and view.completed
+        if view is None or request is None or not late:
             return [Witness(subject, (frame,))]
-        return [several(subject, (frame,), broken)]
+        if self.trace.before(view.completed[0], request) is True:
+            return None
+        end, expected = view.completed[0], "the answer to turn/start before the end of its turn"
+        actual, places = "turn/completed came first", (_id_in(end), _id_in(frame))
+        clauses, level = ("turn-start.answered-in-time",), Level.SHOULD
+        return [
+            Violation(
+                subject, (end, frame), expected, actual, level, clauses=clauses, places=places
+            )
+        ]
 
 
 def _id_in(frame: Frame) -> Place:
@@ -65,7 +89,7 @@ class StartedAnnounced(Monitor):
 
     @on_answer("turn/start")
     def reply(self, frame: Frame) -> Outcomes:
-        return self._witness(self.conversation.turns.get(text(turn_in(frame).get("id"))))
+        return self._witness(self.conversation.turn_of(frame))
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_STARTED):
@@ -122,7 +146,7 @@ class StartedCarriesReply(Monitor):
 
     @on_answer("turn/start")
     def reply(self, frame: Frame) -> Outcomes:
-        return self._judge(self.conversation.turns.get(text(turn_in(frame).get("id"))))
+        return self._judge(self.conversation.turn_of(frame))
 
     def _judge(self, turn: TurnView | None) -> Outcomes:
         if turn is None or turn.reply is None or not turn.started:
@@ -163,7 +187,8 @@ class Completes(Monitor):
     """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
 
     Owed for turns that our turn/start began and for those announced on threads that we opened.
-    Left open: traces that ended otherwise (closed, timed out, crashed).
+    Left open: traces that ended otherwise (closed, timed out, crashed), and a turn whose end is
+    told on a thread that does not exist (turn.known-thread).
     """
 
     @on("turn/completed")
@@ -175,22 +200,44 @@ class Completes(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_COMPLETED):
+            turn = self.conversation.turn_of(item.frame)
+            if turn is not None and ends_elsewhere(self.conversation, turn):
+                continue
             expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
             actual = never_came(self.trace)
             yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
 
-@rule("turn.ids-unique", title="Turns have different ids", level=Level.MUST)
+@rule("turn.ids-unique", title="Turns of a thread have different ids", level=Level.MUST)
 class TurnIdsUnique(Monitor):
-    """Judges that two turns have two ids ("Turn": unique identifier).
+    """Judges that two turns of a thread have two ids ("Turn": unique identifier).
 
-    A finding: a turn/start answered with the id of a turn of another thread, or of a turn that had
-    certainly ended before the request was sent. Left open: a reply with the id of a turn that may
-    still have been running (the text does not say what turn/start does then).
+    A finding: a turn/start answered with the id of a turn of its thread that had certainly ended
+    before the request was sent, or that the answer which opened the thread shows as ended. Left
+    open: ids of turns of different threads, since the text names no scope, and each message names
+    the thread too; a reply with the id of a turn that may still have been running (the text does
+    not say what turn/start does then), and threads that were rolled back.
     """
 
     def begin(self) -> None:
-        self._made: dict[str, tuple[Frame, str]] = {}
+        self._made: dict[tuple[str, str], Frame] = {}
+        self._kept: dict[tuple[str, str], Frame] = {}
+        self._rolled_back = False
+
+    @on_sent("thread/rollback")
+    def rolling_back(self, frame: Frame) -> Outcomes:
+        # Its parameters are not shown, so it may be of any thread.
+        self._rolled_back = True
+        return None
+
+    @on_answer("thread/resume", "thread/fork")
+    def opened(self, frame: Frame) -> Outcomes:
+        thread = obj(dig(frame.result, "thread"))
+        for turn in turns_of(thread):
+            if turn.get("status") in ENDINGS:
+                key = text(thread.get("id")), text(turn.get("id"))
+                self._kept.setdefault(key, frame)
+        return None
 
     @on_answer("turn/start")
     def made(self, frame: Frame) -> Outcomes:
@@ -198,24 +245,26 @@ class TurnIdsUnique(Monitor):
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
             return None
-        thread_id = text(obj(request.params).get("threadId"))
-        first, home = self._made.setdefault(turn_id, (frame, thread_id))
+        key = text(obj(request.params).get("threadId")), turn_id
+        first, kept = self._made.setdefault(key, frame), self._kept.get(key)
+        where, subject = member(frame, "turn", "id"), self._subject(frame)
+        if first is frame and kept is not None and not self._rolled_back:
+            if self.trace.before(kept, request) is not True:
+                return None
+            expected = "a new id, since the thread had a turn of this one when it was opened"
+            return [wrong(subject, (kept, frame), where, expected)]
         if first is frame:
-            return [Witness(f"turn {turn_id}", (frame,))] if len(self._made) > 1 else None
-        if self.conversation.request_of(first) is request:
+            return [Witness(subject, (frame,))] if len(self._made) > 1 else None
+        turn = self.conversation.turn_at(*key)
+        if turn is None or self.conversation.request_of(first) is request or self._rolled_back:
             return None
-        frames = (first, frame)
-        where = member(frame, "turn", "id")
-        if home != thread_id:
-            expected = (
-                f"a new id for a turn of thread {thread_id}, since thread {home} has this one"
-            )
-            return [wrong(f"turn {turn_id}", frames, where, expected)]
-        ended = self.conversation.turn(turn_id).completed
-        if any(self.trace.before(end, request) is True for end in ended):
+        if any(self.trace.before(end, request) is True for end in turn.completed):
             expected = "a new id, since the turn of this one had ended before turn/start was sent"
-            return [wrong(f"turn {turn_id}", frames, where, expected)]
+            return [wrong(subject, (first, frame), where, expected)]
         return None
+
+    def _subject(self, frame: Frame) -> str:
+        return f"turn {self.conversation.key_of(frame)}"
 
 
 @rule(
@@ -242,11 +291,12 @@ class InterruptEnds(Monitor):
         if frame.kind is not Kind.RESPONSE or request is None:
             return None
         params = obj(request.params)
-        turn = self.conversation.turns.get(text(params.get("turnId")))
-        if turn is None or turn.thread_id != text(params.get("threadId")):
+        named = text(params.get("threadId")), text(params.get("turnId"))
+        turn = self.conversation.turn_at(*named) if named[0] else None
+        if turn is None:
             return None
         if not turn.completed:
-            self._accepted.setdefault(turn.id, frame)
+            self._accepted.setdefault(turn.key, frame)
             return None
         crossed = self.trace.before(turn.completed[0], request) is not True
         if turn.status == INTERRUPTED and crossed:
@@ -256,9 +306,9 @@ class InterruptEnds(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or turn.id not in self._accepted:
+        if turn is None or len(turn.completed) > 1 or turn.key not in self._accepted:
             return None
-        frames = (self._accepted[turn.id], frame)
+        frames = (self._accepted[turn.key], frame)
         status = dig(turn_in(frame), "status")
         if status == INTERRUPTED:
             return [Witness(turn.subject, frames)]

@@ -11,7 +11,7 @@ from harness.rules.subjects import item_in
 from harness.rules.telling import Member, differs, member, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame
-from harness.trace.values import arr, dig, obj, text
+from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView, TurnView
 
 
@@ -35,14 +35,13 @@ class Echo(Monitor):
         if item is None or item.type != "userMessage" or len(item.completed) > 1:
             return None
         if item.turn.request is None:
-            self._waiting.setdefault(item.turn.id, []).append(frame)
+            self._waiting.setdefault(item.turn.key, []).append(frame)
             return None
         return self._judge(item, item.turn.request, frame)
 
     @on_answer("turn/start")
     def reply(self, frame: Frame) -> Outcomes:
-        turn_id = text(dig(frame.result, "turn", "id"))
-        for waiting in self._waiting.pop(turn_id, []):
+        for waiting in self._waiting.pop(self.conversation.key_of(frame), []):
             item = self.conversation.item_of(waiting)
             if item is not None and item.turn.request is not None:
                 yield from self._judge(item, item.turn.request, waiting) or ()
@@ -51,9 +50,9 @@ class Echo(Monitor):
         shown_texts = _texts(item_in(frame).get("content"))
         sent = [_texts(obj(request.params).get("input")), *self._steered(item.turn)]
         if shown_texts in sent:
-            self._echoed.add(item.turn.id)
+            self._echoed.add(item.turn.key)
             return [Witness(item.subject, (request, frame))]
-        if item.turn.id in self._echoed:
+        if item.turn.key in self._echoed:
             return None
         pairs = zip(sent[0], shown_texts, strict=False)
         alike = min(len(sent[0]), len(shown_texts))

@@ -32,12 +32,16 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class RawError:
-    """A failed keyword of a schema: where in the message, which, and the clauses cited there."""
+    """A failed keyword of a schema: where in the message, which, and the clauses cited there.
+
+    `hint` says that the text does not have the member there always.
+    """
 
     path: Path
     keyword: str
     details: dict[str, Any]
     clauses: tuple[str, ...]
+    hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,15 @@ class SchemaError:
 
     `path` leads to the value, or to the member that is missing; `expected` is what would be right;
     `message` is the whole sentence, such as `status.type: expected one of idle, active; found
-    "Idle"`; `clauses` are requirement ids, the nearest first.
+    "Idle"`; `clauses` are requirement ids, the nearest first. `hint` marks a member that is
+    missing, or null, where the text names it and does not say that it is always there.
     """
 
     path: Path
     message: str
     expected: str
     clauses: tuple[str, ...]
+    hint: bool = False
 
 
 def describe(raw: Iterable[RawError], instance: Any) -> list[SchemaError]:
@@ -100,7 +106,7 @@ def _describe_one(place: Path, error: RawError, instance: Any) -> SchemaError:
     value = _value_at(instance, place)
     found = "it is missing" if value is _MISSING else f"found {show_value(value)}"
     message = f"{show_path(place)}: expected {expected}; {found}"
-    return SchemaError(place, message, expected, error.clauses)
+    return SchemaError(place, message, expected, error.clauses, error.hint)
 
 
 def _expected(error: RawError) -> str:

@@ -3,6 +3,10 @@
 Here: `SchemaBook`, which holds the JSON Schema files of `schema/`, compiles a validator when a
 message of its kind first comes by, and finds where objects of a type occur in a message. Not here:
 how an error reads (errors), and which message has which schema (book).
+
+Beside JSON Schema's own keywords an object may have `hinted`: those of its `required` members that
+the text names without saying that they are always there, with the requirement that has them there
+all the same. Their absence, or null for it, is an error that is only a hint.
 """
 
 import re
@@ -15,10 +19,12 @@ import jsonschema_rs
 
 from harness.spec.errors import RawError, SchemaError, describe
 from harness.spec.yamlfile import BookError, load_schemas
+from harness.trace.values import at
 
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
 Node: TypeAlias = dict[str, Any]
+Hinted: TypeAlias = dict[str, str]  # a member, and the requirement that has it there
 Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
 
 FILES = (
@@ -106,7 +112,10 @@ class SchemaBook:
         except UnicodeEncodeError:
             instance = without_lone_surrogates(instance)
             raw = list(self._raw_errors(reference, instance))
-        return describe(raw, instance)[:MOST_ERRORS]
+        errors = describe(raw, instance)
+        # Hints must not push out what binds.
+        told = sorted(errors, key=lambda error: error.hint)[:MOST_ERRORS]
+        return [error for error in errors if error in told]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
         """Where objects of a type occur in what the reference describes; "*" is any element.
@@ -140,12 +149,39 @@ class SchemaBook:
             missing = (
                 error.kind.as_dict().get("property") if error.kind.name == "required" else None
             )
+            path = tuple(error.instance_path)
+            of_object, of_member = self._hinted(BASE + reference, error.evaluation_path)
+            hint = of_object.get(missing or "")
+            if path and at(instance, path) is None:
+                hint = of_member.get(str(path[-1]))
             yield RawError(
-                path=tuple(error.instance_path),
+                path=path,
                 keyword=error.kind.name,
                 details=error.kind.as_dict(),
-                clauses=self._clauses(BASE + reference, error.evaluation_path, missing),
+                clauses=(hint,)
+                if hint
+                else self._clauses(BASE + reference, error.evaluation_path, missing),
+                hint=hint is not None,
             )
+
+    def _hinted(self, reference: str, evaluation: list[str | int]) -> tuple[Hinted, Hinted]:
+        """The hinted members of the value that failed, and those of the object around it."""
+        node: Any = {"$ref": reference}
+        file = ""
+        here: Hinted = {}
+        around: Hinted = {}
+        named = False
+        for step in evaluation[:-1]:
+            if step == "$ref":
+                node, file = self.place(node["$ref"], file)
+            else:
+                node = node[step]
+            if not named and step in ("properties", "items"):
+                here, around = {}, here
+            named = step == "properties" and not named
+            if not named:
+                here.update(_hinted_members(node))
+        return here, around
 
     def _clauses(
         self, reference: str, evaluation: list[str | int], missing: str | None
@@ -177,14 +213,22 @@ class SchemaBook:
 
 
 def cited(node: Any) -> tuple[str, ...]:
-    """The ids in a schema's `$comment`; those of unspecified.yaml begin with "?"."""
-    comment = cast(Node, node).get("$comment") if isinstance(node, dict) else None
-    return tuple(comment.split()) if isinstance(comment, str) else ()
+    """The ids in a schema's `$comment` and `hinted`; those of unspecified.yaml begin with "?"."""
+    return (*_commented(node), *dict.fromkeys(_hinted_members(node).values()))
 
 
 def cited_clauses(node: Any) -> tuple[str, ...]:
     """The requirement ids in a schema's `$comment`."""
-    return tuple(clause for clause in cited(node) if not clause.startswith("?"))
+    return tuple(clause for clause in _commented(node) if not clause.startswith("?"))
+
+
+def _commented(node: Any) -> tuple[str, ...]:
+    comment = cast(Node, node).get("$comment") if isinstance(node, dict) else None
+    return tuple(comment.split()) if isinstance(comment, str) else ()
+
+
+def _hinted_members(node: Any) -> Hinted:
+    return cast(Node, node).get("hinted", {}) if isinstance(node, dict) else {}
 
 
 def without_lone_surrogates(value: Any) -> Any:

@@ -70,7 +70,7 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
     if requirement.excluded:
         yield from _wrapped(f"no rule judges it: {requirement.excluded}")
     if requirement.owed:
-        yield f"no rule judges it yet (part {requirement.owed})"
+        yield "no rule judges it yet"
     rules = all_rules()
     for name in requirement.rules:
         yield f"judged by: {name} ({rules[name].level}): {rules[name].title}"

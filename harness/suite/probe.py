@@ -5,6 +5,7 @@ that declares a capability promises it: nothing is probed, its absence is a fail
 is known before a scenario is played (asking).
 """
 
+import json
 import re
 from collections.abc import Callable
 
@@ -125,11 +126,10 @@ def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
 def _says_unknown(answer: Frame) -> bool:
     """Whether an error says that there is no such method: by JSON-RPC's code, or in words.
 
-    The form of errors is not shown, so a server may have codes of its own.
+    The form of errors is not shown, so a server may have codes of its own, or no `error` at all.
     """
-    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(
-        _UNKNOWN_WORDS.search(text(dig(answer.error, "message")))
-    )
+    said = text(dig(answer.error, "message")) or json.dumps(answer.failure)
+    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(_UNKNOWN_WORDS.search(said))
 
 
 _UNKNOWN_METHOD = -32601

@@ -29,7 +29,10 @@ class Origin(StrEnum):
 
 
 class Kind(StrEnum):
-    """The form of a message ("Message forms"), or MALFORMED for none of them."""
+    """The form of a message ("Message forms"), or MALFORMED for none of them.
+
+    ERROR is an answer that reports failure. The text shows no form for it, so any will do.
+    """
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -37,6 +40,9 @@ class Kind(StrEnum):
     NOTIFICATION = "notification"
     MALFORMED = "malformed"
 
+
+# An object with no other member than these says nothing, not even that something failed.
+SAYS_NOTHING: Final = frozenset({"id", "jsonrpc"})
 
 # Raw bytes beyond this are cut by the transport; the frame keeps the head and says how long it was.
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
@@ -90,6 +96,11 @@ class Frame:
         return obj(self.json).get("error", MISSING)
 
     @property
+    def failure(self) -> Any:
+        """What an answer says of a failure: its `error`, or else all that it holds."""
+        return self.json if self.error is MISSING else self.error
+
+    @property
     def from_target(self) -> bool:
         """Whether the target wrote it."""
         return self.origin is Origin.TARGET
@@ -129,7 +140,8 @@ def classify(value: Any) -> Kind:
     """The form of a parsed message.
 
     An object with both `result` and `error` counts as RESPONSE: the rule
-    `response.result-xor-error` speaks of it, and it still answers its request.
+    `response.result-xor-error` speaks of it, and it still answers its request. One with an id and
+    neither of them reports failure in a form of its own, if it says anything at all.
     """
     message = obj(value)
     if "method" in message:
@@ -138,6 +150,6 @@ def classify(value: Any) -> Kind:
         return Kind.REQUEST if "id" in message else Kind.NOTIFICATION
     if "result" in message and "id" in message:
         return Kind.RESPONSE
-    if "error" in message and "id" in message:
+    if "id" in message and (message.keys() - SAYS_NOTHING or "error" in message):
         return Kind.ERROR
     return Kind.MALFORMED

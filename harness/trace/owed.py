@@ -53,7 +53,8 @@ class Owed:
         self._met: set[tuple[str, ...]] = set()
         self._requests: dict[tuple[str, str], Frame] = {}
         self._questions: dict[tuple[str, str], Frame] = {}
-        self._retrying: set[str] = set()
+        self._retrying: set[tuple[str, str]] = set()
+        self._first: dict[str, str] = {}
         self._ours: set[str] = set()
         self._subscribers: dict[str, set[str]] = {}
         self._away: dict[str, dict[tuple[str, ...], Obligation]] = {}
@@ -137,7 +138,8 @@ class Owed:
             if turn_id and thread_id not in self._away:
                 self._ours.add(thread_id)
                 for kind in (Owes.TURN_STARTED, Owes.TURN_COMPLETED):
-                    self._owe(kind, f"turn {turn_id}", frame, turn_id, thread=thread_id)
+                    where = thread_id, turn_id
+                    self._owe(kind, self._turn(*where), frame, *where, thread=thread_id)
 
     def _come(self, thread_id: str, opened: Frame) -> None:
         """A client opened a thread; what was owed when the last one left is owed if it goes on."""
@@ -146,8 +148,8 @@ class Owed:
         turns = [obj(turn) for turn in arr(dig(opened.result, "thread", "turns"))]
         running = {text(turn.get("id")) for turn in turns if turn.get("status") == "inProgress"}
         for key, item in self._away.pop(thread_id, {}).items():
-            if item.kind is Owes.TURN_COMPLETED and key[1] in running:
-                self._owe(item.kind, item.subject, item.frame, key[1], thread=thread_id)
+            if item.kind is Owes.TURN_COMPLETED and key[2] in running:
+                self._owe(item.kind, item.subject, item.frame, *key[1:], thread=thread_id)
 
     def _leave(self, thread_id: str, connection: str) -> None:
         """A client left a thread, or all of its threads where it does not say which."""
@@ -158,48 +160,67 @@ class Owed:
                 continue
             self._ours.discard(left)
             mine = [key for key, item in self._open.items() if item.thread == left]
-            self._retrying -= {key[1] for key in mine}
+            self._retrying -= {(left, key[2]) for key in mine if len(key) > 2}
             self._away.setdefault(left, {}).update({key: self._open.pop(key) for key in mine})
 
     def _notification(self, frame: Frame) -> None:
         params = obj(frame.params)
+        turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
+        turn = (text(params.get("threadId")), turn_id)
         match frame.method:
             case "thread/started":
                 self._meet(Owes.THREAD_STARTED, text(dig(params, "thread", "id")))
             case "turn/started":
-                turn_id = text(dig(params, "turn", "id"))
-                self._meet(Owes.TURN_STARTED, turn_id)
-                self._owe_subscriber(Owes.TURN_COMPLETED, f"turn {turn_id}", frame, turn_id)
+                self._meet_turn(Owes.TURN_STARTED, *turn)
+                self._owe_subscriber(Owes.TURN_COMPLETED, self._turn(*turn), frame, *turn)
             case "turn/completed":
-                self._turn_completed(params)
+                self._turn_completed(params, *turn)
             case "item/started":
-                turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
-                subject = f"item {item_id} of turn {turn_id}"
-                self._met.discard((Owes.ITEM_COMPLETED, turn_id, item_id))
-                self._owe_subscriber(Owes.ITEM_COMPLETED, subject, frame, turn_id, item_id)
+                item_id = text(dig(params, "item", "id"))
+                subject = f"item {item_id} of {self._turn(*turn)}"
+                self._met.discard((Owes.ITEM_COMPLETED, *turn, item_id))
+                self._owe_subscriber(Owes.ITEM_COMPLETED, subject, frame, *turn, item_id)
             case "item/completed":
-                turn_id, item_id = text(params.get("turnId")), text(dig(params, "item", "id"))
-                self._meet(Owes.ITEM_COMPLETED, turn_id, item_id)
+                self._item_completed(*turn, text(dig(params, "item", "id")))
             case "serverRequest/resolved":
                 self._meet_first(Owes.RESOLVED)
             case "error":
-                turn_id = text(params.get("turnId"))
-                if params.get("willRetry") is True and not self._has_met(turn_id):
-                    self._retrying.add(turn_id)
+                if params.get("willRetry") is True and not self._has_met(turn):
+                    self._retrying.add(turn)
             case _:
                 pass
 
-    def _turn_completed(self, params: dict[str, object]) -> None:
-        turn_id = text(dig(params, "turn", "id"))
-        self._meet(Owes.TURN_COMPLETED, turn_id)
-        self._retrying.discard(turn_id)
+    def _turn(self, thread_id: str, turn_id: str) -> str:
+        """How a turn is named: with its thread where another thread had a turn of that id first."""
+        first = self._first.setdefault(turn_id, thread_id)
+        return f"turn {turn_id}" if first == thread_id else f"turn {turn_id} of {thread_id}"
+
+    def _meet_turn(self, kind: Owes, thread_id: str, turn_id: str) -> None:
+        """What is told of a turn without its thread is of the turn of that id that waits for it."""
+        open_ones = [key for key in self._open if key[0] == kind and key[2] == turn_id]
+        if not thread_id and open_ones:
+            thread_id = open_ones[-1][1]
+        self._meet(kind, thread_id, turn_id)
+
+    def _turn_completed(self, params: dict[str, object], thread_id: str, turn_id: str) -> None:
+        self._meet_turn(Owes.TURN_COMPLETED, thread_id, turn_id)
+        self._retrying.discard((thread_id, turn_id))
         if text(dig(params, "turn", "status")) in ("interrupted", "failed"):
             for key, item in list(self._open.items()):
-                if item.kind is Owes.ITEM_COMPLETED and key[1] == turn_id:
+                mine = key[1] == thread_id or not thread_id
+                if item.kind is Owes.ITEM_COMPLETED and key[2] == turn_id and mine:
                     self.waived.append(self._open.pop(key))
 
-    def _has_met(self, turn_id: str) -> bool:
-        return (Owes.TURN_COMPLETED, turn_id) in self._met
+    def _item_completed(self, thread_id: str, turn_id: str, item_id: str) -> None:
+        """One that names a wrong thread, or none, ends the open item that it can be about."""
+        key = (Owes.ITEM_COMPLETED, thread_id, turn_id, item_id)
+        if key not in self._open:
+            alike = [k for k in self._open if k[0] == key[0] and k[2:] == key[2:]]
+            key = (key[0], *alike[0][1:]) if len(alike) == 1 else key
+        self._meet(key[0], *key[1:])
+
+    def _has_met(self, turn: tuple[str, str]) -> bool:
+        return (Owes.TURN_COMPLETED, *turn) in self._met
 
     def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: str) -> None:
         thread_id = text(obj(told.params).get("threadId"))

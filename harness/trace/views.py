@@ -3,6 +3,9 @@
 A projection without judgement: it takes whatever comes, keeps frames where rules can find them,
 and never says that anything is wrong. It is fed frame by frame, so a live stream and a stored
 trace give the same view; a handler sees the view with its frame already in it.
+
+Nothing says how far the id of a turn is unique. So a turn is known by its thread and its id: a
+server may count the turns of each thread from one.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +42,14 @@ class ItemView:
     @property
     def subject(self) -> str:
         """How findings name it."""
-        return f"item {self.id} of turn {self.turn.id}"
+        return f"item {self.id} of {self.turn.subject}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun, and has not been completed since."""
+        if not self.started:
+            return False
+        return not self.completed or self.completed[-1].seq < self.started[-1].seq
 
     def joined(self, method: str, index: int = 0) -> str | None:
         """The concatenated deltas of one method and index, None where there were none."""
@@ -49,10 +59,15 @@ class ItemView:
 
 @dataclass(slots=True, eq=False)
 class TurnView:
-    """One turn id, however it first appeared."""
+    """One turn id of one thread, however it first appeared.
+
+    `key` tells it from every other turn of the connection: its id, with its thread where a turn of
+    another thread had the same id before. `thread_id` is "" while no message has named the thread.
+    """
 
     id: str
     thread_id: str = ""
+    key: str = ""
     request: Frame | None = None
     reply: Frame | None = None
     started: list[Frame] = field(default_factory=list[Frame])
@@ -64,7 +79,7 @@ class TurnView:
     @property
     def subject(self) -> str:
         """How findings name it."""
-        return f"turn {self.id}"
+        return f"turn {self.key}"
 
     @property
     def status(self) -> str:
@@ -95,14 +110,19 @@ class ThreadView:
 
 
 class Conversation:
-    """What the frames so far say. Feed each frame once, in order."""
+    """What the frames so far say. Feed each frame once, in order.
+
+    `turns` has them by their `key`; a message finds its turn by `turn_of`, a pair of ids by
+    `turn_at`.
+    """
 
     def __init__(self) -> None:
         self.threads: dict[str, ThreadView] = {}
         self.turns: dict[str, TurnView] = {}
+        self._alike: dict[str, list[TurnView]] = {}
         self.requests: dict[tuple[str, Direction, str, Any], Frame] = {}
         self._asked: dict[int, Frame] = {}
-        self._questions: dict[tuple[str, str], list[Frame]] = {}
+        self._questions: dict[tuple[str, str, str], list[Frame]] = {}
         self._answers: dict[int, Frame] = {}
         self._over: list[ItemView] = []
 
@@ -124,9 +144,9 @@ class Conversation:
         """The request that an answer answers, None for an answer to nothing."""
         return self._asked.get(answer.seq)
 
-    def questions_of(self, turn_id: str, item_id: str) -> list[Frame]:
+    def questions_of(self, turn: TurnView, item_id: str) -> list[Frame]:
         """The server requests that name an item of a turn, in order."""
-        return self._questions.get((turn_id, item_id), [])
+        return self._questions.get((turn.thread_id, turn.id, item_id), [])
 
     def answer_of(self, question: Frame) -> Frame | None:
         """Our first answer to a server request, None while there is none."""
@@ -139,25 +159,74 @@ class Conversation:
             view = self.threads[thread_id] = ThreadView(thread_id)
         return view
 
-    def turn(self, turn_id: str) -> TurnView:
-        """The view of a turn, made when first asked for."""
-        view = self.turns.get(turn_id)
-        if view is None:
-            view = self.turns[turn_id] = TurnView(turn_id)
-        return view
+    def turn_at(self, thread_id: str, turn_id: str) -> TurnView | None:
+        """The turn of that id on that thread, None while nothing has named it.
+
+        Without a thread it is the last turn of that id; one whose thread nothing has named yet is
+        that of any thread.
+        """
+        alike = self._alike.get(turn_id, ())
+        if not thread_id:
+            return alike[-1] if alike else None
+        for wanted in (thread_id, ""):
+            for turn in alike:
+                if turn.thread_id == wanted:
+                    return turn
+        return None
 
     def turn_of(self, frame: Frame) -> TurnView | None:
-        """The turn that a notification names (`turnId`, or the id of its `turn`)."""
-        params = obj(frame.params)
-        turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
-        return self.turns.get(turn_id) if turn_id else None
+        """The turn that a message is about: a notification, a request, an answer to turn/start.
+
+        It is named by `turnId` or the id of its `turn`, and by `threadId`. A message that names a
+        thread without such a turn, and an open item of a turn of that id, is about that turn.
+        """
+        thread_id, turn_id = self._named(frame)
+        if not turn_id:
+            return None
+        turn = self.turn_at(thread_id, turn_id)
+        return self._by_item(turn_id, _item_id(frame)) if turn is None else turn
+
+    def key_of(self, frame: Frame) -> str:
+        """The key of the turn that a message is about, its id while there is no view of it."""
+        turn = self.turn_of(frame)
+        return self._named(frame)[1] if turn is None else turn.key
 
     def item_of(self, frame: Frame) -> ItemView | None:
         """The item that a notification names (`itemId`, or the id of its `item`)."""
-        params = obj(frame.params)
-        turn = self.turns.get(text(params.get("turnId")))
-        item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
+        turn, item_id = self.turn_of(frame), _item_id(frame)
         return turn.items.get(item_id) if turn is not None and item_id else None
+
+    def _named(self, frame: Frame) -> tuple[str, str]:
+        """The ids of thread and turn that a message names, "" for one that it does not."""
+        params = obj(frame.params)
+        if frame.kind is Kind.RESPONSE:
+            asked = self._asked.get(frame.seq)
+            thread_id = text(obj(asked.params).get("threadId")) if asked is not None else ""
+            return thread_id, text(dig(frame.result, "turn", "id"))
+        turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
+        return text(params.get("threadId")), turn_id
+
+    def _by_item(self, turn_id: str, item_id: str) -> TurnView | None:
+        """The one turn of this id that has begun an item of that id and not completed it."""
+        found = [
+            turn
+            for turn in self._alike.get(turn_id, ())
+            if item_id in turn.items and turn.items[item_id].is_open
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _made(self, thread_id: str, turn_id: str) -> TurnView:
+        """The view of a turn, made where there is none."""
+        turn = self.turn_at(thread_id, turn_id)
+        if turn is None:
+            alike = self._alike.setdefault(turn_id, [])
+            key = f"{turn_id} of {thread_id}" if alike else turn_id
+            turn = self.turns[key] = TurnView(turn_id, key=key)
+            alike.append(turn)
+        if thread_id and not turn.thread_id:
+            turn.thread_id = thread_id
+            self.thread(thread_id).turns[turn.id] = turn
+        return turn
 
     def _request(self, frame: Frame) -> None:
         key = _key(frame)
@@ -165,10 +234,18 @@ class Conversation:
             self.requests[key] = frame
         params = obj(frame.params)
         if frame.direction is Direction.FROM_TARGET:
-            named = (text(params.get("turnId")), text(params.get("itemId")))
+            thread_id, turn_id = self._named(frame)
+            turn = self.turn_of(frame)
+            named = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(named, []).append(frame)
         elif frame.method == "turn/interrupt":
-            self.turn(text(params.get("turnId"))).interrupts.append(frame)
+            self._interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
+
+    def _interrupt(self, thread_id: str, turn_id: str, frame: Frame) -> None:
+        """One that names another thread than the turn's may mean any turn of that id."""
+        turn = self.turn_at(thread_id, turn_id)
+        for meant in [turn] if turn is not None else self._alike.get(turn_id, ()):
+            meant.interrupts.append(frame)
 
     def _answer(self, frame: Frame) -> None:
         key = _key(frame, answers=True)
@@ -190,11 +267,10 @@ class Conversation:
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             if turn_id:
-                turn = self.turn(turn_id)
+                turn = self._made(text(obj(asked.params).get("threadId")), turn_id)
                 # A second turn/start can be answered with the turn that runs: the first began it.
                 if turn.request is None:
                     turn.request, turn.reply = asked, frame
-                self._place(turn, text(obj(asked.params).get("threadId")))
 
     def _notification(self, frame: Frame) -> None:
         method, params = frame.method, obj(frame.params)
@@ -203,8 +279,7 @@ class Conversation:
         elif method in ("turn/started", "turn/completed"):
             turn_id = text(dig(params, "turn", "id"))
             if turn_id:
-                turn = self.turn(turn_id)
-                self._place(turn, text(params.get("threadId")))
+                turn = self._made(text(params.get("threadId")), turn_id)
                 if method == "turn/started":
                     turn.started.append(frame)
                 else:
@@ -217,17 +292,17 @@ class Conversation:
             if thread_id:
                 self.thread(thread_id).started.append(frame)
         elif method == "error" and text(params.get("turnId")):
-            self.turn(text(params.get("turnId"))).errors.append(frame)
+            thread_id, turn_id = self._named(frame)
+            self._made(thread_id, turn_id).errors.append(frame)
 
     def _item(self, method: str, params: dict[str, Any], frame: Frame) -> None:
-        turn_id = text(params.get("turnId"))
+        turn_id, item_id = text(params.get("turnId")), _item_id(frame)
         whole = obj(params.get("item"))
-        item_id = text(params.get("itemId")) or text(whole.get("id"))
         if not turn_id or not item_id:
             return
-        turn = self.turn(turn_id)
-        if not turn.thread_id:
-            self._place(turn, text(params.get("threadId")))
+        turn = self.turn_of(frame)
+        if turn is None or not turn.thread_id:
+            turn = self._made(text(params.get("threadId")), turn_id)
         item = turn.items.get(item_id)
         if item is None:
             item = turn.items[item_id] = ItemView(item_id, turn)
@@ -246,11 +321,6 @@ class Conversation:
             index = params.get("summaryIndex", params.get("contentIndex", 0))
             key = (method, index if isinstance(index, int) else 0)
             item.parts.setdefault(key, []).append(text(params["delta"]))
-
-    def _place(self, turn: TurnView, thread_id: str) -> None:
-        if thread_id and not turn.thread_id:
-            turn.thread_id = thread_id
-            self.thread(thread_id).turns[turn.id] = turn
 
 
 def conversation_of(trace: Trace) -> Conversation:
@@ -283,3 +353,9 @@ def _key(frame: Frame, *, answers: bool = False) -> tuple[str, Direction, str, A
         )
     kind = "text" if isinstance(identifier, str) else "number"
     return (frame.connection, direction, kind, identifier)
+
+
+def _item_id(frame: Frame) -> str:
+    """The item that a message names, "" where it names none."""
+    params = obj(frame.params)
+    return text(params.get("itemId")) or text(dig(params, "item", "id"))

@@ -35,6 +35,7 @@ CASES = [
         .question("call_2")
         .resolved()
         .decides("accept")
+        .completed(command_item("call_2", "completed"))
         .started(command_item("call_3"))
         .question("call_3")
         .decides("accept")
@@ -44,11 +45,11 @@ CASES = [
         .resolved(),
         found=(
             Found(ASKED, (9,)),
-            Found(ASKED_AGAIN, (11, 13, 14)),
-            Found("request item/commandExecution/requestApproval id 2", (16, 17, 18, 19)),
+            Found(ASKED_AGAIN, (11, 13, 14, 15, 16)),
+            Found("request item/commandExecution/requestApproval id 2", (17, 18, 19, 20)),
             Found(
                 "request item/commandExecution/requestApproval id 3",
-                (21, 22, 23, 24, 25, 26),
+                (22, 23, 24, 25, 26, 27),
                 Level.SHOULD,
             ),
         ),
@@ -251,7 +252,7 @@ CASES = [
         found=(
             Found(ITEM, (7,)),
             Found(PATCH, (9,)),
-            Found("item call_2 of turn turn_1", (11,)),
+            Found("item call_2 of turn turn_1", (11,), Level.SHOULD),
         ),
         idle=running("on-request")
         .item(command_item(status="failed"))
@@ -265,18 +266,40 @@ CASES = [
         rule="approval.asks-before-acting",
         good=running().approved(),
         witnesses=(ITEM,),
+        # While it is asked; before, which may have been a first try.
         bad=running()
         .started(command_item())
-        .delta("call_1", "out", method=OUTPUT)
         .question()
+        .delta("call_1", "out", method=OUTPUT)
         .decides("accept")
-        .resolved(),
-        found=(Found(ITEM, (11, 10, 12)),),
+        .started(command_item("call_2"))
+        .delta("call_2", "out", method=OUTPUT)
+        .question("call_2")
+        .decides("accept"),
+        found=(
+            Found(ITEM, (10, 11, 12)),
+            Found("item call_2 of turn turn_1", (15, 14, 16), Level.SHOULD),
+        ),
         idle=running("on-failure")
         .started(command_item())
         .delta("call_1", "out", method=OUTPUT)
         .question()
         .decides("accept"),
+    ),
+    Case(
+        rule="approval.failure-first",
+        good=running("on-failure").item(command_item(status="completed")),
+        witnesses=(ITEM,),
+        bad=running("on-failure").approved().patched(),
+        found=(
+            Found(ITEM, (10, 11, 13), Level.SHOULD),
+            Found(PATCH, (15, 16, 18), Level.SHOULD),
+        ),
+        # It is not run; it fails when it is; a failure came before.
+        idle=running("on-failure")
+        .approved("declined", decision="decline")
+        .approved("failed", "call_2")
+        .approved(item="call_3"),
     ),
     Case(
         rule="approval.rejected",

@@ -58,7 +58,7 @@ CASES = [
         good=asked().tells("thread/compacted", threadId=THREAD, turnId="turn_2"),
         witnesses=(ASKED,),
         bad=asked().tells("thread/compacted", threadId="thr_2", turnId="turn_2"),
-        found=(Found(ASKED, (15, 16)),),
+        found=(Found(ASKED, (15, 16), Level.SHOULD),),
         idle=unclear(),
     ),
     Case(
@@ -66,8 +66,8 @@ CASES = [
         good=compacted(asked(compacted(asked())), 3),
         witnesses=(ASKED, AGAIN),
         # One item cannot stand for two compactions.
-        bad=bare(asked(compacted(asked()))),
-        found=(Found(AGAIN, (23, 24)),),
+        bad=bare(asked(compacted(asked()).plain_turn("turn_3"))),
+        found=(Found("request thread/compact/start id 5", (35, 36), Level.SHOULD),),
         idle=unclear(),
     ),
 ]

@@ -59,8 +59,12 @@ CASES = [
         rule="model.named",
         good=turn(turn(opened(), 1, {"model": "m"}, model="m"), 2, {"model": "m"}),
         witnesses=(FIRST, SECOND),
-        bad=turn(turn(opened(), 1, {"model": "o"}, model="m"), 2, {"model": "o"}),
-        found=(Found(FIRST, (3, 5)), Found(SECOND, (3, 6, 8))),
+        bad=turn(turn(turn(opened(), 1, model="m"), 2), 3, {"model": "o"}),
+        found=(
+            Found(FIRST, (3, 5)),
+            Found(SECOND, (3, 6, 8)),
+            Found(THIRD, (3, 9, 11), Level.SHOULD),
+        ),
         idle=turn(unclear(model="m"), 6),
     ),
     Case(

@@ -62,15 +62,15 @@ CASES = [
     ),
     Case(
         rule="thread.timestamps-seconds",
-        good=_reply(createdAt=0, updatedAt=1_700_000_000.5),
+        good=_reply(createdAt=1_000_000_000, updatedAt=1_700_000_000.5),
         witnesses=(SUBJECT,),
-        bad=_reply(updatedAt=1_700_000_000_000),
-        found=(Found(SUBJECT, (1,)),),
+        bad=_reply(createdAt=0, updatedAt=1_700_000_000_000),
+        found=(Found(SUBJECT, (1,), Level.SHOULD), Found(SUBJECT, (1,))),
         idle=silent().tells("thread/closed", threadId=THREAD),
     ),
     Case(
         rule="thread.updated-not-before-created",
-        good=_reply(createdAt=5, updatedAt=5),
+        good=_reply(createdAt=1_700_000_000.5, updatedAt=1_700_000_000),
         witnesses=(SUBJECT,),
         bad=_reply(createdAt=1_700_000_000, updatedAt=1_699_999_999),
         found=(Found(SUBJECT, (1,), Level.SHOULD),),
@@ -159,7 +159,7 @@ CASES = [
         good=running().read_status("active").end_turn().read_status("idle"),
         witnesses=(SUBJECT,),
         bad=running().read_status("idle").message("m-1", "a").end_turn().read_status("active"),
-        found=(Found(SUBJECT, (6, 9, 10, 11)), Found(SUBJECT, (16, 17))),
+        found=(Found(SUBJECT, (6, 9, 10, 11), Level.SHOULD), Found(SUBJECT, (14, 16, 17))),
         # The turn may have ended, or begun, between the request and its answer.
         idle=running()
         .read_status("idle")
@@ -247,8 +247,16 @@ CASES = [
         rule="thread.start-without-params",
         good=opened(),
         witnesses=("request thread/start id 1",),
-        bad=opened().asks("thread/start").refuses(),
-        found=(Found("request thread/start id 2", (3, 4)),),
+        bad=opened()
+        .asks("thread/start")
+        .refuses()
+        .start_thread("thr_2")
+        .asks("thread/start")
+        .refuses(),
+        found=(
+            Found("request thread/start id 2", (3, 4)),
+            Found("request thread/start id 4", (8, 9), Level.SHOULD),
+        ),
         # Nothing was served before; a wrong param; another request is being served.
         idle=Talk()
         .asks("thread/start")

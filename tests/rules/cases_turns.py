@@ -72,14 +72,8 @@ CASES = [
         rule="turn.ids-unique",
         good=running().turn_completed().start_turn("turn_2"),
         witnesses=("turn turn_2",),
-        bad=running()
-        .turn_completed()
-        .ask_turn()
-        .reply_turn()
-        .start_thread("thr_2")
-        .ask_turn("thr_2")
-        .reply_turn(),
-        found=(Found(SUBJECT, (4, 11)), Found(SUBJECT, (4, 16))),
+        bad=running().turn_completed().ask_turn().reply_turn(),
+        found=(Found(SUBJECT, (4, 11)),),
         # A turn/start while the turn runs is answered with the running turn: the text is silent.
         idle=running().ask_turn().reply_turn(),
     ),
@@ -113,15 +107,14 @@ CASES = [
         .start_turn("turn_2")
         .turn_completed("turn_2", status="interrupted"),
         found=(Found("turn turn_2", (9, 13, 18), Level.SHOULD),),
-        # A second turn/start may have ended the first turn; the second met an error; which turn the
-        # interrupt meant that ended the third is not said.
+        # A second turn/start may have ended the first turn; the second ended as completed; which
+        # turn the interrupt meant that ended the third is not said.
         idle=running()
         .ask_turn(text="again")
         .turn_completed(status="interrupted")
         .reply_turn("turn_2")
         .turn_started("turn_2")
-        .failing(will_retry=True, turn="turn_2")
-        .turn_completed("turn_2", status="interrupted")
+        .turn_completed("turn_2")
         .start_thread("thr_2")
         .start_turn("turn_3", "thr_2")
         .interrupt("turn_9", "thr_2")
@@ -162,14 +155,22 @@ CASES = [
         rule="turn.known-thread",
         good=running().turn_completed(),
         witnesses=(SUBJECT,),
-        bad=opened()
-        .ask_turn()
-        .turn_started(thread="thr_2")
-        .reply_turn()
+        bad=running()
+        .started(agent_message("m-1", ""))
         .delta("m-1", "a", thread="thr_3")
-        .turn_completed(),
-        found=(Found(SUBJECT, (4,)), Found(SUBJECT, (6,))),
-        idle=foreign().turn_completed(thread="thr_7"),
+        .failing(will_retry=True, thread="thr_2")
+        .turn_completed(thread="thr_4"),
+        found=(
+            Found(SUBJECT, (10,)),
+            Found(SUBJECT, (11,), Level.SHOULD),
+            Found(SUBJECT, (12,)),
+        ),
+        # Of another client; and one that may be of another client's turn of the same id.
+        idle=foreign()
+        .turn_completed(thread="thr_7")
+        .start_thread("thr_2")
+        .start_turn("turn_2", "thr_2")
+        .turn_completed(thread="thr_8"),
     ),
     Case(
         rule="item.known-turn",
@@ -234,7 +235,10 @@ CASES = [
         bad=running()
         .turn_completed(status="failed", error=MISSPELT)
         .tells("error", threadId=THREAD, turnId="turn_2", willRetry=True, error=KEYED),
-        found=(Found("error of turn turn_1", (9,)), Found("error of turn turn_2", (10,))),
+        found=(
+            Found("error of turn turn_1", (9,)),
+            Found("error of turn turn_2", (10,), Level.INFO),
+        ),
         idle=running().turn_completed(
             status="failed", error={"message": "?", "agentErrorInfo": "serverOverloaded"}
         ),
@@ -244,16 +248,14 @@ CASES = [
         good=running().failing(will_retry=True),
         witnesses=(SUBJECT,),
         bad=running()
-        .failing(will_retry=True, thread="thr_2")
         .failing(will_retry=True, turn="turn_7")
         .ask_turn()
         .reply_turn("turn_2")
         .turn_completed("turn_2")
         .failing(will_retry=False, turn="turn_2"),
         found=(
-            Found(SUBJECT, (6, 9)),
-            Found("turn turn_2", (13, 14), Level.SHOULD),
-            Found("turn turn_7", (10,)),
+            Found("turn turn_2", (12, 13), Level.SHOULD),
+            Found("turn turn_7", (9,)),
         ),
         # An error of a turn that is announced after it, and one of another client's thread.
         idle=opened()

@@ -92,4 +92,5 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    # Not `write()`: run as a script this module is another one than the lists were made with.
+    importlib.import_module("tests.rules.edge").write()

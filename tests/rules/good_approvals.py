@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from harness.trace.trace import Trace
 from tests.rules.approval_talk import CWD, Approvals, command_item, file_item
-from tests.rules.traces import agent_message, settings, thread_object
+from tests.rules.traces import THREAD, TURN, agent_message, settings, thread_object
 
 OUTPUT = "item/commandExecution/outputDelta"
 
@@ -62,6 +62,15 @@ def rejected() -> Trace:
     return talk.item(agent_message("m-1", "It may not be.")).end_turn().trace()
 
 
+def on_failure() -> Trace:
+    """Under on-failure what does not fail is done unasked."""
+    talk = Approvals("on-failure").running("on-failure")
+    talk.item(command_item(status="completed", exitCode=0)).item(file_item(status="completed"))
+    diff = "--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+new\n"
+    talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
+    return talk.message("m-1", "Done.").end_turn().trace()
+
+
 def asked_at_once() -> Trace:
     """Two commands that are asked about at the same time, answered in the other order."""
     talk = Approvals("asked-at-once").running()
@@ -96,6 +105,7 @@ APPROVALS: dict[str, Callable[[], Trace]] = {
     "session-approval": session_approval,
     "on-request": on_request,
     "rejected": rejected,
+    "on-failure": on_failure,
     "asked-at-once": asked_at_once,
     "sandboxes": sandboxes,
 }

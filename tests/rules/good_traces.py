@@ -135,6 +135,7 @@ def steer(talk: Talk, words: str, *, expected: str = TURN, thread: str = "thr_1"
     return talk.asks("turn/steer", threadId=thread, expectedTurnId=expected, input=said)
 
 
+WORDS: list[dict[str, str]] = [{"approvalPolicy": "reject"}, {"effort": "high"}, {}]
 OVERRIDES: dict[str, Any] = {
     "model": "other-model",
     "effort": "low",
@@ -236,6 +237,18 @@ def bare_thread() -> Trace:
     return talk.plain_turn().read(stored_plain_turn()).trace()
 
 
+def words() -> Trace:
+    """A thread with a personality and one without; turns with words of their own, and without."""
+    talk = Talk("words").asks("thread/start", cwd="/home/user/project", personality="friendly")
+    talk.answers({"thread": thread_object("thr_2"), **settings()})
+    talk.tells("thread/started", thread=thread_object("thr_2")).start_thread()
+    for number, more in enumerate(WORDS, start=1):
+        turn = f"turn_{number}"
+        talk.ask_turn(**more).reply_turn(turn).status("active").turn_started(turn)
+        talk.message(f"m-{number}", "Yes.", turn=turn).end_turn(turn)
+    return talk.read(include=False).trace()
+
+
 def compacted() -> Trace:
     """Two turns, then the history is compacted on request."""
     talk = Talk("compacted").start_thread().plain_turn().plain_turn("turn_2")
@@ -266,6 +279,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "commands": commands,
     "mcp-calls": mcp_calls,
     "bare-thread": bare_thread,
+    "words": words,
     "compacted": compacted,
 }
 

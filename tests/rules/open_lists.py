@@ -204,7 +204,7 @@ OTHERWISE = [
     Otherwise(
         "thread-list.direction",
         "lists the oldest first",
-        lambda: _listed(_row(createdAt=1), _row(OTHER, createdAt=2)),
+        lambda: _listed(_row(createdAt=1_700_000_000), _row(OTHER, createdAt=1_700_000_009)),
     ),
     Otherwise(
         "thread-list.source-words",

@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from harness.rules import approvals
+from harness.rules import approval_order
 from harness.rules.base import all_rules
 from harness.rules.judge import judge
 from harness.rules.verdict import Level, Row, Verdict
@@ -181,9 +181,20 @@ def test_12_approving_interrupts_nothing() -> None:
 
 
 def test_13_nothing_is_resolved_or_completed_before_the_answer() -> None:
-    assert clauses(pending().resolved(), End.CLOSED) == ["approval.resolved"]
     done = command_item(status="completed")
     assert clauses(pending().completed(done), End.CLOSED) == ["approval.completed"]
+    early = pending().resolved().decides("accept").completed(done)
+    (row,) = wrong(early, End.CLOSED)
+    assert (row.clauses, row.level) == (("approval.resolved",), Level.MUST)
+
+
+def test_13_a_question_that_the_server_takes_back_is_told_of_and_no_more() -> None:
+    """A time-out of its own: the text does not have it, and does not exclude it."""
+    for status in ("declined", "failed"):
+        (row,) = wrong(pending().resolved().completed(command_item(status=status)), End.CLOSED)
+        assert (row.clauses, row.level) == (("approval.resolved",), Level.SHOULD)
+    assert [row.level for row in wrong(pending().resolved().end_turn())] == [Level.SHOULD]
+    assert [row.level for row in wrong(pending().resolved())] == [Level.SHOULD]
 
 
 def test_13_while_the_answer_is_held_back_other_requests_are_answered() -> None:
@@ -212,7 +223,9 @@ def test_13_with_several_open_the_payload_does_not_say_which() -> None:
 
 def test_13_with_several_open_one_must_have_been_answered() -> None:
     talk = pending().started(command_item("call_2")).question("call_2").resolved(0)
-    assert clauses(talk, End.CLOSED) == ["approval.resolved"]
+    talk.completed(command_item(status="completed"))
+    (row,) = wrong(talk, End.CLOSED)
+    assert (row.clauses, row.level) == (("approval.resolved",), Level.MUST)
 
 
 def test_13_a_question_of_another_kind_may_be_what_was_resolved() -> None:
@@ -241,9 +254,14 @@ def test_13_another_client_may_answer_for_us() -> None:
 
 def test_14_the_command_in_the_request_is_an_array_of_strings() -> None:
     assert wrong(pending(), End.CLOSED) == []
-    for command in ("touch made.txt", [1], None):
+    for command in ("touch made.txt", [1]):
         named = clauses(running().started(command_item()).question(command=command), End.CLOSED)
         assert named == ["approval.command-array"]
+
+
+def test_14_a_request_without_the_command_is_a_hint_only() -> None:
+    (row,) = wrong(running().started(command_item()).question(command=None), End.CLOSED)
+    assert (row.level, row.clauses) == (Level.SHOULD, ("approval.command-there",))
 
 
 def test_14_array_and_text_are_not_compared() -> None:
@@ -269,7 +287,7 @@ def test_the_machine_of_the_book_is_what_judges(monkeypatch: pytest.MonkeyPatch)
         row: state for row, state in APPROVAL.transitions.items() if row[0] != "answered"
     } | {("answered", "item/completed"): "completed"}
     other = dataclasses.replace(APPROVAL, transitions=shorter)
-    monkeypatch.setattr(approvals, "APPROVAL", other)
+    monkeypatch.setattr(approval_order, "APPROVAL", other)
     assert verdicts("approval.order", talk.trace()) == [Verdict.FAIL]
     unresolved = pending().decides("accept").completed(command_item(status="completed"))
     assert verdicts("approval.order", unresolved.trace()) == [Verdict.PASS]
@@ -280,7 +298,7 @@ def test_each_row_of_the_machine_is_needed(
     state: str, event: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = {row: after for row, after in APPROVAL.transitions.items() if row != (state, event)}
-    monkeypatch.setattr(approvals, "APPROVAL", dataclasses.replace(APPROVAL, transitions=rows))
+    monkeypatch.setattr(approval_order, "APPROVAL", dataclasses.replace(APPROVAL, transitions=rows))
     assert verdicts("approval.order", running().approved().end_turn().trace()) != [Verdict.PASS]
 
 

@@ -282,10 +282,17 @@ def test_19_model_and_cwd_last_and_the_schema_does_not() -> None:
 # 20: the order that is stated, and those that are not.
 
 
-def test_20_the_reply_may_come_after_the_turn_began_and_ended() -> None:
+def test_20_the_reply_may_come_after_the_turn_began() -> None:
+    talk = opened().ask_turn().status("active").turn_started()
+    talk.item(user_message("u-1", "hello")).answers({"turn": turn_object()}).end_turn()
+    assert wrong(talk) == set()
+
+
+def test_20_a_reply_after_the_end_is_late_and_breaks_no_word() -> None:
     talk = opened().ask_turn().status("active").turn_started()
     talk.item(user_message("u-1", "hello")).end_turn().answers({"turn": turn_object()})
-    assert wrong(talk) == set()
+    assert wrong(talk, Level.MUST) == set()
+    assert wrong(talk) == {"turn.start-reply"}
 
 
 def test_20_the_place_of_other_notifications_is_open() -> None:

@@ -65,12 +65,14 @@ def second_turn(talk: Talk) -> Talk:
     return talk.message("m-2", "b", turn="turn_2").end_turn("turn_2")
 
 
+ACTIVE = {"type": "active", "activeFlags": []}
+
+
 def joined(*clients: str) -> Talk:
     """A running turn that other clients come to by thread/resume."""
     talk = running()
     said = [user_message(f"{TURN}-user", "hello")]
-    status = {"type": "active", "activeFlags": []}
-    shown = thread_object(preview="hello", status=status, turns=[turn_object(items=said)])
+    shown = thread_object(preview="hello", status=ACTIVE, turns=[turn_object(items=said)])
     for client in clients:
         talk.on(client).asks("thread/resume", threadId=THREAD)
         talk.answers({"thread": shown, **settings()})
@@ -95,7 +97,7 @@ def interrupted_by_another() -> Talk:
 def resumed_in_a_stream() -> Talk:
     talk = running().started(agent_message("m-1", "")).delta("m-1", "Hel")
     said = [user_message(f"{TURN}-user", "hello")]
-    shown = thread_object(preview="hello", turns=[turn_object(items=said)])
+    shown = thread_object(preview="hello", status=ACTIVE, turns=[turn_object(items=said)])
     talk.on("c2").asks("thread/resume", threadId=THREAD).answers({"thread": shown, **settings()})
     for client in ("c1", "c2"):
         talk.on(client).delta("m-1", "lo").completed(agent_message("m-1", "Hello")).end_turn()
@@ -130,8 +132,13 @@ LEGAL: dict[str, Callable[[], Talk]] = {
         running().ask_turn(text="second").reply_turn().item(SECOND).message("m", "b").end_turn()
     ),
     "a turn is asked for before the interrupted one has ended": lambda: second_turn(
-        running().interrupt().answers({}).ask_turn(text="second").end_turn(status="interrupted")
-    ).reply_turn("turn_2"),
+        running()
+        .interrupt()
+        .answers({})
+        .ask_turn(text="second")
+        .end_turn(status="interrupted")
+        .reply_turn("turn_2")
+    ),
     "a turn is interrupted while another model compacts": lambda: (
         (opened().ask_turn(model="big").reply_turn().status("active").turn_started())
         .calls("summarise", model="small")
@@ -262,7 +269,7 @@ def asked_after_cancel() -> Talk:
 
 
 def back_and_never_told() -> Talk:
-    shown = thread_object(preview="hello", turns=[turn_object()])
+    shown = thread_object(preview="hello", status=ACTIVE, turns=[turn_object()])
     talk = leave(running()).asks("thread/resume", threadId=THREAD)
     return talk.answers({"thread": shown, **settings()})
 
@@ -297,7 +304,7 @@ ILLEGAL = {
     ),
     "who came back is not told of the end": (back_and_never_told, {"turn.completes"}),
     "the second of two compactions is not made": (
-        lambda: compact(compacting(compact(opened().plain_turn()))),
+        lambda: compact(compacting(compact(opened().plain_turn())).plain_turn("turn_3")),
         {"compact.item-emitted", "compact.told"},
     ),
 }

@@ -22,6 +22,7 @@ from tests.rules import (
     cases_steering,
     cases_threads,
     cases_turns,
+    cases_words,
     cases_work,
 )
 from tests.rules.case import Case, Found
@@ -42,6 +43,7 @@ CASES = [
     *cases_sandbox.CASES,
     *cases_compactions.CASES,
     *cases_failures.CASES,
+    *cases_words.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

@@ -1,4 +1,4 @@
-"""Faults of approvals: the sequence, the decisions, the policies."""
+"""Faults of approvals: the sequence, the decisions, and what they leave for later."""
 
 import copy
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import dig, obj, text
+from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -295,6 +295,46 @@ def declined_failed(scene: Scene) -> Trace:
 
 
 @fault(
+    "declined-and-run",
+    rule="approval.denied-not-run",
+    on="declined-command",
+    reason="decline denies the operation: the command prints nothing, and has no exit code.",
+)
+def declined_run(scene: Scene) -> Trace:
+    """Output after decline, and the exit code of a command that went well."""
+    one = exchange(scene, "decline", methods=(COMMAND,))
+    params = {"threadId": one.item.turn.thread_id, "turnId": one.item.turn.id}
+    output = {**params, "itemId": one.item.id, "delta": "done\n"}
+    trace = op.edit(scene.trace, one.done, ("params", "item", "exitCode"), 0)
+    message = {"method": "item/commandExecution/outputDelta", "params": output}
+    return op.insert(trace, after=trace.frames[one.resolved.seq], message=message)
+
+
+@fault(
+    "declined-and-changed",
+    rule="approval.denied-not-run",
+    on="file-changes",
+    reason="decline denies the operation: the diff of the turn has nothing of the change.",
+)
+def declined_changed(scene: Scene) -> Trace:
+    """The diff of the turn has what was declined; nothing else has touched that file."""
+    one = exchange(scene, "decline", methods=(FILE,))
+    (started,), path, trace = one.item.started, "another/file.txt", scene.trace
+    change = obj(arr(dig(started.params, "item", "changes"))[0])
+    for frame in (started, one.done):
+        there = ("params", "item", "changes", 0, "path")
+        trace = op.edit(trace, trace.frames[frame.seq], there, path)
+    added = text(change.get("diff"))
+    diff = "".join(f"+{line}\n" for line in added.splitlines())
+    params = {"threadId": one.item.turn.thread_id, "turnId": one.item.turn.id}
+    message = {
+        "method": "turn/diff/updated",
+        "params": {**params, "diff": f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n{diff}"},
+    }
+    return op.insert(trace, after=trace.frames[one.done.seq], message=message)
+
+
+@fault(
     "asked-after-cancel",
     rule="approval.cancel-ends-work",
     on="cancelled-command",
@@ -357,86 +397,9 @@ def forgotten(scene: Scene) -> Trace:
     return op.edit(trace, trace.frames[later.seq], ("params", "cwd"), cwd)
 
 
-@fault(
-    "asked-under-never",
-    rule="approval.never-asked",
-    on="approved-command",
-    reason="Under never the client is not asked.",
-)
-def asked_under_never(scene: Scene) -> Trace:
-    """The thread was under never all the time."""
-    return _under(scene, "untrusted", "never")
-
-
-@fault(
-    "asked-under-an-override-of-never",
-    rule="approval.never-asked",
-    on="on-request",
-    reason="approvalPolicy of turn/start overrides the thread's.",
-)
-def asked_under_override(scene: Scene) -> Trace:
-    """The turn with a question was under never by its own word."""
-    return _overridden(scene, "on-request", "never")
-
-
-@fault(
-    "unasked-under-on-request",
-    rule="approval.always-asked",
-    on="on-request",
-    reason="Under on-request the client is always asked.",
-)
-def unasked(scene: Scene) -> Trace:
-    """The turn without a question was under on-request by its own word."""
-    return _overridden(scene, "never", "on-request")
-
-
-@fault(
-    "output-before-the-answer",
-    rule="approval.asks-before-acting",
-    on="approved-command",
-    reason="Nothing of the operation is done before the client has answered.",
-)
-def output_early(scene: Scene) -> Trace:
-    """Output of the command while the client is still being asked."""
-    one = exchange(scene, "accept", methods=(COMMAND,))
-    deltas = scene.deltas(one.item)
-    if not deltas:
-        raise NotApplied("no output")
-    return op.move(scene.trace, deltas[0], after=one.question)
-
-
-@fault(
-    "asked-under-reject",
-    rule="approval.rejected",
-    on="file-changes",
-    reason="Under reject nothing is approved; that the client is asked at all is recorded.",
-)
-def asked_under_reject(scene: Scene) -> Trace:
-    """The thread was under reject all the time."""
-    return _under(scene, "untrusted", "reject")
-
-
 def _ends(scene: Scene, one: Exchange, status: str) -> Trace:
     return op.edit(scene.trace, one.done, ("params", "item", "status"), status)
 
 
 def _before(scene: Scene, frame: Frame) -> Frame:
     return scene.trace.frames[frame.seq - 1]
-
-
-def _under(scene: Scene, policy: str, other: str) -> Trace:
-    """A thread with a question, under another policy from its start on."""
-    exchange(scene)
-    answer = scene.answers("thread/start", lambda f: obj(f.result).get("approvalPolicy") == policy)
-    request = scene.request_of(answer[0])
-    trace = op.edit(scene.trace, answer[0], ("result", "approvalPolicy"), other)
-    return op.edit(trace, trace.frames[request.seq], ("params", "approvalPolicy"), other)
-
-
-def _overridden(scene: Scene, policy: str, other: str) -> Trace:
-    """The turn with an override, under another one."""
-    for answer in scene.answers("turn/start"):
-        request = scene.request_of(answer)
-        if obj(request.params).get("approvalPolicy") == policy:
-            return op.edit(scene.trace, request, ("params", "approvalPolicy"), other)
-    raise NotApplied(f"no turn/start with {policy}")

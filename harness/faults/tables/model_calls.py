@@ -7,7 +7,7 @@ from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import obj
+from harness.trace.values import dig, obj
 
 
 def _starts(scene: Scene) -> list[Frame]:
@@ -49,6 +49,11 @@ def _after(scene: Scene, key: str) -> Frame:
     return starts[place]
 
 
+def _of_the_thread(scene: Scene) -> str:
+    """The model that the reply to thread/start names."""
+    return str(dig(scene.answers("thread/start")[0].result, "model"))
+
+
 @fault(
     "model-does-not-hear-the-user",
     rule="model.input-arrives",
@@ -67,9 +72,9 @@ def unheard(scene: Scene) -> Trace:
     reason="The model of turn/start applies to this turn.",
 )
 def not_called(scene: Scene) -> Trace:
-    """Another model in the turn of the override."""
+    """The model of the thread in the turn of the override."""
     start = _starts(scene)[_with(scene, "model")]
-    return op.remark(scene.trace, _calls(scene, start), model="another-model")
+    return op.remark(scene.trace, _calls(scene, start), model=_of_the_thread(scene))
 
 
 @fault(
@@ -80,7 +85,8 @@ def not_called(scene: Scene) -> Trace:
 )
 def forgotten(scene: Scene) -> Trace:
     """The old model in the turn after the override."""
-    return op.remark(scene.trace, _calls(scene, _after(scene, "model")), model="another-model")
+    calls = _calls(scene, _after(scene, "model"))
+    return op.remark(scene.trace, calls, model=_of_the_thread(scene))
 
 
 @fault(

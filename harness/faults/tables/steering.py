@@ -127,8 +127,10 @@ def names_another(scene: Scene) -> Trace:
 def starts_a_turn(scene: Scene) -> Trace:
     """A whole turn that nobody asked for, after the answer and after the end of the first."""
     request, _ = _granted(scene)
-    turn = scene.conversation.turn(text(obj(request.params).get("expectedTurnId")))
-    if not turn.started or not turn.completed:
+    params = obj(request.params)
+    named = text(params.get("threadId")), text(params.get("expectedTurnId"))
+    turn = scene.conversation.turn_at(*named)
+    if turn is None or not turn.started or not turn.completed:
         raise NotApplied("a turn that was announced and ended")
     trace, after = scene.trace, turn.completed[0]
     for frame in (turn.completed[0], turn.started[0]):

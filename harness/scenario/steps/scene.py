@@ -195,12 +195,12 @@ class Scene:
         answer = await peer.answer_to(request)
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
-            message = text(obj(answer.error).get("message")) or "no message"
+            message = text(obj(answer.failure).get("message")) or "no message"
             raise StepFailed("refused", f"{method} was answered by an error: {message}")
         if answer.kind is not Kind.ERROR and expect == "error":
             raise StepFailed("refused", f"{method} was answered by a result; expected an error")
         if alias is not None:
-            self.values[alias] = answer.error if answer.kind is Kind.ERROR else answer.result
+            self.values[alias] = answer.failure if answer.kind is Kind.ERROR else answer.result
             self.cast.note(alias, request, answer)
         return answer
 

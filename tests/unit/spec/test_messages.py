@@ -153,6 +153,32 @@ def test_agent_error_info_is_an_open_list(info: Any, valid: bool):
     assert BOOK.is_valid_event("turn/completed", message) is valid
 
 
+@pytest.mark.parametrize(
+    ("method", "member", "clause"),
+    [
+        ("thread/read", "cwd", "thread-read.whole-thread"),
+        ("thread/unarchive", "status", "thread-read.whole-thread"),
+        ("thread/rollback", "createdAt", "thread-read.whole-thread"),
+    ],
+)
+def test_a_member_that_is_not_said_to_be_always_there_is_a_hint(
+    method: str, member: str, clause: str
+):
+    thread = RESULTS[method]["thread"]
+    for shown in (without(thread, member), {**thread, member: None}):
+        (error,) = BOOK.validate_result(method, {"thread": shown})
+        assert (error.path, error.hint, error.clauses) == (("thread", member), True, (clause,))
+    (error,) = BOOK.validate_result(method, {"thread": {**thread, member: []}})
+    assert (error.path, error.hint) == (("thread", member), False)
+
+
+def test_hints_do_not_push_out_what_binds():
+    turns = [without({**TURN, "id": f"turn_{n}"}, "error") for n in range(40)]
+    thread = {**RESULTS["thread/fork"]["thread"], "turns": [*turns, {**TURN, "status": "over"}]}
+    errors = BOOK.validate_result("thread/fork", {"thread": thread})
+    assert [error.path for error in errors if not error.hint] == [("thread", "turns", 40, "status")]
+
+
 def test_turn_error_needs_only_its_message():
     def errors(error: Any) -> list[Any]:
         turn = changed(TURN, status="failed", error=error)

@@ -22,6 +22,9 @@ def frame(raw: bytes) -> Frame:
         (b'{"id": 1, "result": null}', Kind.RESPONSE),
         (b'{"id": 1, "result": {}, "error": {}}', Kind.RESPONSE),
         (b'{"id": null, "error": {}}', Kind.ERROR),
+        (b'{"id": 1, "error": null}', Kind.ERROR),
+        (b'{"id": 1, "failure": "none such"}', Kind.ERROR),
+        (b'{"id": 1, "jsonrpc": "2.0"}', Kind.MALFORMED),
         (b'{"error": {}}', Kind.MALFORMED),
         (b'{"result": {}}', Kind.MALFORMED),
         (b'{"method": 5}', Kind.MALFORMED),
@@ -43,6 +46,11 @@ def test_what_is_no_json_is_missing_and_null_is_not() -> None:
     assert parse(b"{") is MISSING
     assert parse(b"\xff") is MISSING
     assert parse(b"null") is None
+
+
+def test_a_failure_is_told_by_its_error_or_by_all_that_is_there() -> None:
+    assert frame(b'{"id": 1, "error": {"code": 5}}').failure == {"code": 5}
+    assert frame(b'{"id": 1, "reason": "full"}').failure == {"id": 1, "reason": "full"}
 
 
 def test_members_are_read_without_trust() -> None:

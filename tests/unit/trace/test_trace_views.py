@@ -123,11 +123,11 @@ def test_a_question_is_found_by_its_item_and_has_our_first_answer() -> None:
     talk = Approvals().running().started(command_item()).question().question()
     talk.decides("accept", to=0).decides("decline", to=0)
     conversation, frames = view(talk), talk.trace().frames
-    first, second = conversation.questions_of("turn_1", "call_1")
+    first, second = conversation.questions_of(conversation.turns["turn_1"], "call_1")
     assert (first, second) == (frames[10], frames[11])
     assert conversation.answer_of(first) is frames[12]
     assert conversation.answer_of(second) is None
-    assert conversation.questions_of("turn_2", "call_1") == []
+    assert conversation.questions_of(conversation.turns["turn_1"], "call_2") == []
 
 
 def test_messages_without_the_ids_they_need_are_passed_over() -> None:

@@ -1,0 +1,143 @@
+"""The rule on what an approval leaves for later: that the same is not asked again.
+
+Here: which question is the same as one that was approved for the session, or by a lasting rule.
+Not here: what comes of a decision at once (decisions), whether a policy wants a question
+(policies).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from harness.rules.acting import printed_before
+from harness.rules.asked import APPROVALS, REMEMBERED, question_item
+from harness.rules.base import Outcomes, Violation, Witness, on, rule
+from harness.rules.decisions import APPROVES
+from harness.rules.in_force import PolicyMonitor
+from harness.rules.subjects import item_in, request_subject
+from harness.rules.telling import member
+from harness.rules.verdict import Level
+from harness.trace.difference import literal
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import obj, text
+from harness.trace.views import ItemView, TurnView
+
+
+@dataclass(slots=True, eq=False)
+class Remembered:
+    """An approval that speaks of later operations too: the item it was given for, our answer."""
+
+    item: ItemView
+    question: Frame
+    answer: Frame
+    decision: str
+
+
+@rule(
+    "approval.session-remembered",
+    title="What was approved for the session is not asked again",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class SessionRemembered(PolicyMonitor):
+    """Judges that the same command in the same folder of the same thread is not asked about again.
+
+    From the completion of the item on whose every question was answered by acceptForSession. It is
+    SHOULD after acceptWithExecpolicyAmendment, since what rule that leaves is not shown, and where
+    the request gives another reason or has other members: it may ask for something else. In a turn
+    that may be under on-request, or under another policy than the one that was asked in, it is
+    INFO: "always ask" is what a server then may hold to. Left open: which other commands count as
+    the same; a turn that may have another sandbox; an item that had begun before the answer, or has
+    had output, so that a failure may be what is asked about; what an unloading of the thread
+    forgets.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._approved: dict[tuple[str, str], Remembered] = {}
+        self._by_item: dict[tuple[str, str, str], Remembered] = {}
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
+            return None
+        thread_id, shows = item.turn.thread_id, item_in(frame)
+        wanted = (thread_id, text(shows.get("command")), text(shows.get("cwd")))
+        questions = self.questions(item)
+        if not questions:
+            before = self._by_item.get(wanted)
+            if before is None or not self._still(before):
+                return None
+            return [Witness(item.subject, (before.question, before.answer, frame))]
+        question, answer = questions[-1], self.conversation.answer_of(questions[-1])
+        decision = self.decision(question)
+        lasts = self.decisions(item) <= frozenset(REMEMBERED)
+        if lasts and answer is not None and shows.get("status") != "declined":
+            kept = Remembered(item, question, answer, decision)
+            self._approved.setdefault((thread_id, _operation(question)), kept)
+            self._by_item.setdefault(wanted, kept)
+        return None
+
+    @on(*APPROVALS)
+    def asked(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        is_question = frame.kind is Kind.REQUEST and "command" in obj(frame.params)
+        if turn is None or not is_question:
+            return None
+        before = self._approved.get((turn.thread_id, _operation(frame)))
+        if before is None or not self._still(before) or self._is_other(before, turn, frame):
+            return None
+        level = Level.MUST if before.decision == "acceptForSession" else Level.SHOULD
+        if _wording(before.question) != _wording(frame):
+            level = Level.SHOULD
+        policies = self.policies(turn)
+        if not policies or "on-request" in policies or policies != self.policies(before.item.turn):
+            level = Level.INFO
+        clause = APPROVES[before.decision]
+        return [
+            Violation(
+                request_subject(frame),
+                (before.question, before.answer, frame),
+                f"no question about {literal(obj(frame.params).get('command'))}: "
+                f"{before.decision} was answered to it before, for {before.item.subject}",
+                f"{frame.method} asks about it again",
+                level,
+                clauses=(clause,),
+                places=(
+                    member(before.question, "command").place,
+                    member(before.answer, "decision").place,
+                    member(frame, "command").place,
+                ),
+            )
+        ]
+
+    def _still(self, before: Remembered) -> bool:
+        """Whether nothing may have unloaded the thread since we were asked."""
+        thread_id = before.item.turn.thread_id
+        return not self.taken_since(thread_id, before.question) and self.alone()
+
+    def _is_other(self, before: Remembered, turn: TurnView, frame: Frame) -> bool:
+        """Whether something else may be asked about than what was approved."""
+        if (
+            self.sandboxes(turn) != self.sandboxes(before.item.turn)
+            or len(self.sandboxes(turn)) > 1
+        ):
+            return True
+        item = turn.items.get(question_item(frame))
+        if item is None or not item.started:
+            return False
+        begun = item.started[0].seq < before.answer.seq
+        return item is before.item or begun or printed_before(item, frame)
+
+
+def _operation(question: Frame) -> str:
+    """A command and its folder as one text, however the server writes the command."""
+    params = obj(question.params)
+    return json.dumps([params.get("command"), params.get("cwd")])
+
+
+def _wording(question: Frame) -> dict[str, Any]:
+    """What a request says beside the ids of what it is about."""
+    return {name: said for name, said in obj(question.params).items() if not name.endswith("Id")}
