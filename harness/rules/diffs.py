@@ -72,7 +72,7 @@ class DiffAfterChange(_Changes):
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         changes = self.made.pop(turn.key, []) if turn is not None else []
-        if turn is None or turn.status != "completed":
+        if turn is None or turn.status != "completed" or turn.missed:
             return None
         if changes:
             self._missed[turn.key] = (changes, frame)
@@ -117,7 +117,7 @@ class DiffWhole(_Changes):
         turn = self.conversation.turn_of(frame)
         changes = self.made.pop(turn.key, []) if turn is not None else []
         last = self._diffs.pop(turn.key, None) if turn is not None else None
-        if turn is None or turn.status != "completed" or last is None or not changes:
+        if turn is None or turn.status != "completed" or last is None or not changes or turn.missed:
             return None
         diff, paths = obj(last.params).get("diff"), _changed_once(changes)
         if last.seq < changes[-1].seq or not isinstance(diff, str) or not paths:

@@ -87,7 +87,7 @@ class FinalStatus(ApprovalMonitor):
         return [wrong(item.subject, (frame,), where, expected, level=level)]
 
 
-class _McpOutcome(Monitor):
+class _McpOutcome(ApprovalMonitor):
     """A completed mcpToolCall of one status has one member, an object."""
 
     status = ""
@@ -104,7 +104,9 @@ class _McpOutcome(Monitor):
         if value is not MISSING and value is not None:
             return [Witness(item.subject, (frame,))]
         where, status = member(frame, "item", self.member), member(frame, "item", "status")
-        return [wrong(item.subject, (frame,), where, "an object", also=(status,))]
+        cut_off = self.status == "failed" and self.cut_at(item.turn) is not None
+        level = Level.SHOULD if cut_off else None
+        return [wrong(item.subject, (frame,), where, "an object", also=(status,), level=level)]
 
 
 @rule(
@@ -132,7 +134,9 @@ class McpResult(_McpOutcome):
 class McpError(_McpOutcome):
     """Judges that an mcpToolCall that is completed with status failed has an error.
 
-    Left open: what is in it, a result beside it, and an error that is no object (shapes).
+    SHOULD for a call that an interrupt of the turn cut off, or cancel in it: whether it failed the
+    text does not say. Left open: what is in it, a result beside it, and an error that is no object
+    (shapes).
     """
 
     status = "failed"

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
 from harness.rules.subjects import (
+    SentByAnybody,
     completed_before,
     perhaps_same_folder,
     same_folder,
@@ -90,13 +91,14 @@ class CwdCaptured(Monitor):
 
     In thread/started and in every later answer that shows the thread. One path written in two ways
     is the same; the one that the client asked for, and any whose last name is the same, may lead
-    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start asked
-    for another cwd (whether the thread then shows it is not said), a cwd that is no string
-    (shapes).
+    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start of
+    any client asked for another cwd (whether the thread then shows it is not said), a cwd that is
+    no string (shapes).
     """
 
     def begin(self) -> None:
         self._moved: set[str] = set()
+        self._turns = SentByAnybody(self.trace, "turn/start")
 
     @on_sent("turn/start")
     def turn(self, frame: Frame) -> Outcomes:
@@ -113,6 +115,13 @@ class CwdCaptured(Monitor):
     def answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
+    def _moved_by_another(self, thread: ThreadView, shown: Frame) -> bool:
+        """Whether another client asked for another cwd for the thread."""
+        return any(
+            "cwd" in obj(request.params) and obj(request.params).get("threadId") == thread.id
+            for request in self._turns.before(shown)
+        )
+
     def _judge(self, frame: Frame) -> Outcomes:
         for where in thread_members(frame):
             shown_thread = obj(where.value)
@@ -125,6 +134,8 @@ class CwdCaptured(Monitor):
             frames = (thread.reply, frame)
             if same_folder(captured, now):
                 yield Witness(thread.subject, frames)
+                continue
+            if self._moved_by_another(thread, frame):
                 continue
             request = self.conversation.request_of(thread.reply)
             asked = text(dig(request.params, "cwd")) if request is not None else ""
@@ -148,10 +159,13 @@ class PreviewFirstMessage(Monitor):
     preview that is no string (shapes).
     """
 
+    def begin(self) -> None:
+        self._rollbacks = SentByAnybody(self.trace, "thread/rollback")
+
     @on_answer("thread/read", "thread/list", "thread/resume")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        if frame.kind is not Kind.RESPONSE or request is None or self._rolled_back():
+        if frame.kind is not Kind.RESPONSE or request is None or self._rollbacks.before(frame):
             return
         for where in thread_members(frame):
             thread = obj(where.value)
@@ -170,10 +184,6 @@ class PreviewFirstMessage(Monitor):
             else:
                 why = "what the first turn/start said, or its beginning"
                 yield differs(subject, frames, where.part("preview"), said, why=why)
-
-    def _rolled_back(self) -> bool:
-        requests = self.conversation.requests.values()
-        return any(request.method == "thread/rollback" for request in requests)
 
 
 def _first_turn(thread: ThreadView) -> TurnView | None:

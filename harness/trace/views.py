@@ -17,6 +17,8 @@ from harness.trace.values import arr, dig, obj, text
 
 # The requests whose answer gives a thread to the client that asked.
 OPENING = ("thread/start", "thread/resume", "thread/fork")
+# What may take a thread from the client, so that it is told no more of it.
+_LEAVING = ("thread/unsubscribe", "thread/archive")
 
 
 @dataclass(slots=True, eq=False)
@@ -25,12 +27,14 @@ class ItemView:
 
     `parts` maps (delta method, index) to the texts received since the item was last started. They
     are let go with the message after its item/completed, or after its turn's end: what the deltas
-    add up to can be asked at these two, and a long conversation does not grow by its deltas.
+    add up to can be asked at these two, and a long conversation does not grow by its deltas. There
+    are none where the client left the thread and came back meanwhile (`missed`).
     """
 
     id: str
     turn: "TurnView"
     type: str = ""
+    missed: bool = False
     started: list[Frame] = field(default_factory=list[Frame])
     completed: list[Frame] = field(default_factory=list[Frame])
     first_delta: Frame | None = None
@@ -63,11 +67,13 @@ class TurnView:
 
     `key` tells it from every other turn of the connection: its id, with its thread where a turn of
     another thread had the same id before. `thread_id` is "" while no message has named the thread.
+    `missed` says that the client left the thread while the turn ran, and came back: not all came.
     """
 
     id: str
     thread_id: str = ""
     key: str = ""
+    missed: bool = False
     request: Frame | None = None
     reply: Frame | None = None
     started: list[Frame] = field(default_factory=list[Frame])
@@ -92,13 +98,15 @@ class ThreadView:
     """One thread id, with everything that named it.
 
     `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
-    thread/resume and thread/fork that gave it to this client.
+    thread/resume and thread/fork that gave it to this client. `left` says that it may have been
+    taken from this client since it was first given.
     """
 
     id: str
     request: Frame | None = None
     reply: Frame | None = None
     opened: list[Frame] = field(default_factory=list[Frame])
+    left: bool = False
     started: list[Frame] = field(default_factory=list[Frame])
     statuses: list[Frame] = field(default_factory=list[Frame])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
@@ -238,8 +246,25 @@ class Conversation:
             turn = self.turn_of(frame)
             named = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(named, []).append(frame)
+        elif frame.method in _LEAVING:
+            self._leave(text(params.get("threadId")))
         elif frame.method == "turn/interrupt":
             self._interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
+
+    def _leave(self, thread_id: str) -> None:
+        """This client may be told no more of a thread, or of any where none is named."""
+        for thread in self.threads.values():
+            if thread.opened and thread.id in (thread_id, thread_id or thread.id):
+                thread.left = True
+
+    def _come_back(self, thread: ThreadView) -> None:
+        """What went on meanwhile was not told: of turns that ran, and of their open items."""
+        for turn in thread.turns.values():
+            turn.missed = turn.missed or not turn.completed
+            for item in turn.items.values():
+                if turn.missed and item.is_open:
+                    item.missed = True
+                    item.parts.clear()
 
     def _interrupt(self, thread_id: str, turn_id: str, frame: Frame) -> None:
         """One that names another thread than the turn's may mean any turn of that id."""
@@ -262,6 +287,8 @@ class Conversation:
             if thread_id:
                 thread = self.thread(thread_id)
                 thread.opened.append(frame)
+                if thread.left:
+                    self._come_back(thread)
                 if asked.method == "thread/start":
                     thread.request, thread.reply = asked, frame
         elif asked.method == "turn/start":
@@ -285,6 +312,8 @@ class Conversation:
                 else:
                     turn.completed.append(frame)
                     self._over.extend(turn.items.values())
+        elif method == "thread/closed":
+            self._leave(text(params.get("threadId")))
         elif method == "thread/status/changed":
             self.thread(text(params.get("threadId"))).statuses.append(frame)
         elif method == "thread/started":
@@ -311,6 +340,7 @@ class Conversation:
             item.type = text(whole.get("type")) or item.type
             # A second start (a server that opens the same id again for a retry) begins anew.
             item.parts.clear()
+            item.missed = False
         elif method == "item/completed":
             item.completed.append(frame)
             self._over.append(item)
@@ -320,7 +350,8 @@ class Conversation:
             item.last_delta = frame
             index = params.get("summaryIndex", params.get("contentIndex", 0))
             key = (method, index if isinstance(index, int) else 0)
-            item.parts.setdefault(key, []).append(text(params["delta"]))
+            if not item.missed:
+                item.parts.setdefault(key, []).append(text(params["delta"]))
 
 
 def conversation_of(trace: Trace) -> Conversation:

@@ -69,8 +69,7 @@ class Conversation(LegalServer):
         found: list[Callable[[], None]] = [self.list_threads]
         if len(self.threads) < 3:
             found.append(self.start_thread)
-        for question in self.undecided():
-            found.append(lambda question=question: self.decide(question))
+        found += [lambda question=one: self.decide(question) for one in self.undecided()]
         for thread in self.threads.values():
             found += [lambda thread=thread, move=move: move(thread) for move in self._for(thread)]
         return found
@@ -136,9 +135,7 @@ class Conversation(LegalServer):
         self.work.append(
             self.later(connection, request, {"turn": turn_object(turn.id, **self.habits.extra())})
         )
-        self.work.append(
-            legal_turns.live(self, turn, lambda: legal_turns.says(self, turn, words))
-        )
+        self.work.append(legal_turns.live(self, turn, lambda: legal_turns.says(self, turn, words)))
 
     def refused_turn(self, thread: Thread) -> None:
         """turn/start while a turn is active."""
@@ -185,9 +182,7 @@ class Conversation(LegalServer):
         """thread/read, of any client."""
         include, connection = self.tape.chance(), self.connection()
         more = {"turns": self.history(thread)} if include else {}
-        request = self.request(
-            connection, "thread/read", threadId=thread.id, includeTurns=include
-        )
+        request = self.request(connection, "thread/read", threadId=thread.id, includeTurns=include)
         shown = self.shown(thread, live=self.habits.live, **more)
         self.answer(connection, request, {"thread": shown})
 
@@ -262,9 +257,7 @@ class Conversation(LegalServer):
         turn = Turn(f"turn_{self.number()}", thread, thread.policy)
         thread.active = turn
         self.answer(connection, request, {})
-        self.work.append(
-            legal_turns.live(self, turn, lambda: legal_turns.compacts(self, turn))
-        )
+        self.work.append(legal_turns.live(self, turn, lambda: legal_turns.compacts(self, turn)))
 
     def list_threads(self) -> None:
         """thread/list and thread/loaded/list."""

@@ -9,9 +9,12 @@ from harness.spec.book import load_book
 from harness.trace.trace import Trace
 from tests.rules.legal_conversations import conversations
 
+# The profile of a long search asks for more.
+EXAMPLES = max(200, settings().max_examples)
+
 
 @pytest.mark.slow
-@settings(max_examples=max(300, settings.default.max_examples), deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(trace=conversations())
 def test_no_rule_that_binds_fails_a_legal_conversation(trace: Trace) -> None:
     rows = [row for row in judge(load_book(), trace) if row.level is Level.MUST]
