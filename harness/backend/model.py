@@ -14,7 +14,14 @@ import anyio
 
 from harness.backend.encoder import Encoder
 from harness.backend.gates import Gates
-from harness.backend.play import Performance, StreamCut, Unfit, answering_model, brought
+from harness.backend.play import (
+    MOST_OF_A_TEXT,
+    Performance,
+    StreamCut,
+    Unfit,
+    answering_model,
+    brought,
+)
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput
 from harness.backend.tools import ToolRow, outcome_of
 from harness.backend.tracks import Tracks
@@ -112,7 +119,10 @@ class ScriptedModel:
         """The answer to one call; its chunks must be iterated to the end or closed."""
         body = _parsed(raw)
         call, step = self._assign(body)
-        about = self._encoder.asked(body)
+        about: dict[str, Any] = {**self._encoder.asked(body)}
+        told = self._told(call)
+        if told:
+            about["outputs"] = told
         self._note("model-call", call, thread=call.thread, step=call.index, **about)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
@@ -179,6 +189,15 @@ class ScriptedModel:
         if step.expect.tool_output is not None:
             call.problems += self._outputs(call, step.expect.tool_output)
 
+    def _told(self, call: Call) -> list[str]:
+        """What the tool calls of the thread's last reply came to, as this call tells it."""
+        mine = [one for one in self.calls if one is not call and one.thread == call.thread]
+        if not mine or not mine[-1].tool_calls:
+            return []
+        outputs = self._encoder.outputs(call.body)
+        found = [outputs[one] for one in mine[-1].tool_calls if one in outputs]
+        return [output for output in found if len(output) <= MOST_OF_A_TEXT]
+
     def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
         """What is wrong with the outputs of the tool calls of the thread's last reply."""
         called: list[str] = next(
@@ -244,7 +263,11 @@ class ScriptedModel:
             self.unfit += performance.unfit
             if performance.unfit:
                 self.stuck.set()
-            self._note("model-end", call, outcome=outcome, **brought(performance, step))
+            found = brought(performance, step)
+            if call.step is None:
+                # Said because the script had nothing left to say: nobody need show that.
+                found.pop("texts", None)
+            self._note("model-end", call, outcome=outcome, **found)
 
 
 def _whole(step: ModelStep) -> str:

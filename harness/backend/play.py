@@ -33,6 +33,9 @@ from harness.backend.parts import (
 from harness.backend.script import ModelStep
 from harness.backend.tools import Offered, ToolRow, choose, intent_of
 
+# So much of a message's text is kept for the mark; who compares it knows that there may be more.
+MOST_OF_A_TEXT = 4000
+
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
 
@@ -51,9 +54,10 @@ class Unfit:
 @dataclass(slots=True)
 class Performance:
     """Plays one reply. `called` gathers the ids of the tool calls it made, `unfit` those it could
-    not make, `missed` the events at which it should have been cut and that never came. `plans` are
-    those it gave, `tokens` the number it counted, 0 while it has not said so. `complete` tells
-    whether the answer was whole when it was cut.
+    not make, `missed` the events at which it should have been cut and that never came. `said` are
+    the messages it gave, with their phases ("" for none), `plans` the plans, `tokens` the number it
+    counted, 0 while it has not said so. `complete` tells whether the answer was whole when it was
+    cut.
     """
 
     stream: Stream
@@ -62,6 +66,7 @@ class Performance:
     gates: Gates
     tools: Sequence[ToolRow] = ()
     called: list[str] = field(default_factory=list[str])
+    said: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     plans: list[list[dict[str, str]]] = field(default_factory=list[list[dict[str, str]]])
     tokens: int = 0
     unfit: list[Unfit] = field(default_factory=list[Unfit])
@@ -104,7 +109,9 @@ class Performance:
     async def _part(self, part: Part) -> AsyncGenerator[bytes]:
         match part:
             case Message():
-                async for chunk in self._message(part.message):
+                told = {"text": "", "phase": part.message.phase or ""}
+                self.said.append(told)
+                async for chunk in self._message(part.message, told=told):
                     yield chunk
             case PlanItem():
                 plan = part.plan_item
@@ -143,11 +150,15 @@ class Performance:
                 for chunk in chunks:
                     yield chunk
 
-    async def _message(self, body: MessageBody, final: str | None = None) -> AsyncGenerator[bytes]:
+    async def _message(
+        self, body: MessageBody, final: str | None = None, told: dict[str, str] | None = None
+    ) -> AsyncGenerator[bytes]:
         yield self.stream.message_started()
         said: list[str] = []
         async for delta in self._deltas(body.deltas):
             said.append(delta)
+            if told is not None:
+                told["text"] += delta[: MOST_OF_A_TEXT - len(told["text"])]
             yield self.stream.message_delta(delta)
         yield self.stream.message_done("".join(said) if final is None else final, body.phase)
 
@@ -224,16 +235,21 @@ def answering_model(step: ModelStep) -> str:
 
 
 def brought(performance: Performance, step: ModelStep) -> dict[str, Any]:
-    """What an answer brought beside its text, for the mark `model-end`.
+    """What an answer brought, for the mark `model-end`.
 
     `usage` is the number of tokens that was told, `plans` the plans (lists of step and status),
     `answers` the model that said it answers where it is another than the one asked, `code` and
-    `said` what an error event held.
+    `said` what an error event held. `texts` are its messages, each a text (cut at MOST_OF_A_TEXT)
+    and a phase, and `tools` is how many tools it called. An answer that is odd in itself, since it
+    halts or holds bytes that no model sends, has neither: what a server makes of it is open.
     """
+    odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
     found: dict[str, Any] = {
         **(step.fail.told() if step.fail is not None else {}),
         "usage": performance.tokens,
         "plans": performance.plans,
         "answers": answering_model(step),
+        "texts": [] if odd else performance.said,
+        "tools": 0 if odd else len(performance.called),
     }
     return {key: value for key, value in found.items() if value}

@@ -157,6 +157,8 @@ def _requirement(row: Requirement) -> Iterator[str]:
     said = [row.id, f"line {clause.line}", clause.basis.lower()]
     if row.drawn_from:
         said[-1] += f" from {' and '.join(row.drawn_from)}"
+    if row.lighter:
+        said.append(f"no MUST, since: {row.lighter}")
     if clause.bound != "server":
         said.append("the client is bound" if clause.bound == "client" else "both are bound")
     said.append(_judged(row))

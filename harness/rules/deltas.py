@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_sent, rule
+from harness.rules.subjects import DELTA_ITEMS, DELTAS, item_in, turn_in
 from harness.rules.telling import Member, absent, differs, member
 from harness.rules.verdict import Level, Place
 from harness.trace.frame import Frame
@@ -28,31 +28,87 @@ OUTPUT_DELTA = "item/commandExecution/outputDelta"
 LONGEST_MARK: Final = 200
 
 
+# An output of this length or more may be cut wherever a server likes.
+_LARGE = 1000
+# What shows that a turn went on after an item, or how it ended.
+_NEXT = ("item/started", "item/completed", *DELTAS, "turn/completed")
+
 # The member that says which part of its item a delta is for.
 _INDEXES = {SUMMARY_DELTA: "summaryIndex", RAW_DELTA: "contentIndex"}
+
+
+def paired(words: str) -> str:
+    """With the halves of each surrogate pair put together.
+
+    A server may cut its deltas at any UTF-16 unit; joined they are right again.
+    """
+    if words.isascii():
+        return words
+    return words.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def joined_text(item: ItemView, method: str, index: int = 0) -> str | None:
+    """The deltas of one method and index as one text, None where there were none."""
+    joined = item.joined(method, index)
+    return None if joined is None else paired(joined)
 
 
 @rule("delta.rebuilds-reply", title="Joined deltas are the reply", level=Level.MUST)
 class RebuildsReply(Monitor):
     """Judges that the deltas of one agentMessage, joined, equal the text of its item/completed.
 
-    Joined per item and since its last item/started, which carries the item as it then is. Left
-    open: items without deltas, items whose start was not seen, a text that is no string.
+    Joined per item and since its last item/started, which carries the item as it then is. SHOULD
+    where the item was cut off: its turn was interrupted or failed with it, an error of the turn was
+    told while it streamed, or the turn was steered; what an item that was cut off holds is not
+    said. Left open: items without deltas, items whose start was not seen, a text that is no string.
     """
 
-    @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def begin(self) -> None:
+        self._steered: set[str] = set()
+        self._found: dict[str, Violation] = {}
+
+    @on_sent("turn/steer")
+    def steered(self, frame: Frame) -> Outcomes:
+        self._steered.add(text(obj(frame.params).get("expectedTurnId")))
+        return None
+
+    @on(*_NEXT)
+    def goes_on(self, frame: Frame) -> Outcomes:
+        """What was found in the item before, which may have been the last of its turn."""
+        turn = self.conversation.turn_of(frame)
+        found = self._found.pop(turn.id, None) if turn is not None else None
+        if turn is not None and found is not None:
+            ended = frame.method == "turn/completed"
+            cut = ended and text(turn_in(frame).get("status")) in ("interrupted", "failed")
+            yield replace(found, level=Level.SHOULD) if cut else found
+        if frame.method == "item/completed":
+            yield from self._completed(frame) or ()
+
+    def finish(self) -> Outcomes:
+        yield from self._found.values()
+
+    def _completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not item.started:
-            return None
-        joined, final = item.joined(AGENT_DELTA), item_in(frame).get("text")
+            return
+        joined, final = joined_text(item, AGENT_DELTA), item_in(frame).get("text")
         if joined is None or item.type != "agentMessage" or not isinstance(final, str):
-            return None
+            return
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        if joined == final:
-            return [Witness(item.subject, frames)]
+        if joined == paired(final):
+            yield Witness(item.subject, frames)
+            return
         where = member(frame, "item", "text")
-        return [_not_joined(self.trace, item, frames, where, AGENT_DELTA, 0, joined)]
+        found = _not_joined(self.trace, item, frames, where, AGENT_DELTA, 0, joined)
+        if self._cut_off(item):
+            yield replace(found, level=Level.SHOULD)
+        else:
+            self._found[item.turn.id] = found
+
+    def _cut_off(self, item: ItemView) -> bool:
+        turn = item.turn
+        failed = any(error.seq > item.started[-1].seq for error in turn.errors)
+        return failed or bool(turn.interrupts) or turn.id in self._steered
 
 
 class _Reasoning(Monitor):
@@ -71,13 +127,13 @@ class _Reasoning(Monitor):
         # Where the numbers do not begin at 0, or have gaps, only their order says which part is
         # meant (item.reasoning-indexes is open).
         if indexes != list(range(len(indexes))) and _in_order(
-            [item.joined(method, index) for index in indexes], parts
+            [joined_text(item, method, index) for index in indexes], parts
         ):
             return [Witness(item.subject, frames)]
         for index in indexes:
-            joined = item.joined(method, index)
+            joined = joined_text(item, method, index)
             stored = parts[index] if 0 <= index < len(parts) else None
-            if joined != stored:
+            if joined != (paired(stored) if isinstance(stored, str) else stored):
                 where = member(frame, "item", key, index)
                 return [_not_joined(self.trace, item, frames, where, method, index, joined)]
         return [Witness(item.subject, frames)]
@@ -130,9 +186,11 @@ class CommandOutput(Monitor):
     """Judges that the output deltas of one commandExecution, joined, are its aggregatedOutput.
 
     Derived from two clauses on the same output, so SHOULD. How standard output and standard error
-    are combined is not said, so only which characters there are is compared, not their order. Left
-    open: commands without deltas or without aggregatedOutput, output that was cut at its beginning,
-    its end or once between them, with a mark there or without, items whose start was not seen.
+    are combined is not said, so only which characters there are is compared, not their order, nor
+    how a terminal ends its lines. Left open: commands without deltas or without aggregatedOutput,
+    items whose start was not seen, outputs of 1000 characters or more, which may be cut anywhere,
+    and shorter ones that were cut at the beginning, the end, or once between them, with a mark or
+    without.
     """
 
     @on("item/completed")
@@ -140,13 +198,13 @@ class CommandOutput(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not item.started:
             return None
-        joined, whole = item.joined(OUTPUT_DELTA), item_in(frame).get("aggregatedOutput")
+        joined, whole = joined_text(item, OUTPUT_DELTA), item_in(frame).get("aggregatedOutput")
         if joined is None or item.type != "commandExecution" or not isinstance(whole, str):
             return None
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        if joined == whole or Counter(joined) == Counter(whole):
+        if joined == whole or _characters(joined) == _characters(whole):
             return [Witness(item.subject, frames)]
-        if _is_cut(joined, whole):
+        if _is_cut(joined, whole) or max(len(joined), len(whole)) >= _LARGE:
             return None
         where = member(frame, "item", "aggregatedOutput")
         return [_not_joined(self.trace, item, frames, where, OUTPUT_DELTA, 0, joined)]
@@ -264,6 +322,10 @@ def _shared(one: str, other: str) -> int:
     """How many characters two texts have in common at their beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _characters(output: str) -> Counter[str]:
+    return Counter(paired(output).replace("\r\n", "\n"))
 
 
 def _item_key(frame: Frame) -> tuple[str, str, str]:

@@ -136,10 +136,10 @@ class NamesTurn(Monitor):
     A turn that is never announced is judged at the end of a quiescent trace, since the place of
     errors among the messages is open: on threads that were started or forked within the trace, and
     at SHOULD on one that was resumed, where the answer shows turns and this one is not among them.
-    For that reason too an error after turn/completed weighs SHOULD; so does one of no announced turn
-    where work was asked for that need be no turn, such as a compaction. Left open: turns that items
-    or turn/completed name (item.known-turn, turn.started-first), turns of others, ids that are
-    missing (shapes), an error that names another thread than its turn (turn.known-thread).
+    For that reason too an error after turn/completed weighs SHOULD; so does one of no announced
+    turn where work was asked for that need be no turn, such as a compaction. Left open: turns that
+    items or turn/completed name (item.known-turn, turn.started-first), turns of others, ids that
+    are missing (shapes), an error that names another thread than its turn (turn.known-thread).
     """
 
     once = True

@@ -61,7 +61,9 @@ class StartedBeforeDelta(Monitor):
 class CompletedAfterStarted(Monitor):
     """Judges that each item/completed follows an item/started of the same turn and id.
 
-    Left open: turns whose beginning this client did not see.
+    An item that has no duration (an image that was looked at, the markers of a review) may be told
+    of once, since nothing of it begins before it is finished: SHOULD. Left open: turns whose
+    beginning this client did not see.
     """
 
     @on("item/completed")
@@ -75,7 +77,9 @@ class CompletedAfterStarted(Monitor):
             return None
         expected = f"item/started of {item.subject} before its item/completed"
         places = (member(frame, "item", "id").place,)
-        return [Violation(item.subject, (frame,), expected, "none came before", places=places)]
+        level = Level.SHOULD if item.type in INSTANT else None
+        actual = "none came before"
+        return [Violation(item.subject, (frame,), expected, actual, level, places=places)]
 
 
 @rule("item.completed-once", title="An item is completed once", level=Level.MUST)
@@ -142,6 +146,10 @@ def _may(item: ItemView, event: str) -> bool:
     return ITEM.after(walked(ITEM, started), event) is not None
 
 
+# Items of which nothing goes on: they are there at once.
+INSTANT = frozenset({"imageView", "enteredReviewMode", "exitedReviewMode"})
+# Items that are the model's own words, which a retry of its call can cut off.
+STREAMED = frozenset({"agentMessage", "plan", "reasoning", "webSearch"})
 # What an item that is never completed breaks, where its turn was not cut off.
 OWED = ("item.completed-final", "event.item-completed-when")
 
@@ -152,8 +160,10 @@ class ItemCompletes(Monitor):
 
     An item that was cut off because its turn was interrupted or failed is INFO: the lifecycle does
     not say that it goes on then. Items of a turn that itself never ended are left to
-    turn.completes: one cause, one finding. An item that a retry left behind, under an id that never
-    comes again, is a finding: the turn went on, and the client waits for that item for ever.
+    turn.completes: one cause, one finding. SHOULD where the text leaves a doubt: an item of the
+    model's own words that a retry left behind, which the turn announced after the item had begun
+    (the client waits for that item for ever, yet what becomes of it is not said), and an item that
+    has no duration (an image that was looked at, the markers of a review), told of once.
     """
 
     @on("item/completed")
@@ -167,12 +177,24 @@ class ItemCompletes(Monitor):
         for owed in self.owed.open(Owes.ITEM_COMPLETED):
             turn = self.conversation.turn_of(owed.frame)
             if turn is not None and turn.completed:
-                yield self._missing(owed, never_came(self.trace), None, *OWED)
+                level = Level.SHOULD if self._doubtful(owed.frame) else None
+                yield self._missing(owed, never_came(self.trace), level, *OWED)
         for owed in self.owed.waived:
             turn = self.conversation.turn_of(owed.frame)
             status = turn.status if turn is not None else ""
             actual = f"none came; its turn ended {status}"
             yield self._missing(owed, actual, Level.INFO, "item.completed-when-cut")
+
+    def _doubtful(self, started: Frame) -> bool:
+        """Whether the text leaves open what becomes of the item after its start."""
+        item = self.conversation.item_of(started)
+        if item is None:
+            return False
+        retried = any(
+            error.seq > started.seq and obj(error.params).get("willRetry") is True
+            for error in item.turn.errors
+        )
+        return item.type in INSTANT or (retried and item.type in STREAMED)
 
     def _missing(
         self, owed: Obligation, actual: str, level: Level | None, *clauses: str

@@ -8,6 +8,7 @@ open, so all is judged at the end of a quiescent trace. Not here: which calls be
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from harness.rules.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
@@ -24,18 +25,21 @@ from harness.trace.values import arr, dig, obj, text
 Plan = list[tuple[str, str]]
 
 
-class _News(Calls):
+class News(Calls):
     """Keeps the turns whose calls are known until the end of the trace."""
 
     def begin(self) -> None:
+        """No turn has ended."""
         super().begin()
         self._turns: list[tuple[Asked, Frame]] = []
 
     def ended(self, asked: Asked, end: Frame) -> Iterable[Outcome]:
+        """Keep the turn."""
         self._turns.append((asked, end))
         return ()
 
     def finish(self) -> Outcomes:
+        """Judge each turn."""
         for asked, end in self._turns:
             yield from self.judge(asked, end)
 
@@ -45,12 +49,22 @@ class _News(Calls):
 
 
 def _same_model(name: str, asked: set[str]) -> bool:
-    """Whether this is a model that was asked, by its name or by a longer one, as with a date."""
-    return any(name == one or (one and name.startswith(f"{one}-")) for one in asked)
+    """Whether this is a model that was asked, by its name or by a longer one, as with a date.
+
+    A provider may stand before either name; upper and lower case are not told apart.
+    """
+    plain = _plain(name)
+    return any(
+        plain == _plain(one) or (one and plain.startswith(f"{_plain(one)}-")) for one in asked
+    )
+
+
+def _plain(model: str) -> str:
+    return model.rpartition("/")[2].casefold()
 
 
 @rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
-class UsageTold(_News):
+class UsageTold(News):
     """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
 
     One for each such turn, at any place after its turn/start was sent; which turn one is about
@@ -89,17 +103,26 @@ class UsageTold(_News):
     level=Level.MUST,
     needs=("plan-update",),
 )
-class PlanTold(_News):
+class PlanTold(News):
     """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
 
     In the order in which they were given; one that is the same as the one before changes nothing.
-    Compared by steps and statuses. Left open: the explanation, further notifications, turns that
-    did not complete, several threads or turns at once.
+    Of several plans in one answer the last is what the plan has become, so that it is SHOULD for
+    those before it. Compared by steps and statuses, without the white space around them. Left open:
+    the explanation, further notifications, plans of answers that did not come to their end, plans
+    that a server may refuse (a step without words, several in progress), turns that were steered
+    or did not complete, several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
         self._told: dict[str, list[Frame]] = {}
+        self._steered: set[str] = set()
+
+    @on_sent("turn/steer")
+    def steered(self, frame: Frame) -> Outcomes:
+        self._steered.add(text(obj(frame.params).get("expectedTurnId")))
+        return None
 
     @on("turn/plan/updated")
     def told(self, frame: Frame) -> Outcomes:
@@ -107,21 +130,27 @@ class PlanTold(_News):
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        given = [plan for call in asked.ends for plan in arr(call.get("plans"))]
-        if not given or not came_to_its_end(end):
+        given = list(_given(asked.ends))
+        if not given or not came_to_its_end(end) or asked.turn_id in self._steered:
             return
-        told, found = iter(self._told.get(asked.turn_id, ())), list[Frame]()
-        before: Plan | None = None
-        for plan in map(_plan, given):
+        told, found = self._told.get(asked.turn_id, []), list[Frame]()
+        start, before = 0, None
+        for plan, last in given:
             if plan == before:
                 continue
             before = plan
-            match = next((one for one in told if _plan(obj(one.params).get("plan")) == plan), None)
-            if match is None:
-                yield self._missing(asked, plan, (asked.request, *found[-1:], end))
+            rest = range(start, len(told))
+            at = next((n for n in rest if _plan(obj(told[n].params).get("plan")) == plan), None)
+            if at is not None:
+                found.append(told[at])
+                start = at + 1
+                continue
+            missing = self._missing(asked, plan, (asked.request, *found[-1:], end))
+            yield missing if last else replace(missing, level=Level.SHOULD)
+            if last:
                 return
-            found.append(match)
-        yield Witness(asked.subject, (*found, end))
+        if found:
+            yield Witness(asked.subject, (*found, end))
 
     def _missing(self, asked: Asked, plan: Plan, frames: tuple[Frame, ...]) -> Violation:
         """A plan that was not told: against the last one that was, where there was any."""
@@ -142,7 +171,19 @@ class PlanTold(_News):
 
 
 def _plan(value: Any) -> Plan:
-    return [(text(obj(e).get("step")), text(obj(e).get("status"))) for e in arr(value)]
+    return [(text(obj(e).get("step")).strip(), text(obj(e).get("status"))) for e in arr(value)]
+
+
+def _given(ends: list[dict[str, Any]]) -> Iterator[tuple[Plan, bool]]:
+    """The plans that a server certainly took, each with whether it is the last of its answer."""
+    for call in ends:
+        if call.get("outcome") != "completed":
+            continue
+        plans = [_plan(plan) for plan in arr(call.get("plans"))]
+        for at, plan in enumerate(plans):
+            running = sum(status == "inProgress" for _, status in plan)
+            if running <= 1 and all(step for step, _ in plan):
+                yield plan, at == len(plans) - 1
 
 
 @rule(
@@ -151,11 +192,13 @@ def _plan(value: Any) -> Plan:
     level=Level.MUST,
     needs=("model-reroute",),
 )
-class RerouteTold(_News):
+class RerouteTold(News):
     """Judges that model/rerouted names the model that answered, where it was not the one asked.
 
-    Left open: which model it says it comes from, the reason, a longer name of the model that was
-    asked (`m` and `m-2026-01`), turns that did not complete, several threads or turns at once.
+    SHOULD in a turn after one in which the same was told: it may be told when it begins. Left open:
+    which model it says it comes from, the reason, another form of the name that was asked (`m`,
+    `m-2026-01`, `provider/m`), answers that did not come to their end, turns that did not complete,
+    several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -169,7 +212,8 @@ class RerouteTold(_News):
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         models = {text(call.get("model")) for call in asked.calls}
-        others = [text(call.get("answers")) for call in asked.ends if call.get("answers")]
+        whole = [call for call in asked.ends if call.get("outcome") == "completed"]
+        others = [text(call.get("answers")) for call in whole if call.get("answers")]
         told = self._told.get(asked.turn_id, [])
         if not came_to_its_end(end):
             return
@@ -183,7 +227,15 @@ class RerouteTold(_News):
                 actual = "; ".join(map(str, names)) or "none came"
                 expected = f"model/rerouted with params.toModel: {literal(other)}, which answered"
                 places = tuple(one.place for one in names)
-                yield Violation(asked.subject, frames, expected, actual, places=places)
+                level = Level.SHOULD if self._told_before(other, asked) else None
+                yield Violation(asked.subject, frames, expected, actual, level, places=places)
+
+    def _told_before(self, model: str, asked: Asked) -> bool:
+        return any(
+            obj(one.params).get("toModel") == model and one.seq < asked.request.seq
+            for told in self._told.values()
+            for one in told
+        )
 
 
 @rule(
@@ -192,7 +244,7 @@ class RerouteTold(_News):
     level=Level.SHOULD,
     needs=("model-retry",),
 )
-class ToldMidTurn(_News):
+class ToldMidTurn(News):
     """Judges that a turn which completed though an answer of its model broke off told of an error.
 
     An error within a turn is told by the error notification, and a stream that is disconnected is
@@ -216,7 +268,7 @@ class ToldMidTurn(_News):
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
-        broken = [text(call.get("outcome")) for call in asked.ends if _broke_off(call)]
+        broken = [text(call.get("outcome")) for call in asked.ends if broke_off(call)]
         turn = self.conversation.turns.get(asked.turn_id)
         if not broken or turn is None or not came_to_its_end(end):
             return
@@ -228,17 +280,18 @@ class ToldMidTurn(_News):
             yield absent(asked.subject, frames, expected, "none came")
 
 
-def _broke_off(call: dict[str, Any]) -> bool:
+def broke_off(call: dict[str, Any]) -> bool:
+    """Whether an answer was cut, or ended by an error event."""
     outcome = text(call.get("outcome"))
     return outcome == "disconnected" or outcome.startswith("failed ")
 
 
 def _failed(call: dict[str, Any]) -> bool:
-    return _broke_off(call) or text(call.get("outcome")).startswith("status ")
+    return broke_off(call) or text(call.get("outcome")).startswith("status ")
 
 
 @rule("error.retry-follows", title="A retry that is announced is made", level=Level.SHOULD)
-class RetryFollows(_News):
+class RetryFollows(News):
     """Judges that a turn which said it will retry asked its model again.
 
     A finding: `error` with willRetry true in a turn that ended, not interrupted, after one call of

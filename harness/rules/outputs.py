@@ -1,72 +1,32 @@
-"""Rules on what a command prints, where the command itself leaves no doubt what that is.
+"""Rules on what a command prints, where there is no doubt what that is.
 
-Here: commands of nothing but `echo` with plain words (and `sleep`), whose output is known from the
-item alone, against aggregatedOutput ("ThreadItem") and the output deltas ("Events"). Not here:
+Here: commands whose output is known from their words (printed), and lines that the server itself
+told the model, against aggregatedOutput ("ThreadItem") and the output deltas ("Events"). Not here:
 whether the two agree for any command (deltas).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+import json
 import re
-import shlex
-from collections import Counter
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Iterator
 
-from harness.rules.base import Monitor, Outcomes, Witness, on, rule
-from harness.rules.deltas import OUTPUT_DELTA
+from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, rule
+from harness.rules.deltas import OUTPUT_DELTA, joined_text
+from harness.rules.model_news import News
+from harness.rules.printed import Printed, lines_of, printed_by, script_of
 from harness.rules.subjects import item_in
 from harness.rules.telling import absent, member, wrong
+from harness.rules.turn_calls import Asked
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.values import text
+from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView
 
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-_ECHO = re.compile(r"echo +(?P<words>[A-Za-z0-9]+(?: +[A-Za-z0-9]+)*)(?P<error> *1?>&2)?")
-_SLEEP = re.compile(r"sleep +[0-9.]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """The lines that a command writes to its two streams."""
-
-    out: Counter[str]
-    error: Counter[str]
-
-    @property
-    def lines(self) -> Counter[str]:
-        """All of them."""
-        return self.out + self.error
-
-
-def printed_by(command: str) -> Printed | None:
-    """What a command prints, None where that is not certain from its words.
-
-    A shell that is given the script with `-c` may stand around it, as servers show it.
-    """
-    out, error = Counter[str](), Counter[str]()
-    for statement in re.split(r";|&&|\n", _script(command)):
-        if _SLEEP.fullmatch(statement.strip()):
-            continue
-        echo = _ECHO.fullmatch(statement.strip())
-        if echo is None:
-            return None
-        (error if echo["error"] else out)[" ".join(echo["words"].split())] += 1
-    return Printed(out, error)
-
-
-def _script(command: str) -> str:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    around = len(words) == 3 and PurePosixPath(words[0]).name in _SHELLS
-    return words[2] if around and re.fullmatch(r"-[a-z]*c", words[1]) else command
-
-
-def _lines(output: str) -> Counter[str]:
-    return Counter(line.strip() for line in output.splitlines())
+# An output of this length or more may be cut wherever a server likes.
+_LARGE = 1000
+# So many of the missing lines are told.
+_TOLD = 5
 
 
 class _Output(Monitor):
@@ -92,22 +52,94 @@ class _Output(Monitor):
 class CommandOutput(_Output):
     """Judges that aggregatedOutput has each line that the command certainly printed.
 
-    Left open: commands other than `echo` of plain words, those that did not end with exit code 0,
-    items without aggregatedOutput, which is optional, and in which order the streams are combined.
+    Known from the words alone for `echo`, `printf`, `seq` and loops of them. How bytes become
+    characters is not said, so that a line beyond ASCII is SHOULD. Of more than 1000 characters the
+    item must have something (SHOULD), since a server may cut them. Left open: other commands, those
+    that did not end with exit code 0, items without aggregatedOutput, which is optional, and in
+    which order the streams are combined.
     """
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         known, whole = self.known(frame), item_in(frame).get("aggregatedOutput")
-        if known is None or not isinstance(whole, str):
+        if known is None or not isinstance(whole, str) or not known[1].lines:
             return None
         item, printed = known
-        missing = printed.lines - _lines(whole)
-        if not missing:
+        large = len(printed) >= _LARGE
+        missing = list((printed.lines - lines_of(whole)).elements())
+        if not missing or (large and whole.strip()):
             return [Witness(item.subject, (frame,))]
         where, command = (member(frame, "item", key) for key in ("aggregatedOutput", "command"))
-        expected = f"has the line(s) {', '.join(map(literal, missing))}"
-        return [wrong(item.subject, (frame,), where, expected, also=(command,))]
+        expected = f"has the line(s) {', '.join(map(literal, missing[:_TOLD]))}"
+        if len(missing) > _TOLD:
+            expected += f" and {len(missing) - _TOLD} more"
+        certain = not large and any(line.isascii() for line in missing)
+        level = None if certain else Level.SHOULD
+        return [wrong(item.subject, (frame,), where, expected, level=level, also=(command,))]
+
+
+@rule(
+    "model.output-shown",
+    title="What the model is told of an output is in the item",
+    level=Level.SHOULD,
+    needs=("command-execution",),
+)
+class OutputShown(News):
+    """Judges that aggregatedOutput has the lines that the server told the model of that command.
+
+    Only lines that stand in the words of the command too, so that they can be no words of the
+    server's own around the output: then both are about the same output, and the item has lost some
+    of it. Derived from two clauses on what a command wrote, so SHOULD. Left open: items without
+    aggregatedOutput, outputs of 1000 characters or more, which may be cut, those that repeat the
+    command, several threads or turns at once.
+    """
+
+    def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
+        turn = self.conversation.turns.get(asked.turn_id)
+        told = [text(output) for call in asked.calls for output in arr(call.get("outputs"))]
+        ran = [item for item in turn.items.values() if _kept(item)] if turn is not None else []
+        shown = sum((lines_of(_output(item)) for item in ran), lines_of(""))
+        for item in ran:
+            script = script_of(text(item_in(item.completed[-1]).get("command"))).strip()
+            lines = [
+                line
+                for output in map(_unwrapped, told)
+                if len(output) < _LARGE and script not in output
+                for line in lines_of(output)
+                if len(line) > 1 and re.search(rf"(?<!\w){re.escape(line)}(?!\w)", script)
+            ]
+            missing = [line for line in dict.fromkeys(lines) if line not in shown]
+            frames = (item.completed[-1], end)
+            if missing:
+                where = member(item.completed[-1], "item", "aggregatedOutput")
+                lost = ", ".join(map(literal, missing[:_TOLD]))
+                expected = f"has the line(s) {lost}, which the model was told of"
+                command = member(item.completed[-1], "item", "command")
+                yield wrong(item.subject, frames, where, expected, also=(command,))
+            elif lines:
+                yield Witness(item.subject, frames)
+
+
+def _kept(item: ItemView) -> bool:
+    """Whether this is a command that ran, with its output."""
+    if item.type != "commandExecution" or not item.completed:
+        return False
+    shows = item_in(item.completed[-1])
+    ran = shows.get("status") in ("completed", "failed")
+    return ran and isinstance(shows.get("aggregatedOutput"), str)
+
+
+def _output(item: ItemView) -> str:
+    return text(item_in(item.completed[-1]).get("aggregatedOutput"))
+
+
+def _unwrapped(output: str) -> str:
+    """The output within a JSON object, as some servers tell it; else the text as it is."""
+    try:
+        inner = obj(json.loads(output)).get("output")
+    except (ValueError, RecursionError):
+        return output
+    return inner if isinstance(inner, str) else output
 
 
 @rule(
@@ -120,8 +152,8 @@ class BothStreams(_Output):
     """Judges that the deltas of a command that wrote to both of its streams have lines of both.
 
     SHOULD: both are streamed, but that the deltas leave nothing out is not said. Left open:
-    commands without deltas, which are legal, those other than `echo` of plain words, and whether
-    the deltas are all of the output (delta.command-output).
+    commands without deltas, which are legal, those whose output is not known from their words, and
+    whether the deltas are all of the output (delta.command-output).
     """
 
     @on("item/completed")
@@ -130,11 +162,11 @@ class BothStreams(_Output):
         if known is None:
             return None
         item, printed = known
-        joined = item.joined(OUTPUT_DELTA)
+        joined = joined_text(item, OUTPUT_DELTA)
         if not item.started or joined is None or not printed.out or not printed.error:
             return None
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        streamed = _lines(joined)
+        streamed = lines_of(joined)
         if streamed & printed.out and streamed & printed.error:
             return [Witness(item.subject, frames)]
         what = "standard error" if streamed & printed.out else "standard output"

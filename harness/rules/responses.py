@@ -167,14 +167,14 @@ def both(subject: str, frames: tuple[Frame, ...]) -> Violation:
 @rule(
     "response.before-effects",
     title="An answer precedes the notifications that its request causes",
-    level=Level.INFO,
+    level=Level.SHOULD,
 )
 class BeforeEffects(Monitor):
-    """Records whether thread/start and turn/start are answered before their notifications.
+    """Judges that turn/interrupt is answered before the end of the turn that it causes.
 
-    The text gives no order here, so this is only recorded; for turn/interrupt it says that the
-    turn's end comes afterwards, which makes it SHOULD. An end other than `interrupted` may have
-    crossed the request and is not judged.
+    The text says that the turn's end comes afterwards: SHOULD. For thread/start and turn/start it
+    gives no order, so whether these are answered before their notifications is only recorded. An
+    end other than `interrupted` may have crossed the request and is not judged.
     """
 
     @on_answer("thread/start")

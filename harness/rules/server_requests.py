@@ -1,7 +1,7 @@
 """Rules on what the server asks, whatever it asks: form, id, and that it answers no notification.
 
-Here: server requests as messages. Not here: what an approval request means (approvals), and the
-types of a message's own members (frames).
+Here: server requests as messages. Not here: what an approval request means (approvals), what must
+have been told before one (streaming), and the types of a message's own members (frames).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -9,7 +9,6 @@ from harness.rules.asked import APPROVALS
 from harness.rules.base import (
     Monitor,
     Outcomes,
-    Violation,
     Witness,
     on,
     on_kind,
@@ -18,7 +17,7 @@ from harness.rules.base import (
     rule,
 )
 from harness.rules.shapes import judged, payload_of
-from harness.rules.subjects import began_here, request_subject
+from harness.rules.subjects import request_subject
 from harness.rules.telling import instead, member, whole, wrong
 from harness.rules.verdict import Level
 from harness.trace.frame import Frame, Kind
@@ -182,57 +181,3 @@ class NotAnswered(Monitor):
         where = whole(frame, "result" if frame.error is MISSING else "error")
         expected = f"no answer to {subject}, since a notification has no id to answer to"
         return [instead(subject, frames, where, expected)]
-
-
-@rule("turn.streamed", title="Notifications come while the turn goes on", level=Level.MUST)
-class Streamed(Monitor):
-    """Judges that what a turn has done so far is told before the turn waits for the client.
-
-    A question about an item of a turn shows that the turn goes on: by then its turn/started must
-    have been told, since it is not to be kept until the work is over. A witness is that, or a
-    notification of the turn that came before a request of ours was sent whose answer came before
-    the turn's end. Left open: turns whose beginning this client did not see, server requests that
-    the text does not have, and how late a notification may be where nothing is asked, since no time
-    is given.
-    """
-
-    def begin(self) -> None:
-        self._first: dict[str, Frame] = {}
-        self._between: dict[str, tuple[Frame, ...]] = {}
-
-    @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turn_of(frame)
-        if turn is None or not began_here(self.conversation, turn) or turn.completed:
-            return None
-        if turn.started:
-            return [Witness(turn.subject, (turn.started[0], frame))]
-        expected = f"turn/started of {turn.subject} before a question in it"
-        places, actual = (member(frame, "turnId").place,), f"{frame.method} first"
-        return [Violation(turn.subject, (frame,), expected, actual, places=places)]
-
-    @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
-        self._first.setdefault(self.conversation.key_of(frame), frame)
-        return None
-
-    @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        if request is None:
-            return None
-        for turn, first in self._first.items():
-            if first.seq < request.seq:
-                self._between.setdefault(turn, (first, request, frame))
-        return None
-
-    @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
-        turn = self.conversation.turn_of(frame)
-        if turn is None:
-            return None
-        self._first.pop(turn.key, None)
-        between = self._between.pop(turn.key, None)
-        if between is None or not began_here(self.conversation, turn):
-            return None
-        return [Witness(turn.subject, (*between, frame))]

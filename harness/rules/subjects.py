@@ -113,6 +113,13 @@ def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[Tu
     return [turn for turn in thread.turns.values() if completed_before(trace, turn, request)]
 
 
+def ephemeral(thread: ThreadView) -> bool:
+    """Whether any answer or notification showed the thread as one that is not kept."""
+    shown = [dig(frame.result, "thread", "ephemeral") for frame in thread.opened]
+    shown += [dig(frame.params, "thread", "ephemeral") for frame in thread.started]
+    return True in shown
+
+
 def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
     """The thread objects that an answer or a `thread/started` carries."""
     holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)

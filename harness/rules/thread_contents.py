@@ -13,6 +13,7 @@ from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sen
 from harness.rules.subjects import (
     SentByAnybody,
     completed_before,
+    ephemeral,
     perhaps_same_folder,
     same_folder,
     thread_members,
@@ -155,8 +156,8 @@ class PreviewFirstMessage(Monitor):
 
     It should be the text of that turn's input, whole or its beginning; white space and an ellipsis
     at the end do not count. The text says "usually": SHOULD. Left open: threads that were not
-    started within the trace or were rolled back, first turns of others or without a text, a
-    preview that is no string (shapes).
+    started within the trace or were rolled back, ephemeral ones that show no preview, of which
+    nothing is kept, first turns of others or without a text, a preview that is no string (shapes).
     """
 
     def begin(self) -> None:
@@ -172,10 +173,12 @@ class PreviewFirstMessage(Monitor):
             view = self.conversation.threads.get(text(thread.get("id")))
             preview = thread.get("preview")
             first = _first_turn(view) if view is not None and view.reply is not None else None
-            if first is None or not isinstance(preview, str):
+            if view is None or first is None or not isinstance(preview, str):
                 continue
             said = _said(first)
             if not said or not completed_before(self.trace, first, request):
+                continue
+            if not preview and (thread.get("ephemeral") is True or ephemeral(view)):
                 continue
             frames = tuple(f for f in (first.request, frame) if f is not None)
             subject = f"thread {first.thread_id}"

@@ -213,10 +213,11 @@ class TurnIdsUnique(Monitor):
     """Judges that two turns of a thread have two ids ("Turn": unique identifier).
 
     A finding: a turn/start answered with the id of a turn of its thread that had certainly ended
-    before the request was sent, or that the answer which opened the thread shows as ended. Left
-    open: ids of turns of different threads, since the text names no scope, and each message names
-    the thread too; a reply with the id of a turn that may still have been running (the text does
-    not say what turn/start does then), and threads that were rolled back.
+    before the request was sent, or that the answer which opened the thread shows as ended; and an
+    answer that shows two turns of one thread with one id. Left open: ids of turns of different
+    threads, since the text names no scope, and each message names the thread too; a reply with the
+    id of a turn that may still have been running (the text does not say what turn/start does then),
+    and threads that were rolled back.
     """
 
     def begin(self) -> None:
@@ -238,6 +239,21 @@ class TurnIdsUnique(Monitor):
                 key = text(thread.get("id")), text(turn.get("id"))
                 self._kept.setdefault(key, frame)
         return None
+
+    @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
+    def shown(self, frame: Frame) -> Outcomes:
+        """Two turns of one id in one answer."""
+        thread = obj(dig(frame.result, "thread"))
+        first: dict[str, int] = {}
+        for at, turn in enumerate(turns_of(thread)):
+            turn_id = text(turn.get("id"))
+            if turn_id and first.setdefault(turn_id, at) != at:
+                where = member(frame, "thread", "turns", at, "id")
+                also = (member(frame, "thread", "turns", first[turn_id], "id"),)
+                view = self.conversation.turn_at(text(thread.get("id")), turn_id)
+                subject = f"turn {turn_id}" if view is None else view.subject
+                expected = "an id that no other turn of the thread has"
+                yield wrong(subject, (frame,), where, expected, also=also)
 
     @on_answer("turn/start")
     def made(self, frame: Frame) -> Outcomes:

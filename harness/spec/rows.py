@@ -48,7 +48,8 @@ class Clause:
 class Requirement:
     """A clause and what judges it: exactly one of `rules`, `excluded` and `owed` is filled.
 
-    `drawn_from` names the clauses that a DERIVED one follows from.
+    `drawn_from` names the clauses that a DERIVED one follows from; `lighter` says why a STATED one
+    is no MUST.
     """
 
     clause: Clause
@@ -56,6 +57,7 @@ class Requirement:
     excluded: str | None
     owed: str | None
     drawn_from: tuple[str, ...]
+    lighter: str | None = None
 
     @property
     def id(self) -> str:
@@ -152,7 +154,7 @@ def make_requirement(where: str, row: Row) -> Requirement:
         where,
         row,
         ("id", "document", "heading", "line", "bound", "basis", "level", "statement"),
-        ("rules", "excluded", "owed", "from"),
+        ("rules", "excluded", "owed", "from", "lighter"),
     )
     basis = _one_of(where, row, "basis", BASES)
     owed = _one_of(where, row, "owed", PARTS) if "owed" in row else None
@@ -175,7 +177,10 @@ def make_requirement(where: str, row: Row) -> Requirement:
         level=_one_of(where, row, "level", LEVELS[basis]),
         bound=_one_of(where, row, "bound", BOUND),
     )
-    return Requirement(clause, rules, excluded, owed, drawn_from)
+    lighter = _text(where, row, "lighter") if "lighter" in row else None
+    if ((basis, clause.level) == ("STATED", "SHOULD")) != (lighter is not None):
+        raise BookError(f"{where}: a STATED row that is SHOULD, and no other, says in lighter why")
+    return Requirement(clause, rules, excluded, owed, drawn_from, lighter)
 
 
 def make_method(where: str, row: Row) -> MethodRow:

@@ -67,6 +67,8 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
     yield f"binds: {requirement.clause.bound}; level {requirement.clause.level}"
     if requirement.drawn_from:
         yield f"drawn from: {', '.join(requirement.drawn_from)}"
+    if requirement.lighter:
+        yield from _wrapped(f"no MUST, since: {requirement.lighter}")
     if requirement.excluded:
         yield from _wrapped(f"no rule judges it: {requirement.excluded}")
     if requirement.owed:

@@ -18,6 +18,14 @@ def changed(talk: Approvals, item: str = "patch_1", status: str = "completed") -
     return talk.item(file_item(item, status))
 
 
+def both(talk: Approvals) -> Approvals:
+    """Two file changes at the same time: four messages."""
+    talk.started(file_item()).started(file_item("patch_2"))
+    return talk.completed(file_item("patch_2", "completed")).completed(
+        file_item(status="completed")
+    )
+
+
 def told(talk: Approvals, diff: str = "+++ b/made.txt\n") -> Approvals:
     return talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
 
@@ -25,9 +33,9 @@ def told(talk: Approvals, diff: str = "+++ b/made.txt\n") -> Approvals:
 CASES = [
     Case(
         rule="turn.diff-after-change",
-        # One diff after two changes follows both of them.
-        good=told(changed(changed(running()), "patch_2")).end_turn(),
-        witnesses=(FIRST, SECOND),
+        # One diff after two changes that were made together follows both of them.
+        good=told(both(running())).end_turn(),
+        witnesses=(SECOND, FIRST),
         # One that comes after the end of its turn; and none at all.
         bad=told(changed(told(changed(running())), "patch_2").end_turn())
         .start_turn("turn_2")

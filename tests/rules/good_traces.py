@@ -219,6 +219,21 @@ def commands() -> Trace:
     return talk.trace()
 
 
+def at_work() -> Trace:
+    """Two commands at once, of which the model is told, and the model's answer."""
+    talk = Talk("at-work").start_thread().start_turn().calls("hello").ends(usage=15, tools=2)
+    ran = {name: {"command": f"echo {name}", "processId": name} for name in ("one", "two")}
+    for name, said in ran.items():
+        talk.started(command(f"c-{name}", **said))
+    for name, said in ran.items():
+        done: dict[str, Any] = {"aggregatedOutput": f"{name}\n", "exitCode": 0, "durationMs": 5}
+        talk.completed(command(f"c-{name}", "completed", **said, **done))
+    told = [f"Exit code: 0\nOutput:\n{name}\n" for name in ran]
+    answer = {"text": "Both have run.", "phase": ""}
+    talk.usage().calls("hello", call=2, outputs=told).ends(2, usage=20, texts=[answer])
+    return talk.message("m-1", "Both ", "have run.").usage().end_turn().trace()
+
+
 def mcp_calls() -> Trace:
     """A tool of an MCP server that tells of its progress, and one that fails."""
     talk = Talk("mcp-calls").start_thread().start_turn()
@@ -277,6 +292,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "retried": retried,
     "causes": causes,
     "commands": commands,
+    "at-work": at_work,
     "mcp-calls": mcp_calls,
     "bare-thread": bare_thread,
     "words": words,

@@ -109,6 +109,9 @@ OTHERWISE = [
         "takes the failure for a result",
         lambda: _on_failure(asked_again=False),
     ),
+    Otherwise(
+        "approval-policy.reject-flow", "asks, and rejects all the same", lambda: _reject(asked=True)
+    ),
     Otherwise("approval-policy.reject-flow", "shows no item", lambda: _reject(asked=False)),
     Otherwise(
         "approval-policy.never-blocked",

@@ -78,6 +78,12 @@ def _compacted_in_a_turn() -> Talk:
     return talk.item({"type": "contextCompaction", "id": "c"}, "turn_2").end_turn("turn_2")
 
 
+def _compaction_without_a_turn() -> Talk:
+    """The item comes under an id that no turn/started has named."""
+    talk = Talk().start_thread().plain_turn().asks("thread/compact/start", threadId=THREAD)
+    return talk.answers({}).item({"type": "contextCompaction", "id": "c"}, "compact_1")
+
+
 def _compaction_told_otherwise() -> Talk:
     talk = Talk().start_thread().plain_turn().asks("thread/compact/start", threadId=THREAD)
     talk.answers({}).tells("thread/compaction/progress", threadId=THREAD, done=0.5)
@@ -204,7 +210,7 @@ OTHERWISE = [
     Otherwise(
         "thread-list.direction",
         "lists the oldest first",
-        lambda: _listed(_row(createdAt=1_700_000_000), _row(OTHER, createdAt=1_700_000_009)),
+        lambda: _listed(_row(createdAt=1_700_000_000), _row(OTHER, createdAt=1_700_000_001)),
     ),
     Otherwise(
         "thread-list.source-words",
@@ -275,6 +281,7 @@ OTHERWISE = [
         "takes it while a turn is active",
         _compacted_in_a_turn,
     ),
+    Otherwise("thread-compact.turn", "has an item without a turn", _compaction_without_a_turn),
     Otherwise(
         "thread-compact.history",
         "sends the summary alone",

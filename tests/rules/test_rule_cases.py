@@ -8,6 +8,7 @@ from harness.rules.verdict import Row, Verdict
 from harness.spec.book import load_book
 from harness.trace.trace import Trace
 from tests.rules import (
+    cases_answers,
     cases_approvals,
     cases_compactions,
     cases_correlation,
@@ -44,6 +45,7 @@ CASES = [
     *cases_compactions.CASES,
     *cases_failures.CASES,
     *cases_words.CASES,
+    *cases_answers.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

@@ -47,6 +47,11 @@ def test_a_requirement_that_no_rule_judges_says_why() -> None:
     assert "no rule judges it: " in told(excluded.id)
 
 
+def test_a_requirement_that_is_lighter_than_its_words_says_why() -> None:
+    lighter = load_book().requirement("errors.mid-turn")
+    assert f"no MUST, since: {lighter.lighter}" in told(lighter.id)
+
+
 def test_an_id_is_taken_as_pytest_prints_it() -> None:
     assert told("rules::turn.completes") == told("turn.completes")
     assert told("findings::setup.not-started") == told("setup.not-started")

@@ -1,0 +1,33 @@
+"""Whether an answer fits a schema that a client gave.
+
+Here: JSON Schemas that come with a conversation, which are somebody else's and may be anything.
+Not here: the book's own schemas (schemas).
+"""
+
+from typing import Any
+
+import jsonschema_rs
+
+# A schema's own words on a value can be as long as the value.
+_MOST_WORDS = 200
+
+
+def _nowhere(uri: str) -> Any:
+    """What a schema refers to is not looked up."""
+    raise ValueError(f"{uri} is not looked up")
+
+
+def unmet(schema: dict[str, Any], value: Any) -> str | None:
+    """What of the schema a value does not meet, in words; None where it meets all of it.
+
+    "" where that cannot be told, since the schema is none or refers to another.
+    """
+    try:
+        validator = jsonschema_rs.validator_for(schema, retriever=_nowhere)
+        found = next(iter(validator.iter_errors(value)), None)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
+        return ""
+    if found is None:
+        return None
+    words = found.message
+    return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"

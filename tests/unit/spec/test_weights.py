@@ -1,0 +1,57 @@
+"""What a row of the book demands, some rule demands as well; and a lighter row says why it is."""
+
+import pytest
+
+from harness.rules.base import all_rules
+from harness.rules.verdict import Level
+from harness.spec.book import load_book
+from harness.spec.rows import make_requirement
+from harness.spec.yamlfile import BookError
+
+WEIGHT = {Level.INFO: 0, Level.SHOULD: 1, Level.MUST: 2}
+JUDGED = [row for row in load_book().requirements if row.rules]
+# Rows that were said to be beyond any rule, and are judged.
+ONCE_EXCLUDED = ("service.conversation", "thread.model-provider-used", "item.command-process")
+# A row of requirements/*.yaml that is right.
+ROW = {
+    "id": "shelf.order",
+    "document": "shelves",
+    "heading": "Order",
+    "line": 3,
+    "bound": "server",
+    "basis": "STATED",
+    "level": "SHOULD",
+    "lighter": "usually, by its own word",
+    "statement": "Shelves are sorted.",
+    "rules": ["shelf.sorted"],
+}
+
+
+@pytest.mark.parametrize("row", JUDGED, ids=[row.id for row in JUDGED])
+def test_a_row_has_a_rule_that_weighs_as_much(row) -> None:
+    rules = {name: all_rules()[name].level for name in row.rules}
+    heaviest = max(WEIGHT[level] for level in rules.values())
+    assert heaviest >= WEIGHT[Level(row.clause.level)], rules
+
+
+def test_what_is_stated_and_lighter_says_why() -> None:
+    for row in load_book().requirements:
+        noted = (row.clause.basis, row.clause.level) == ("STATED", "SHOULD")
+        assert (row.lighter is not None) is noted, row.id
+        if row.lighter is not None:
+            assert len(row.lighter.split()) >= 3, f"{row.id} names the words of the text"
+
+
+def test_a_row_that_is_lighter_for_no_reason_is_refused() -> None:
+    assert make_requirement("here", ROW).lighter == "usually, by its own word"
+    without = {key: value for key, value in ROW.items() if key != "lighter"}
+    for row in (without, {**ROW, "level": "MUST"}, {**ROW, "basis": "CHOSEN", "level": "INFO"}):
+        with pytest.raises(BookError, match="says in lighter why"):
+            make_requirement("here", row)
+
+
+@pytest.mark.parametrize("row_id", ONCE_EXCLUDED)
+def test_a_row_that_was_beyond_any_rule_is_judged(row_id: str) -> None:
+    row = load_book().requirement(row_id)
+    assert row.excluded is None
+    assert row.rules
