@@ -24,7 +24,7 @@ DECISIONS = (
     "applyNetworkPolicyAmendment",
 )
 # How often something happens before what is left comes to its end.
-MOVES = 60
+MOVES = 45
 
 
 class Conversation(LegalServer):
