@@ -80,6 +80,8 @@ class ApprovalOrder(ApprovalMonitor):
         self._early: list[Frame] = []
         # Questions that are not walked and may yet be resolved.
         self._unwalked = 0
+        # Items that ended too soon, and were not carried out: their turn may be about to fail.
+        self._held: dict[TurnView, list[Violation]] = {}
 
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
@@ -166,7 +168,8 @@ class ApprovalOrder(ApprovalMonitor):
     @on("turn/completed")
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        outcomes: list[Outcome] = []
+        held = self._held.pop(turn, []) if turn is not None else []
+        outcomes: list[Outcome] = [*held] if turn and turn.status != "failed" else []
         for walk in [walk for walk in self._walks if walk.turn is turn]:
             if self._early and _is_open(walk):
                 walk.early = self._early.pop(0)
@@ -179,6 +182,8 @@ class ApprovalOrder(ApprovalMonitor):
         return outcomes
 
     def finish(self) -> Outcomes:
+        for held in self._held.values():
+            yield from held
         for walk in list(self._walks):
             if self._early and _is_open(walk):
                 walk.early = self._early.pop(0)
@@ -203,9 +208,12 @@ class ApprovalOrder(ApprovalMonitor):
         after = APPROVAL.after(walk.state, event)
         if after is None:
             excused = event != ASK and (self.disturbed(walk.turn) or self._overtaken(walk))
-            outcomes = [] if excused else [self._wrong(walk, event, frame)]
+            found = [] if excused else [self._wrong(walk, event, frame)]
             self._drop(walk, resolved=event == RESOLVED)
-            return outcomes
+            if event != COMPLETED or item_in(frame).get("status") == "completed":
+                return found
+            self._held.setdefault(walk.turn, []).extend(found)
+            return []
         walk.state = after
         walk.frames.append(frame)
         if after == "resolved":

@@ -84,10 +84,15 @@ class AcceptedRuns(DecidedItem):
     accept, acceptForSession and acceptWithExecpolicyAmendment approve by their words. That the
     operation then fails is its own affair. Where the policy is not known it is SHOULD: under reject
     a server may ask, and then reject whatever the answer is. Left open: turns that may be under
-    reject, that were interrupted, failed, or taken away meanwhile, or met by another turn/start, or
-    in which another question was answered by cancel; questions that the server had resolved before
-    the answer.
+    reject, that were interrupted, fail, or were taken away meanwhile, or met by another turn/start,
+    or in which another question was answered by cancel; questions that the server had resolved
+    before the answer.
     """
+
+    def begin(self) -> None:
+        super().begin()
+        # The answer may have come when the turn was about to fail.
+        self._held: dict[TurnView, list[Violation]] = {}
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -103,7 +108,19 @@ class AcceptedRuns(DecidedItem):
         decision = max(self.decisions(item))
         clauses = (APPROVES[decision], "approval.command-decisions-taken")
         level = None if policies else Level.SHOULD
-        return [self.ended(item, frame, "completed or failed", level=level, clauses=clauses)]
+        found = self.ended(item, frame, "completed or failed", level=level, clauses=clauses)
+        self._held.setdefault(item.turn, []).append(found)
+        return None
+
+    @on("turn/completed")
+    def over(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        held = self._held.pop(turn, []) if turn is not None else []
+        return held if turn is not None and turn.status != "failed" else None
+
+    def finish(self) -> Outcomes:
+        for held in self._held.values():
+            yield from held
 
 
 @rule(
@@ -240,7 +257,8 @@ class DeniedStatus(DecidedItem):
 class CancelInterrupts(ApprovalMonitor):
     """Judges that a turn in which a question was answered by cancel ends as interrupted.
 
-    Left open: turns that met an error, and those that another client may have answered in.
+    One that fails is SHOULD: it may have done so before the answer came. Left open: turns that met
+    an error, and those that another client may have answered in.
     """
 
     @on("turn/completed")
@@ -256,7 +274,9 @@ class CancelInterrupts(ApprovalMonitor):
         if turn.errors or turn.status not in ("completed", "failed"):
             return None
         where, also = member(frame, "turn", "status"), (member(cancel, "decision"),)
-        return [wrong(turn.subject, (cancel, frame), where, "interrupted", also=also)]
+        level = Level.SHOULD if turn.status == "failed" else None
+        frames = (cancel, frame)
+        return [wrong(turn.subject, frames, where, "interrupted", level=level, also=also)]
 
 
 @rule(

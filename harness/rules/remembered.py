@@ -1,7 +1,7 @@
-"""The rule on what an approval leaves for later: that the same is not asked again.
+"""Rules on what a decision leaves for later: whether the same is asked again.
 
-Here: which question is the same as one that was approved for the session, or by a lasting rule.
-Not here: what comes of a decision at once (decisions), whether a policy wants a question
+Here: which question is the same as one that was approved for the session, by a lasting rule, or
+once. Not here: what comes of a decision at once (decisions), whether a policy wants a question
 (policies).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -10,23 +10,26 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from harness.rules.acting import printed_before
-from harness.rules.asked import APPROVALS, REMEMBERED, question_item
+from harness.rules.acting import exit_code, printed_before
+from harness.rules.asked import APPROVALS, DENYING, REMEMBERED, question_item
 from harness.rules.base import Outcomes, Violation, Witness, on, rule
 from harness.rules.decisions import APPROVES
 from harness.rules.in_force import PolicyMonitor
 from harness.rules.subjects import item_in, request_subject
-from harness.rules.telling import member
+from harness.rules.telling import absent, member
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView, TurnView
 
+# Decisions that speak of one operation.
+_ONCE = frozenset({"accept", *DENYING})
+
 
 @dataclass(slots=True, eq=False)
 class Remembered:
-    """An approval that speaks of later operations too: the item it was given for, our answer."""
+    """A decision: the item it was given for, the question, our answer."""
 
     item: ItemView
     question: Frame
@@ -130,6 +133,67 @@ class SessionRemembered(PolicyMonitor):
             return False
         begun = item.started[0].seq < before.answer.seq
         return item is before.item or begun or printed_before(item, frame)
+
+
+@rule(
+    "approval.asked-again",
+    title="What was accepted once, or denied, is asked about again",
+    level=Level.SHOULD,
+    needs=("command-approval",),
+)
+class AskedAgain(PolicyMonitor):
+    """Judges that a command which was asked about under untrusted is not run later unasked.
+
+    The same command, folder and thread, after accept, decline or cancel. Derived,
+    since to be remembered is what acceptForSession adds to accept, and a denial allows nothing. A
+    witness is one that is asked about again. Left open: other policies (approval.always-asked has
+    on-request); sandboxes other than dangerFullAccess, since a failure there may have been what was
+    asked about; what follows any decision that speaks of later commands too, or one that the text
+    does not show; commands that did not end well.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._asked: dict[tuple[str, str, str], Remembered] = {}
+        self._allowed = False
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
+            return None
+        shows, questions = item_in(frame), self.questions(item)
+        wanted = (item.turn.thread_id, text(shows.get("command")), text(shows.get("cwd")))
+        before = self._asked.get(wanted)
+        if questions:
+            self._take_in(item, wanted)
+            if before is None:
+                return None
+            return [Witness(item.subject, (before.question, before.answer, questions[0], frame))]
+        well = shows.get("status") == "completed" and not exit_code(shows)
+        if before is None or self._allowed or not well or not self._is_alike(before, item):
+            return None
+        expected = f"a question about it, as about {before.item.subject}"
+        actual = f"carried out unasked: {member(frame, 'item', 'status')}"
+        about, frames = member(before.answer, "decision"), (before.question, before.answer, frame)
+        return [absent(item.subject, frames, expected, actual, about)]
+
+    def _take_in(self, item: ItemView, wanted: tuple[str, str, str]) -> None:
+        question = self.questions(item)[-1]
+        answer = self.conversation.answer_of(question)
+        if not self.decisions(item) <= _ONCE or answer is None:
+            self._allowed = True
+        elif not printed_before(item, self.questions(item)[0]):
+            kept = Remembered(item, question, answer, self.decision(question))
+            self._asked.setdefault(wanted, kept)
+
+    def _is_alike(self, before: Remembered, item: ItemView) -> bool:
+        """Whether both were under untrusted, with nothing confined."""
+        return all(
+            self.under(turn, "untrusted")
+            and self.sandbox_types(turn) == frozenset({"dangerFullAccess"})
+            for turn in (before.item.turn, item.turn)
+        )
 
 
 def _operation(question: Frame) -> str:

@@ -8,6 +8,7 @@ choose, and the order of a turn's messages among themselves (order).
 
 from dataclasses import dataclass
 
+from harness.rules.asked import APPROVALS
 from harness.rules.base import (
     Monitor,
     Outcomes,
@@ -51,14 +52,15 @@ class _Work:
 class Streamed(Monitor):
     """Judges that a turn is told while it goes on, not all at once when its work is over.
 
-    A server request within a turn shows that the turn goes on: by then its turn/started must have
+    A question about an item of a turn shows that the turn goes on: by then its turn/started must have
     been told, since it is not to be kept until the work is over. SHOULD where the model's side
     shows it: the model was asked with the turn's input, a request that was sent then was answered,
     the model's answer or the command that it asked for went on after that, and only then anything
     was told of the turn, be it turn/started or an item; no word says how soon it must be. A witness
     is a turn that was announced by then, or a notification of the turn that came before a request
     of ours was sent whose answer came before the turn's end. Left open: turns whose beginning this
-    client did not see, deltas, which may be joined or left out, and how late a notification may be
+    client did not see, server requests that the text does not have, deltas, which may be joined or
+    left out, and how late a notification may be
     where nothing is asked, since no time is given.
     """
 
@@ -68,7 +70,7 @@ class Streamed(Monitor):
         self._works: list[_Work] = []
         self._muddled = False
 
-    @on_kind(Kind.REQUEST)
+    @on(*APPROVALS)
     def asked(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not began_here(self.conversation, turn) or turn.completed:

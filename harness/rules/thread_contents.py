@@ -7,9 +7,10 @@ Not here: shapes, ids and times (threads), turns within a thread (turn_objects, 
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
+from collections.abc import Iterator
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
+from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, on_sent, rule
 from harness.rules.subjects import (
     SentByAnybody,
     completed_before,
@@ -112,6 +113,14 @@ class CwdCaptured(Monitor):
     def started(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
+    @on_answer("thread/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        """Judge a thread/started that came before the reply."""
+        thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
+        if thread is not None and thread.reply is frame:
+            for told in thread.started:
+                yield from self._judge(told)
+
     @on_answer("thread/read", "thread/resume", "thread/list", "thread/unarchive", "thread/rollback")
     def answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
@@ -123,7 +132,7 @@ class CwdCaptured(Monitor):
             for request in self._turns.before(shown)
         )
 
-    def _judge(self, frame: Frame) -> Outcomes:
+    def _judge(self, frame: Frame) -> Iterator[Outcome]:
         for where in thread_members(frame):
             shown_thread = obj(where.value)
             thread = self.conversation.threads.get(text(shown_thread.get("id")))

@@ -26,6 +26,8 @@ LISTED = subprocess.run(
 )
 HABITS = [line.split()[0] for line in LISTED.stdout.decode().splitlines()]
 SHOULD_REMARKS = {
+    "error-absent": {"shape.notification", "shape.response"},
+    "reads-briefly": {"shape.response"},
     "uuid-ids": {"thread.id-shape", "turn.id-shape"},
     "worries": {"error.retry-follows"},
 }

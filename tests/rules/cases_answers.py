@@ -3,6 +3,7 @@
 from typing import Any
 
 from harness.rules.verdict import Level
+from tests.rules.approval_talk import Approvals
 from tests.rules.case import Case, Found, opened, running
 from tests.rules.cases_news import FIRST, SECOND, asked, over, unclear
 from tests.rules.traces import Talk, command, thread_object
@@ -164,6 +165,15 @@ CASES = [
         ),
         # Completed without a start; other types.
         idle=running().completed(command("c-1", "completed")).message("m-1", "a"),
+    ),
+    Case(
+        rule="method.right-direction",
+        good=Approvals().running().approved(),
+        witnesses=("method item/commandExecution/requestApproval",),
+        bad=opened().says({"method": "thread/read", "id": 7, "params": {"threadId": "thr_1"}}),
+        found=(Found("method thread/read", (3,)),),
+        # A name that is not listed, and a notification.
+        idle=opened().says({"method": "tool/ask", "id": 7, "params": {}}).tells("thread/read"),
     ),
     Case(
         rule="thread.one-provider",

@@ -220,6 +220,24 @@ CASES = [
         .approved(item="call_4"),
     ),
     Case(
+        rule="approval.asked-again",
+        good=running().approved().approved(item="call_2"),
+        witnesses=("item call_2 of turn turn_1",),
+        bad=running().approved().item(command_item("call_2", "completed")),
+        found=(Found("item call_2 of turn turn_1", (10, 11, 15), Level.SHOULD),),
+        # Another command, one that fails, and what is allowed for later.
+        idle=running()
+        .approved()
+        .item(command_item("call_2", "completed", command="ls"))
+        .item(command_item("call_3", "failed", exitCode=1))
+        .started(command_item("call_4", command="make"))
+        .question("call_4", command=["make"])
+        .decides("acceptForSession")
+        .resolved()
+        .completed(command_item("call_4", "completed", command="make"))
+        .item(command_item("call_5", "completed")),
+    ),
+    Case(
         rule="approval.never-asked",
         good=running("never").item(command_item(status="completed")).end_turn(),
         witnesses=("turn turn_1",),

@@ -176,6 +176,36 @@ def schema_without_its_member() -> Talk:
     return talk.message("m-1", "First.").message("m-2", '{"b": 1}').end_turn()
 
 
+# The user's input.
+
+
+def shown_input(*items: list[str]) -> Talk:
+    """A turn whose input is two texts, and these userMessages with their texts."""
+    sent = [{"type": "text", "text": words} for words in ("use $sort", "on the shelves ")]
+    talk = Talk().start_thread().asks("turn/start", threadId=THREAD, input=sent).reply_turn()
+    talk.status("active").turn_started()
+    for number, texts in enumerate(items):
+        content = [{"type": "text", "text": words} for words in texts]
+        talk.item({"type": "userMessage", "id": f"u-{number}", "content": content})
+    return talk.message("m-1", "Yes.").end_turn()
+
+
+def what_a_skill_says_comes_first() -> Talk:
+    return shown_input(["# Sort\nSort it all."], ["use $sort", "on the shelves "])
+
+
+def texts_made_one() -> Talk:
+    return shown_input(["use $sort\non the shelves"])
+
+
+def half_of_the_input() -> Talk:
+    return shown_input(["use $sort"])
+
+
+def input_of_nobody() -> Talk:
+    return shown_input(["# Sort\nSort it all."], ["on the floor"])
+
+
 # What items are about.
 
 
@@ -239,6 +269,32 @@ def processes_that_are_not_told() -> Talk:
 def one_terminal_for_one_after_the_other() -> Talk:
     talk = Talk().start_thread().start_turn().item(command("c-1", "completed", processId="1"))
     return talk.item(command("c-2", "completed", processId="1")).end_turn()
+
+
+# Who asks.
+
+
+def asked_back(method: str, **params: Any) -> Talk:
+    """A turn in which the server sends a request, which is answered by an error."""
+    talk = Talk().start_thread().start_turn()
+    talk.says({"method": method, "id": 0, "params": params})
+    return talk.sends({"id": 0, "error": {"code": -32601, "message": "no"}}).end_turn()
+
+
+def asks_for_a_turn() -> Talk:
+    return asked_back("turn/start", threadId=THREAD, input=[])
+
+
+def asks_for_the_skills() -> Talk:
+    return asked_back("skills/list")
+
+
+def asks_in_its_own_words() -> Talk:
+    return asked_back("item/tool/requestUserInput", questions=[])
+
+
+def tells_by_the_name_of_an_operation() -> Talk:
+    return Talk().start_thread().start_turn().tells("thread/archive").end_turn()
 
 
 # The provider of a thread.
@@ -313,9 +369,11 @@ LEGAL: list[Legal] = [
         notice_beside_the_answer,
         hints=("model.answer-shown",),
     ),
+    *legal("user-message.echo", what_a_skill_says_comes_first, texts_made_one),
     *legal("item.same-work", wrapped_command, folder_by_its_real_name, no_command_at_first),
     *legal("item.process-apart", processes_that_are_not_told, one_terminal_for_one_after_the_other),
     *legal("thread.one-provider", provider_in_capitals),
+    *legal("method.right-direction", asks_in_its_own_words, tells_by_the_name_of_an_operation),
     *legal("thread.one-provider", provider_of_a_resumed_thread, hints=("thread.one-provider",)),
 ]
 ILLEGAL: list[Illegal] = [
@@ -334,6 +392,7 @@ ILLEGAL: list[Illegal] = [
         answer_of_the_turn_before,
         level=Level.SHOULD,
     ),
+    *illegal("user-message.echo", half_of_the_input, input_of_nobody, level=Level.SHOULD),
     *illegal("turn.schema-kept", schema_in_words, schema_without_its_member, level=Level.INFO),
     *illegal("item.same-work", another_command, another_folder, another_tool, level=Level.SHOULD),
     *illegal(
@@ -342,6 +401,7 @@ ILLEGAL: list[Illegal] = [
         one_process_for_the_second_and_third,
         level=Level.SHOULD,
     ),
+    *illegal("method.right-direction", asks_for_a_turn, asks_for_the_skills),
     *illegal(
         "thread.one-provider", provider_of_another_name_in_the_list, provider_announced_otherwise
     ),

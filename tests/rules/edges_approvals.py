@@ -121,6 +121,21 @@ def rejected_by_the_turn() -> Talk:
     return rejected(talk)
 
 
+def fails_while_asked(answer: str) -> Talk:
+    """The model's stream breaks while the client is asked: our answer crosses that."""
+    trouble = {"message": "stream closed", "agentErrorInfo": "ResponseStreamDisconnected"}
+    talk = pending()
+    if answer:
+        talk.decides(answer)
+    return completed(talk, "declined").end_turn(status="failed", error=trouble)
+
+
+def fails_as_it_is_accepted() -> Talk:
+    trouble = {"message": "stream closed", "agentErrorInfo": "ResponseStreamDisconnected"}
+    talk = pending_file().decides("accept").resolved().completed(file_item(status="declined"))
+    return talk.end_turn(status="failed", error=trouble)
+
+
 # Work that was cut off.
 
 
@@ -269,6 +284,15 @@ LEGAL: list[Legal] = [
     Legal("approval.order", "the question about a file times out", timed_out_file, ORDER),
     Legal("approval.order", "one of two questions times out", one_of_two_timed_out, ORDER),
     Legal("approval.order", "asked anew with more to ask", asked_anew, ORDER),
+    Legal("approval.order", "the turn fails while asked", lambda: fails_while_asked("")),
+    Legal("approval.accepted-runs", "the turn fails first", lambda: fails_while_asked("accept")),
+    Legal("approval.accepted-runs", "it fails as it is accepted", fails_as_it_is_accepted),
+    Legal(
+        "approval.cancel-interrupts",
+        "the turn fails first",
+        lambda: fails_while_asked("cancel"),
+        frozenset({"approval.cancel-interrupts"}),
+    ),
     Legal("approval.accepted-runs", "the answer comes too late", answered_too_late, ORDER),
     Legal(
         "approval.accepted-runs",

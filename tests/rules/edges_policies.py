@@ -210,6 +210,37 @@ def asked_a_third_time() -> Talk:
     return again(talk, "turn_3", "call_3")
 
 
+# What was accepted once.
+
+
+def unasked_again(talk: Approvals, decision: str, status: str, **more: Any) -> Talk:
+    """A command that was asked about, and is run again in the next turn, unasked."""
+    talk.approved(status, decision=decision).end_turn()
+    next_turn(talk, **more).item(command_item("call_2", "completed"), "turn_2")
+    return talk.end_turn("turn_2")
+
+
+def confined() -> Approvals:
+    """A sandbox may have stopped the command: then that is what was asked about."""
+    talk = Approvals().policy("untrusted").ask_turn(sandboxPolicy=READ_ONLY)
+    return talk.reply_turn().status("active").turn_started()
+
+
+def rule_on_another_thread() -> Talk:
+    """What is allowed by a lasting rule may cover what was declined before."""
+    talk = running("untrusted").approved("declined", decision="decline").end_turn()
+    talk.asks("thread/start", cwd=CWD, approvalPolicy="untrusted")
+    thread = thread_object("thr_2")
+    talk.answers({"thread": thread, **settings(), "approvalPolicy": "untrusted"})
+    talk.tells("thread/started", thread=thread).start_turn(**OTHER)
+    talk.started(command_item("call_2"), **OTHER)
+    talk.question("call_2", turn="turn_2", threadId="thr_2")
+    talk.decides("acceptWithExecpolicyAmendment").tells("serverRequest/resolved")
+    talk.completed(command_item("call_2", "completed"), **OTHER).end_turn(**OTHER)
+    next_turn(talk, "turn_3").item(command_item("call_3", "completed"), "turn_3")
+    return talk.end_turn("turn_3")
+
+
 # never, and on-failure.
 
 
@@ -240,6 +271,7 @@ FIRST = "approval.asks-before-acting"
 SESSION = "approval.session-remembered"
 NEVER = "approval.never-asked"
 FAILURE = "approval.failure-first"
+AGAIN = "approval.asked-again"
 
 
 def hint(rule: str) -> frozenset[str]:
@@ -284,6 +316,17 @@ LEGAL: list[Legal] = [
     Legal(SESSION, "failed this time", failed_this_time, hint(FIRST)),
     Legal(SESSION, "for another reason", for_another_reason, hint(SESSION)),
     Legal(SESSION, "under another policy", under_another_policy, hint(SESSION)),
+    Legal(
+        AGAIN,
+        "the sandbox may have stopped it",
+        lambda: unasked_again(confined(), "accept", "completed"),
+    ),
+    Legal(
+        AGAIN,
+        "the next turn is under never",
+        lambda: unasked_again(running("untrusted"), "accept", "completed", approvalPolicy="never"),
+    ),
+    Legal(AGAIN, "a lasting rule came since", rule_on_another_thread),
     Legal(NEVER, "another turn start joins with on-request", lambda: joined("on-request")),
     Legal(NEVER, "another turn start joins with untrusted", lambda: joined("untrusted")),
     Legal(
@@ -338,6 +381,18 @@ ILLEGAL: list[Illegal] = [
         "untrusted was refused",
         lambda: refused_override("untrusted"),
         also=frozenset({"word.taken"}),
+    ),
+    Illegal(
+        AGAIN,
+        "accept taken for the session",
+        lambda: unasked_again(running("untrusted"), "accept", "completed"),
+        Level.SHOULD,
+    ),
+    Illegal(
+        AGAIN,
+        "declined and run the next time",
+        lambda: unasked_again(running("untrusted"), "decline", "declined"),
+        Level.SHOULD,
     ),
     Illegal(
         FAILURE,

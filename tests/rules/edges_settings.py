@@ -301,6 +301,16 @@ ILLEGAL: list[Illegal] = [
     ),
     Illegal(
         "thread.cwd-captured",
+        "another-folder-before-the-reply",
+        lambda: (
+            Talk()
+            .asks("thread/start", cwd=CWD)
+            .tells("thread/started", thread=thread_object(cwd="/"))
+            .answers({"thread": thread_object(), **settings()})
+        ),
+    ),
+    Illegal(
+        "thread.cwd-captured",
         "folder-above",
         lambda: shown_in("/srv/w/a", "/srv/w/a", "/srv/w"),
     ),

@@ -47,6 +47,13 @@ def session_approval() -> Trace:
     return talk.completed(command_item("call_3", "failed", command="make")).end_turn().trace()
 
 
+def accepted_twice() -> Trace:
+    """A command that is accepted once, and asked about again when it comes again."""
+    talk = Approvals("accepted-twice").running().approved().approved(item="call_2")
+    talk.started(command_item("call_3", command="make"))
+    return talk.completed(command_item("call_3", "completed", command="make")).end_turn().trace()
+
+
 def on_request() -> Trace:
     """A turn with on-request in a thread under never: asked. The next gives never: not asked."""
     talk = Approvals("on-request").policy("never").ask_turn(approvalPolicy="on-request")
@@ -103,6 +110,7 @@ APPROVALS: dict[str, Callable[[], Trace]] = {
     "cancelled-command": cancelled_command,
     "file-changes": file_changes,
     "session-approval": session_approval,
+    "accepted-twice": accepted_twice,
     "on-request": on_request,
     "rejected": rejected,
     "on-failure": on_failure,

@@ -190,6 +190,19 @@ def one_process(scene: Scene) -> Trace:
 
 
 @fault(
+    "operation-asked-of-the-client",
+    rule="method.right-direction",
+    on="approved-command",
+    reason="Operations are requests of the client.",
+)
+def asked_of_the_client(scene: Scene) -> Trace:
+    """The server asks for the thread as the client does."""
+    turn = scene.turn()
+    asked = {"method": "thread/read", "id": 987654321, "params": {"threadId": turn.thread_id}}
+    return op.insert(scene.trace, after=turn.started[0], message=asked)
+
+
+@fault(
     "provider-changes-by-itself",
     rule="thread.one-provider",
     on="plain-turn",

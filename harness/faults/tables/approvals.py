@@ -397,6 +397,28 @@ def forgotten(scene: Scene) -> Trace:
     return op.edit(trace, trace.frames[later.seq], ("params", "cwd"), cwd)
 
 
+@fault(
+    "accepted-once-and-remembered",
+    rule="approval.asked-again",
+    on="accepted-twice",
+    reason="accept is for once: the same command is asked about when it comes again.",
+)
+def remembered(scene: Scene) -> Trace:
+    """The unasked command turns out to be the one that was accepted."""
+    one = exchange(scene, "accept", methods=(COMMAND,))
+    shows = obj(dig(one.done.params, "item"))
+    for item in one.item.turn.items.values():
+        asked = scene.conversation.questions_of(item.turn, item.id)
+        if item.type != "commandExecution" or asked or len(item.completed) != 1:
+            continue
+        trace = scene.trace
+        for frame in (*item.started, *item.completed):
+            at = ("params", "item", "command")
+            trace = op.edit(trace, trace.frames[frame.seq], at, shows["command"])
+        return trace
+    raise NotApplied("no command that nobody was asked about")
+
+
 def _ends(scene: Scene, one: Exchange, status: str) -> Trace:
     return op.edit(scene.trace, one.done, ("params", "item", "status"), status)
 

@@ -254,6 +254,27 @@ def test_refusals_have_other_codes_and_bad_lines_an_answer(start: Start) -> None
         assert server.messages[2]["id"] is None
 
 
+def test_failures_need_no_member_error(start: Start) -> None:
+    with start(unusual("failures-in-own-form", "no-handshake")) as server:
+        refused = server.request("thread/list")
+        assert refused["failed"] is True
+        assert "unknown method thread/list" in refused["because"]
+        assert "error" not in refused
+
+
+def test_what_is_not_promised_is_left_out(start: Start, model: FakeModel) -> None:
+    with start(unusual("error-absent", "reads-briefly")) as server:
+        model.will(message("Hel", "lo"), COMPLETED)
+        thread = server.request("thread/start")["result"]["thread"]
+        said = [{"type": "text", "text": "hello"}]
+        turn = server.request("turn/start", threadId=thread["id"], input=said)["result"]["turn"]
+        assert "error" not in turn
+        assert server.until(lambda: bool(server.named("turn/completed")))
+        assert "error" not in server.named("turn/completed")[0]["turn"]
+        read = server.request("thread/read", threadId=thread["id"])["result"]["thread"]
+        assert read.keys() == {"id", "status"}
+
+
 def test_requests_that_arrive_together_are_answered_last_first(start: Start) -> None:
     with start(unusual("answers-backwards")) as server:
         lines = [json.dumps({"method": "initialize", "id": n, "params": {}}) for n in (1, 2, 3)]
