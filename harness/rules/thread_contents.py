@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any
 
-from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, on_sent, rule
+from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.rules.subjects import (
     SentByAnybody,
     completed_before,
@@ -99,15 +99,7 @@ class CwdCaptured(Monitor):
     """
 
     def begin(self) -> None:
-        self._moved: set[str] = set()
         self._turns = SentByAnybody(self.trace, "turn/start")
-
-    @on_sent("turn/start")
-    def turn(self, frame: Frame) -> Outcomes:
-        params = obj(frame.params)
-        if "cwd" in params:
-            self._moved.add(text(params.get("threadId")))
-        return None
 
     @on("thread/started")
     def started(self, frame: Frame) -> Outcomes:
@@ -125,8 +117,8 @@ class CwdCaptured(Monitor):
     def answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
-    def _moved_by_another(self, thread: ThreadView, shown: Frame) -> bool:
-        """Whether another client asked for another cwd for the thread."""
+    def _moved(self, thread: ThreadView, shown: Frame) -> bool:
+        """Whether a client asked for another cwd for the thread."""
         return any(
             "cwd" in obj(request.params) and obj(request.params).get("threadId") == thread.id
             for request in self._turns.before(shown)
@@ -136,7 +128,7 @@ class CwdCaptured(Monitor):
         for where in thread_members(frame):
             shown_thread = obj(where.value)
             thread = self.conversation.threads.get(text(shown_thread.get("id")))
-            if thread is None or thread.reply is None or thread.id in self._moved:
+            if thread is None or thread.reply is None or self._moved(thread, frame):
                 continue
             captured, now = dig(thread.reply.result, "thread", "cwd"), shown_thread.get("cwd")
             if not isinstance(captured, str) or not isinstance(now, str):
@@ -144,8 +136,6 @@ class CwdCaptured(Monitor):
             frames = (thread.reply, frame)
             if same_folder(captured, now):
                 yield Witness(thread.subject, frames)
-                continue
-            if self._moved_by_another(thread, frame):
                 continue
             request = self.conversation.request_of(thread.reply)
             asked = text(dig(request.params, "cwd")) if request is not None else ""

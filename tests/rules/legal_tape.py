@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-POLICIES = ("never", "untrusted", "on-request", "on-failure", "reject")
+POLICIES = ("untrusted", "on-request", "never", "on-failure", "reject")
 
 
 class Tape:
