@@ -14,7 +14,7 @@ from harness.rules.walks import FINISHED, item_state, status_begins, status_ends
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.values import MISSING, text
+from harness.trace.values import MISSING, obj, text
 from harness.trace.views import ItemView
 
 MCP = "mcpToolCall"
@@ -149,15 +149,17 @@ class McpError(_McpOutcome):
     level=Level.MUST,
     needs=("mcp-tools",),
 )
-class McpProgress(Monitor):
+class McpProgress(ApprovalMonitor):
     """Judges that item/mcpToolCall/progress comes while an mcpToolCall is begun and not completed.
 
     The payload is not shown, so any call of the connection will do. After the last one it weighs
     SHOULD, since the place of these messages is not given. Left open: connections that resumed or
-    forked a thread, which may have come in the middle of a call; when progress must be told.
+    forked a thread, which may have come in the middle of a call; what may be about a call of
+    another client, on a thread that this one did not start; when progress must be told.
     """
 
     def begin(self) -> None:
+        super().begin()
         self._calls: dict[str, ItemView] = {}
 
     @on("item/started")
@@ -169,8 +171,11 @@ class McpProgress(Monitor):
 
     @on("item/mcpToolCall/progress")
     def progress(self, frame: Frame) -> Outcomes:
-        threads = self.conversation.threads.values()
-        if any(answer is not thread.reply for thread in threads for answer in thread.opened):
+        opened = [thread for thread in self.conversation.threads.values() if thread.opened]
+        if any(answer is not thread.reply for thread in opened for answer in thread.opened):
+            return None
+        named = obj(frame.params).get("threadId")
+        if not self.alone() or (named is not None and named not in [one.id for one in opened]):
             return None
         subject = "progress of MCP tool calls"
         calls = self._calls.values()

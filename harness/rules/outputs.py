@@ -61,9 +61,9 @@ class CommandOutput(_Output):
     Known from the words alone for `echo`, `printf`, `seq` and loops of them. How bytes become
     characters is not said, so that a line beyond ASCII is SHOULD. Of more than 1000 characters the
     item must have something (SHOULD), since a server may cut them; where a line says that it did,
-    SHOULD too. Left open: other commands, those in a folder of Windows (its shells print otherwise),
-    those that did not end with exit code 0, items without aggregatedOutput, which is optional, and in
-    which order the streams are combined.
+    SHOULD too. Left open: other commands, those in a folder of Windows, whose shells print
+    otherwise, those that did not end with exit code 0, items without aggregatedOutput, which is
+    optional, and in which order the streams are combined.
     """
 
     @on("item/completed")

@@ -52,8 +52,8 @@ class _Work:
 class Streamed(Monitor):
     """Judges that a turn is told while it goes on, not all at once when its work is over.
 
-    A question about an item of a turn shows that the turn goes on: by then its turn/started must have
-    been told, since it is not to be kept until the work is over. SHOULD where the model's side
+    A question about an item of a turn shows that the turn goes on: by then its turn/started must
+    have been told, since it is not to be kept until the work is over. SHOULD where the model's side
     shows it: the model was asked with the turn's input, a request that was sent then was answered,
     the model's answer or the command that it asked for went on after that, and only then anything
     was told of the turn, be it turn/started or an item; no word says how soon it must be. A witness

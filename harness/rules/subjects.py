@@ -237,17 +237,17 @@ def shown(value: Any, limit: int = 120) -> str:
 
 
 class SentByAnybody:
-    """The requests of one method that any client of the trace sent; looks at each frame once."""
+    """The requests of some methods that any client sent; looks at each frame of the trace once."""
 
-    def __init__(self, trace: Trace, method: str) -> None:
+    def __init__(self, trace: Trace, *methods: str) -> None:
         self._trace = trace
-        self._method = method
+        self._methods = methods
         self._looked_at = 0
         self._found: list[Frame] = []
 
     def before(self, message: Frame) -> list[Frame]:
         """Those that were sent before a message, oldest first."""
         new = islice(self._trace.frames, self._looked_at, None)
-        self._found += [f for f in new if f.kind is Kind.REQUEST and f.method == self._method]
+        self._found += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
         self._looked_at = len(self._trace.frames)
         return [frame for frame in self._found if frame.seq < message.seq]

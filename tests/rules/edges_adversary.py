@@ -6,15 +6,18 @@ it or because it was not subscribed; and calls that the server makes of its mode
 
 from typing import Any
 
+from harness.rules.verdict import Level
 from tests.rules.approval_talk import CWD, Approvals, command_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import (
     THREAD,
+    TROUBLE,
     TURN,
     agent_message,
     command,
     mcp_call,
     settings,
+    stored_plain_turn,
     thread_object,
     turn_object,
     user_message,
@@ -236,6 +239,73 @@ def a_second_title_is_written_meanwhile() -> Approvals:
     return talk.end_turn()
 
 
+def progress_of_a_call_of_another() -> Two:
+    talk = Two().start_thread().on("c2")
+    talk.tells("item/mcpToolCall/progress", threadId=THREAD, itemId="t", message="half")
+    return talk.on("c1").plain_turn()
+
+
+def progress_on_a_thread_of_nobody_here() -> Approvals:
+    talk = Approvals().start_thread().start_turn()
+    talk.tells("item/mcpToolCall/progress", threadId="thr_8", itemId="t", message="half")
+    return talk.message("m", "Yes.").end_turn()
+
+
+def another_model_of_another_provider() -> Two:
+    talk = Two().opened().on("c2").begun(model="far-model").ended()
+    talk.asks("thread/read", threadId=THREAD)
+    return talk.answers({"thread": thread_object(preview="hello", modelProvider="far")})
+
+
+def resumed_elsewhere_with_another_provider() -> Two:
+    talk = Two().start_thread().plain_turn().on("c2")
+    talk.resumes(stored_plain_turn(), preview="hello", modelProvider="far").on("c1")
+    shown = thread_object(preview="hello", modelProvider="far", status={"type": "notLoaded"})
+    return talk.asks("thread/list").answers({"data": [shown], "nextCursor": None})
+
+
+def asked_again(talk: Approvals) -> Approvals:
+    """The same command once more, in a second turn."""
+    talk.start_turn("turn_2", text="again").started(command_item("call_2"), "turn_2")
+    talk.question("call_2", turn="turn_2").decides("accept").resolved()
+    return talk.completed(command_item("call_2", "completed"), "turn_2").end_turn("turn_2")
+
+
+def session_answer_met_an_interrupt() -> Approvals:
+    talk = Approvals().running().started(command_item()).question().interrupt()
+    talk.decides("acceptForSession").answers({}).resolved()
+    talk.completed(command_item(status="failed"))
+    return asked_again(talk.end_turn(status="interrupted"))
+
+
+def session_answer_met_a_failure() -> Approvals:
+    talk = Approvals().running().started(command_item()).question().failing(will_retry=False)
+    talk.decides("acceptForSession").resolved().completed(command_item(status="failed"))
+    return asked_again(talk.end_turn(status="failed", error=TROUBLE))
+
+
+def network_denied(**asked: Any) -> Approvals:
+    """A command that goes on without the network that it was denied."""
+    item = command_item(command="curl example.org || echo offline")
+    talk = Approvals().running().started(item).question(**asked).decides("decline").resolved()
+    talk.completed({**item, "status": "completed", "exitCode": 0, "aggregatedOutput": "offline\n"})
+    return talk.message("m", "Offline.").end_turn()
+
+
+def told_diff(diff: str, *names: str) -> Approvals:
+    """A turn that adds files one by one, and tells this of each as its diff."""
+    talk = Approvals().start_thread().start_turn()
+    for name in names:
+        talk.item(change(name)).tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
+    return talk.end_turn()
+
+
+def asked_about(**asked: Any) -> Approvals:
+    """A question that says something else of its command than the item does."""
+    talk = Approvals().running().started(command_item()).question(**asked).decides("accept")
+    return talk.resolved().completed(command_item(status="completed", exitCode=0)).end_turn()
+
+
 LEGAL = [
     Legal("read.includes-turns", "rolled back by another", rolled_back_by_another),
     Legal("read.includes-turns", "by who came later", rolled_back_by_a_client_that_came_later),
@@ -275,5 +345,54 @@ LEGAL = [
         a_second_title_is_written_meanwhile,
         frozenset({"status.read-matches-turns"}),
     ),
+    Legal("mcp.progress-of-call", "of another client", progress_of_a_call_of_another),
+    Legal("mcp.progress-of-call", "of a thread elsewhere", progress_on_a_thread_of_nobody_here),
+    Legal(
+        "thread.one-provider",
+        "another model by another",
+        another_model_of_another_provider,
+        frozenset({"thread.one-provider"}),
+    ),
+    Legal(
+        "thread.one-provider",
+        "resumed elsewhere",
+        resumed_elsewhere_with_another_provider,
+        frozenset({"thread.one-provider"}),
+    ),
+    Legal(
+        "approval.session-remembered", "answer met an interrupt", session_answer_met_an_interrupt
+    ),
+    Legal("approval.session-remembered", "answer met a failure", session_answer_met_a_failure),
+    Legal(
+        "approval.denied-not-run",
+        "network denied",
+        lambda: network_denied(networkApprovalContext={"host": "example.org"}),
+        frozenset({"approval.denied-not-run"}),
+    ),
+    Legal(
+        "approval.denied-not-run",
+        "network of a host denied",
+        lambda: network_denied(network="example.org", command=["curl", "example.org"]),
+        frozenset({"approval.denied-not-run"}),
+    ),
 ]
-ILLEGAL: list[Illegal] = []
+ILLEGAL = [
+    Illegal("turn.diff-whole", "a sentence", lambda: told_diff("a.txt was added", "a.txt")),
+    Illegal(
+        "turn.diff-whole",
+        "a list of names",
+        lambda: told_diff("+ a.txt\n+ b.txt", "a.txt", "b.txt"),
+    ),
+    Illegal(
+        "approval.names-item",
+        "another folder",
+        lambda: asked_about(cwd="/home/user/elsewhere"),
+        Level.SHOULD,
+    ),
+    Illegal(
+        "approval.names-item",
+        "another command",
+        lambda: asked_about(command=["rm", "-rf", "/srv"]),
+        Level.SHOULD,
+    ),
+]
