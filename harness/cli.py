@@ -390,7 +390,7 @@ def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -
         if isinstance(one, Exception):
             bad += 1
             typer.echo(str(one), err=True)
-    typer.echo(f"{len(found)} scenario file(s), {bad} bad")
+    typer.echo(f"{len(found)} scenario(s), {bad} bad")
     raise typer.Exit(1 if bad or not found else 0)
 
 
@@ -439,11 +439,14 @@ def _found(words: list[str]) -> tuple[list[Path], int]:
 
 
 @scenario.command()
-def schema() -> None:
+def schema(
+    *,
+    family: Annotated[bool, typer.Option("--family", help="of *.family.yaml files")] = False,
+) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from harness.scenario.schema import schema_text
 
-    typer.echo(schema_text(), nl=False)
+    typer.echo(schema_text(family=family), nl=False)
 
 
 @scenario.command()

@@ -103,7 +103,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         option = session.config.option
         server = option.harness_server_cmd is not None or option.harness_target is not None
         named = (word.split("::", 1)[0] for word in session.config.args)
-        if server or not any(name.endswith(".scenario.yaml") for name in named):
+        if server or not any(name.endswith((".scenario.yaml", ".family.yaml")) for name in named):
             raise
         hint = "scenario files need a server: give --server-cmd or --target"
         raise pytest.UsageError(*error.args, hint) from error

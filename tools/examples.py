@@ -8,7 +8,12 @@ reference server can.
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
+
+from harness.scenario.families import load_family
+from harness.scenario.identity import FAMILY
+from harness.scenario.written import as_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
 # The folder of the files, and so the beginning of their ids.
@@ -25,9 +30,29 @@ _EXAMPLE = re.compile(r"^```yaml\n(title: ([^\n]*)\n.*?)^```$", re.M | re.S)
 
 
 def examples() -> dict[str, str]:
-    """Name -> the text of each whole scenario of the page, in its order."""
-    found = _EXAMPLE.findall(PAGE.read_text("utf-8"))
-    return {re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-"): text for text, title in found}
+    """Name -> the text of each whole scenario of the page, in its order; of a family each row's."""
+    found: dict[str, str] = {}
+    for text, title in _EXAMPLE.findall(PAGE.read_text("utf-8")):
+        name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+        found |= _rows(name, text) if is_family(text) else {name: text}
+    return found
+
+
+def is_family(text: str) -> bool:
+    """Whether an example is a table of scenarios."""
+    return "\nrows:\n" in text
+
+
+def _rows(name: str, text: str) -> dict[str, str]:
+    """The scenarios of a family, each as a file of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{name}{FAMILY}")
+        path.write_text(text, "utf-8")
+        family = load_family(path)
+    return {
+        f"{name}-{row.replace('/', '-')}": as_text(family.scenario(row).value, family.told(row))
+        for row in family.names()
+    }
 
 
 def write(folder: Path) -> list[Path]:

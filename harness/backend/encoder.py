@@ -105,6 +105,10 @@ class Encoder(Protocol):
         """What the call asked for, as far as rules judge it."""
         ...
 
+    def schema(self, body: Mapping[str, Any]) -> Any:
+        """The JSON Schema that the answer must have the form of, None for none."""
+        ...
+
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
         """The tools that the call offers."""
         ...

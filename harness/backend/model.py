@@ -188,6 +188,15 @@ class ScriptedModel:
                 call.problems.append(f"call {call.number}: its input contains {unwanted!r}")
         if step.expect.tool_output is not None:
             call.problems += self._outputs(call, step.expect.tool_output)
+        for key, name in step.expect.compared.items():
+            call.problems += self._compared(call, key, name)
+
+    def _compared(self, call: Call, key: str, name: str) -> list[str]:
+        """What is wrong with a call that is compared with the one of a named step."""
+        named = [one for one in self.calls if one.step is not None and one.step.alias == name]
+        if not named:
+            return [f"call {call.number}: no call of the step {name!r} was made before it"]
+        return compared(key, call, named[-1], self._encoder)
 
     def _told(self, call: Call) -> list[str]:
         """What the tool calls of the thread's last reply came to, as this call tells it."""
@@ -231,6 +240,11 @@ class ScriptedModel:
                     f"call {call.number}: the tool output does not contain {wanted.contains!r}: "
                     f"{output[:200]!r}"
                 )
+            if wanted.lacks is not None and wanted.lacks in output:
+                problems.append(
+                    f"call {call.number}: the tool output contains {wanted.lacks!r}: "
+                    f"{output[:200]!r}"
+                )
         if not called:
             problems.append(f"call {call.number}: no tool was called before it")
         return problems
@@ -268,6 +282,21 @@ class ScriptedModel:
                 # Said because the script had nothing left to say: nobody need show that.
                 found.pop("texts", None)
             self._note("model-end", call, outcome=outcome, **found)
+
+
+def compared(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
+    """What is wrong with a call beside an earlier one, by the key of `Expect` that says how."""
+    mine, theirs = encoder.asked(call.body)["model"], encoder.asked(other.body)["model"]
+    earlier = f"call {other.number}"
+    if key == "same_model":
+        if mine == theirs:
+            return []
+        return [f"call {call.number}: it asks the model {mine!r}, and {earlier} asked {theirs!r}"]
+    schema = encoder.schema(other.body)
+    if schema is None or (encoder.schema(call.body) == schema) is (key == "same_schema"):
+        return []
+    what = "does not ask" if key == "same_schema" else "asks"
+    return [f"call {call.number}: it {what} for the output schema that {earlier} asked for"]
 
 
 def _whole(step: ModelStep) -> str:

@@ -22,7 +22,7 @@ from harness.backend.parts import (
     PlanItem,
     Reasoning,
 )
-from harness.backend.strict import Strict, Times
+from harness.backend.strict import Alias, Strict, Times
 
 
 def _pause(value: object) -> str:
@@ -111,26 +111,41 @@ class Fail(Strict):
 
 
 class ToolOutput(Strict):
-    """What the tool calls of the thread's last reply came to, and a text within their outputs."""
+    """What the tool calls of the thread's last reply came to, a text within their outputs, and one
+    that stands in none of them.
+    """
 
     outcome: Literal["ok", "failed", "declined", "refused"]
     contains: str | None = None
+    lacks: str | None = None
 
 
 class Expect(Strict):
     """What this call must carry: `input_contains` texts, and the outputs of tool calls.
 
-    `input_lacks` texts must stand nowhere in its input.
+    `input_lacks` texts must stand nowhere in its input. The others compare it with an earlier call,
+    by the name `as` of that call's step: `same_model` names the same model, `same_schema` asks for
+    the schema that the earlier one asked for, if any, and `other_schema` does not ask for that one.
     """
 
     input_contains: list[str] = Field(default_factory=list[str])
     input_lacks: list[str] = Field(default_factory=list[str])
     tool_output: ToolOutput | None = None
+    same_model: Alias | None = None
+    same_schema: Alias | None = None
+    other_schema: Alias | None = None
+
+    @property
+    def compared(self) -> dict[str, str]:
+        """Each comparison with an earlier call, and the name of that call's step."""
+        found = {key: getattr(self, key) for key in ("same_model", "same_schema", "other_schema")}
+        return {key: name for key, name in found.items() if name is not None}
 
 
 class ModelStep(Strict):
-    """One model call: a `reply`, or a `fail`."""
+    """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with."""
 
+    alias: Alias | None = Field(default=None, alias="as")
     reply: list[Part] | None = None
     fail: Fail | None = None
     expect: Expect | None = None

@@ -1,7 +1,7 @@
 """What every mapping of a scenario file has in common.
 
-Here: the base model, how the one key of a mapping tells which alternative it is, and counts of
-calls. Not here: any part or step.
+Here: the base model, how the one key of a mapping tells which alternative it is, names that a file
+gives, and counts of calls. Not here: any part or step.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.trace.values import obj
 
+Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 Times = Annotated[int, Field(ge=1, le=100)] | Literal["until-turn-ends"]
 
 

@@ -43,5 +43,10 @@ def near_path(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
+def named(path: str, scenario: str) -> str:
+    """What names a scenario on a command line: its file, or its id where the file holds several."""
+    return scenario.split("@", 1)[0] if path.endswith(".family.yaml") else path
+
+
 def _target(target: str, command: str) -> list[str]:
     return ["--target", target, *(["--server-cmd", command] if command else [])]

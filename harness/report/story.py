@@ -8,7 +8,7 @@ story of a scenario (suite).
 
 from collections.abc import Iterator
 
-from harness.report.again import near_path, play_again, reproduction
+from harness.report.again import named, near_path, play_again, reproduction
 from harness.report.model import Issue, Proof, Report, RuleResult
 from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.rules.verdict import Verdict
@@ -80,7 +80,8 @@ def stderr_lines(tail: str) -> list[str]:
 
 def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     target, path = report.profile or report.target, near_path(proof.path)
-    again = play_again(target, report.command, [path], rule=rule_id, race=proof.race)
+    played = named(proof.path, proof.scenario)
+    again = play_again(target, report.command, [played], rule=rule_id, race=proof.race)
     action, _, position = proof.race.partition("@")
     return [
         "",

@@ -23,13 +23,13 @@ DIFF = "turn/diff/updated"
 _WORKING = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
 # A command that leaves something running behind it.
 _ASIDE = re.compile(r"(?<![&>])&(?![&>0-9])")
-# Names that a diff writes as they are: others may be quoted or escaped.
 # A line that a unified diff begins a file, a hunk, or a change without one with.
 _UNIFIED = re.compile(
     r"^(?:@@ |--- |\+\+\+ |diff |index |Index: |Binary files |GIT binary |(?:old|new|deleted) |"
     r"(?:dis)?similarity |rename |copy )",
     re.MULTILINE,
 )
+# Names that a diff writes as they are: others may be quoted or escaped.
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -128,7 +128,9 @@ class DiffAfterChange(_Changes):
     def ended(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         told = self._turns.pop(turn.key, None) if turn is not None else None
-        if turn is None or told is None or turn.status != "completed" or turn.missed:
+        if turn is None or told is None or turn.status != "completed":
+            return
+        if not began_here(self.conversation, turn):
             return
         if told.waiting:
             self._missed[turn.key] = ([one for group in told.waiting for one in group], frame)
@@ -201,7 +203,9 @@ class DiffWhole(_Changes):
         turn = self.conversation.turn_of(frame)
         changes = self.made.pop(turn.key, []) if turn is not None else []
         last = self._diffs.pop(turn.key, None) if turn is not None else None
-        if turn is None or turn.status != "completed" or last is None or not changes or turn.missed:
+        if turn is None or turn.status != "completed" or last is None or not changes:
+            return None
+        if not began_here(self.conversation, turn):
             return None
         diff, paths = obj(last.params).get("diff"), self._certain(changes, last)
         if isinstance(diff, str) and diff.strip() and not _UNIFIED.search(diff):

@@ -6,7 +6,15 @@ the deltas add up to (deltas), and the order within the turn (order).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import DELTAS, began_here, item_in, never_came, ours
+from harness.rules.subjects import (
+    DELTAS,
+    began_here,
+    item_in,
+    never_came,
+    ours,
+    resumed_between,
+    thread_of,
+)
 from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import item_state, walked
@@ -237,7 +245,8 @@ class IdsNotReused(Monitor):
     clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. When the turn announced a
     retry (`error` with willRetry) since the first start, and the item had not been completed, the
     server opens the same item again: the text does not say what a retry does to the item it cut
-    off, so that is INFO. Left open: the same id in two turns, since messages name the turn too.
+    off, so that is INFO. Left open: the same id in two turns, since messages name the turn too, and
+    an item that is begun again for a client that opened its thread again.
     """
 
     @on("item/started")
@@ -250,6 +259,8 @@ class IdsNotReused(Monitor):
                 return None
             return [Witness(item.subject, (frame,))]
         before = item.started[-2]
+        if resumed_between(thread_of(self.conversation, item.turn), before, frame):
+            return None
         retry = any(
             error.seq > before.seq and obj(error.params).get("willRetry") is True
             for error in item.turn.errors

@@ -8,7 +8,7 @@ Not here: which calls those are (turn_calls), and what the model answered (model
 
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.rules.base import Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.rules.subjects import item_in, perhaps_same_folder, same_folder
@@ -151,6 +151,8 @@ class _Passed(Calls):
     """A word of turn/start that is passed on to the model as it is."""
 
     word = ""
+    # What the API of the harness's own model calls it, where that is another word.
+    names: Mapping[str, str] = {}
 
     def ended(self, asked: Asked, end: Frame) -> Iterator[Outcome]:
         wanted = text(asked.params.get(self.word))
@@ -158,7 +160,7 @@ class _Passed(Calls):
             return
         frames = (asked.request, end)
         passed = sorted({text(call.get(self.word)) for call in asked.calls} - {""})
-        if wanted in passed:
+        if not {wanted, self.names.get(wanted, wanted)}.isdisjoint(passed):
             yield Witness(asked.subject, frames)
         else:
             expected = f"{self.word} {literal(wanted)} in a model call"
@@ -183,11 +185,13 @@ class EffortPassed(_Passed):
 class SummaryPassed(_Passed):
     """Records whether the summary of a turn/start is in one of the turn's model calls.
 
-    The text lists the values and does not say what becomes of them: INFO. Left open: later turns,
-    turns without a call, several threads or turns at once.
+    The text lists the values and does not say what becomes of them: INFO. `verbose` may go on as
+    `detailed`, which is the model's word for it. Left open: later turns, turns without a call,
+    several threads or turns at once.
     """
 
     word = "summary"
+    names: Mapping[str, str] = {"verbose": "detailed"}
 
 
 class _Folder(Calls):

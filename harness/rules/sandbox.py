@@ -7,10 +7,11 @@ what a command in a sandbox may reach, which shows on disk only: scenarios look 
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
+from dataclasses import dataclass
 from typing import Any
 
-from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
-from harness.rules.policies import PolicyMonitor
+from harness.rules.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
+from harness.rules.in_force import PolicyMonitor
 from harness.rules.subjects import failed, item_in, request_subject
 from harness.rules.telling import instead, member, refusal, whole, wrong
 from harness.rules.verdict import Level
@@ -24,43 +25,72 @@ WORDS = frozenset({"read-only", "workspace-write", "danger-full-access"})
 CAMEL_WORDS = frozenset({"readOnly", "workspaceWrite", "dangerFullAccess"})
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A thread/start that was refused with one of the words."""
+
+    request: Frame
+    answer: Frame
+    word: str
+    rest: str
+    before: bool
+
+
 class _Words(Monitor):
     """Which thread/start was taken, by its other params.
 
-    A refusal may be for anything else: only where the same request had been taken with another
-    sandbox, or none, is it certainly for this word.
+    A refusal may be for anything else, such as a server that is not ready or has no room: only
+    where the same request was taken with another sandbox, or none, before and after it, is it
+    certainly for this word. `unsure` is the level where it was taken on one side only.
     """
 
     words: frozenset[str]
+    unsure: Level
 
     def begin(self) -> None:
         self._taken: set[str] = set()
+        self._refused: list[_Refused] = []
 
     @on_answer("thread/start")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
-            return None
+            return
         params = obj(request.params)
         word, rest = text(params.get("sandbox")), without(params, "sandbox")
-        subject = f"sandbox {word}"
-        if not failed(frame):
-            self._taken.add(rest)
-            return [Witness(subject, (request, frame))] if word in self.words else None
-        if word not in self.words or rest not in self._taken:
-            return None
-        frames, expected = (request, frame), f"a thread with sandbox {literal(word)}"
-        return [instead(subject, frames, whole(frame, "error"), expected)]
+        if failed(frame):
+            if word in self.words:
+                self._refused.append(_Refused(request, frame, word, rest, rest in self._taken))
+            return
+        self._taken.add(rest)
+        for one in self._refused:
+            if one.rest == rest and one.word != word:
+                yield self._found(one, None if one.before else self.unsure)
+        self._refused = [one for one in self._refused if one.rest != rest]
+        if word in self.words:
+            yield Witness(f"sandbox {word}", (request, frame))
+
+    def finish(self) -> Outcomes:
+        for one in self._refused:
+            if one.before:
+                yield self._found(one, self.unsure)
+
+    def _found(self, one: _Refused, level: Level | None) -> Violation:
+        frames, expected = (one.request, one.answer), f"a thread with sandbox {literal(one.word)}"
+        where = whole(one.answer, "error")
+        return instead(f"sandbox {one.word}", frames, where, expected, level=level)
 
 
 @rule("thread.sandbox-taken", title="The three words for a sandbox are taken", level=Level.MUST)
 class SandboxTaken(_Words):
     """Judges that thread/start is not refused for read-only, workspace-write, danger-full-access.
 
-    Left open: refusals of a thread/start that was not taken before with another sandbox or none.
+    Where the same thread/start was taken with another sandbox, or none, only before or only after
+    it, the refusal may be for something else: SHOULD. Left open: one that was never taken.
     """
 
     words = WORDS
+    unsure = Level.SHOULD
 
 
 @rule(
@@ -75,6 +105,7 @@ class SandboxCamelTaken(_Words):
     """
 
     words = CAMEL_WORDS
+    unsure = Level.INFO
 
 
 @rule("turn.sandbox-policy-taken", title="A turn may have its own sandbox", level=Level.MUST)

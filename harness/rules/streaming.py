@@ -60,8 +60,7 @@ class Streamed(Monitor):
     is a turn that was announced by then, or a notification of the turn that came before a request
     of ours was sent whose answer came before the turn's end. Left open: turns whose beginning this
     client did not see, server requests that the text does not have, deltas, which may be joined or
-    left out, and how late a notification may be
-    where nothing is asked, since no time is given.
+    left out, and how late a notification may be where nothing is asked, since no time is given.
     """
 
     def begin(self) -> None:

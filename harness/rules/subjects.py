@@ -82,22 +82,38 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
     """Whether everything of the turn, from its first message on, came to this client.
 
     True when the client asked for it, and when the thread was opened before `turn/started` came,
-    unless the client left the thread meanwhile.
+    unless it left the thread while the turn went on.
     """
-    if turn is None or turn.missed:
+    if turn is None:
+        return False
+    thread = thread_of(conversation, turn)
+    if thread is not None and _left_in(thread, turn):
         return False
     if turn.reply is not None:
         return True
-    thread = thread_of(conversation, turn)
     if thread is None or not thread.opened or not turn.started:
         return False
     return thread.opened[0].seq < turn.started[0].seq
 
 
+def _left_in(thread: ThreadView, turn: TurnView) -> bool:
+    """Whether the client left the thread of a turn after that began and before it had ended."""
+    begins = [turn.request, *turn.started[:1]]
+    begun = min((frame.seq for frame in begins if frame is not None), default=-1)
+    ended = turn.completed[0].seq if turn.completed else None
+    return any(begun < left.seq and (ended is None or left.seq < ended) for left in thread.left)
+
+
+def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
+    """Whether the client opened a thread again between two messages: it may be told anew."""
+    resumed = thread.resumed if thread is not None else ()
+    return any(first.seq < request.seq < second.seq for request in resumed)
+
+
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
     """Whether the turn's thread was started within the trace, so that no turn came before.
 
-    False once this client may have left it: a turn that it did not hear of may have begun then.
+    False once this client left it: a turn that it did not hear of may have begun then.
     """
     thread = thread_of(conversation, turn)
     return thread is not None and thread.reply is not None and not thread.left

@@ -17,7 +17,15 @@ from harness.rules.base import (
     on_sent,
     rule,
 )
-from harness.rules.subjects import ends_elsewhere, never_came, ours, turn_in
+from harness.rules.subjects import (
+    ends_elsewhere,
+    failed,
+    never_came,
+    ours,
+    resumed_between,
+    thread_of,
+    turn_in,
+)
 from harness.rules.telling import member, several, wrong
 from harness.rules.verdict import Level, Place
 from harness.rules.walks import ENDINGS, INTERRUPTED, RUNNING, turn_state, walked
@@ -107,7 +115,9 @@ class StartedAnnounced(Monitor):
 class StartedOnce(Monitor):
     """Judges that no second turn/started comes for a turn, for example after turn/steer.
 
-    Left open: turns that are neither ours nor of a thread that we opened.
+    SHOULD where the client had opened the thread again meanwhile: whether a turn that runs is
+    announced to who comes in then is not said. Left open: turns that are neither ours nor of a
+    thread that we opened.
     """
 
     @on("turn/started")
@@ -122,7 +132,10 @@ class StartedOnce(Monitor):
         expected = f"one turn/started for {turn.subject}"
         frames = (turn.started[0], frame)
         places, actual = tuple(map(_id_in, frames)), f"{len(turn.started)} of them"
-        return [Violation(turn.subject, frames, expected, actual, places=places)]
+        thread = thread_of(self.conversation, turn)
+        again = resumed_between(thread, turn.started[-2], frame)
+        level = Level.SHOULD if again else None
+        return [Violation(turn.subject, frames, expected, actual, level, places=places)]
 
 
 @rule(
@@ -187,9 +200,20 @@ class Completes(Monitor):
     """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
 
     Owed for turns that our turn/start began and for those announced on threads that we opened.
+    SHOULD where the thread was archived while the turn ran: what becomes of it then is not said.
     Left open: traces that ended otherwise (closed, timed out, crashed), and a turn whose end is
     told on a thread that does not exist (turn.known-thread).
     """
+
+    def begin(self) -> None:
+        self._archived: dict[str, int] = {}
+
+    @on_answer("thread/archive")
+    def archived(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is not None and not failed(frame):
+            self._archived[text(obj(request.params).get("threadId"))] = frame.seq
+        return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -204,8 +228,10 @@ class Completes(Monitor):
             if turn is not None and ends_elsewhere(self.conversation, turn):
                 continue
             expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
-            actual = never_came(self.trace)
-            yield Violation(item.subject, (item.frame,), expected, actual, places=places)
+            actual, level = never_came(self.trace), None
+            if self._archived.get(item.thread, -1) > item.frame.seq:
+                level = Level.SHOULD
+            yield Violation(item.subject, (item.frame,), expected, actual, level, places=places)
 
 
 @rule("turn.ids-unique", title="Turns of a thread have different ids", level=Level.MUST)

@@ -45,8 +45,10 @@ CHANGING: Final = (
     "review/start",
 )
 
+# Words for a method that is not known at all, as against one that cannot be had just now.
 _UNKNOWN_METHOD: Final = re.compile(
-    r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
+    r"((unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown))"
+    r"(?!\s+(for|on|in|at|with|while|when|during|before|after|until|unless|yet)\b)",
     re.IGNORECASE,
 )
 
@@ -224,4 +226,6 @@ class MethodOffered(Monitor):
 def _says_unknown(answer: Frame, method: str) -> bool:
     """Whether a failed answer says in words that there is no such method."""
     said = text(dig(answer.error, "message")) or json.dumps(answer.failure)
-    return bool(_UNKNOWN_METHOD.search(said)) or ("unknown" in said.lower() and method in said)
+    named = re.escape(method)
+    is_unknown = rf"unknown (\w+ )?\W?{named}\b|{named}\W{{0,3}}(is )?(unknown|not known)\W*$"
+    return bool(_UNKNOWN_METHOD.search(said) or re.search(is_unknown, said, re.IGNORECASE))

@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.backend.strict import Strict, key_of
+from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.lexicon import Kind
 
-Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 STATUSES = ("completed", "interrupted", "failed")
 """The ends of a turn that the protocol has; `extensions` of a file may name others."""
 Answers = Literal["result", "error", "any"]
@@ -94,12 +93,16 @@ class ReadThread(Talk):
 
 
 class Request(Talk):
-    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once."""
+    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once.
+
+    `where` maps dotted paths in the result to values that they must have.
+    """
 
     method: str = word("request")
     params: Any = Field(default_factory=dict[str, Any])
     alias: Alias | None = Field(default=None, alias="as")
     expect: Answers = "result"
+    where: dict[str, Any] = Field(default_factory=dict[str, Any])
     deliberate: bool = False
     wait: bool = True
 
@@ -107,6 +110,8 @@ class Request(Talk):
     def _named(self) -> "Request":
         if not self.wait and self.alias is None:
             raise ValueError("wait: false needs as, so that a later step can wait for the answer")
+        if self.where and (self.expect != "result" or not self.wait):
+            raise ValueError("where is about a result that the step waits for")
         return self
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backend.model import ScriptedModel
-from harness.scenario.model import ItemPattern, Outcome, Scenario
+from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, piece_of
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
@@ -118,6 +118,9 @@ class _Run:
             found.append(Problem(message, (*where, "model_calls")))
         for name, wanted in outcome.workspace.items():
             found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
+        for alias, said in outcome.diffs.items():
+            turn = self._conversation.turns.get(self._cast.turns.get(alias, ""))
+            found += _diff(alias, said, turn, (*where, "diffs", alias))
         return found
 
     def _items(self) -> list[_Item]:
@@ -143,6 +146,25 @@ def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: Js
     error = dig(end.params, "turn", "error", "message")
     message += f", with the error {literal(error)}" if isinstance(error, str) else ""
     return Problem(message, where, ((end.seq, Spot(path)),))
+
+
+def _diff(alias: str, wanted: DiffText, turn: TurnView | None, where: JsonPath) -> list[Problem]:
+    """What the last diff of a turn says too little, or too much; of one without any, that."""
+    if turn is None or not turn.diffs:
+        if not wanted.contains:
+            return []
+        return [Problem(f"diff of turn {alias}: found no turn/diff/updated", where)]
+    last, path = turn.diffs[-1], ("params", "diff")
+    diff = text(dig(last.params, "diff"))
+    problems: list[Problem] = []
+    for key, texts, wrong in (("contains", wanted.contains, False), ("lacks", wanted.lacks, True)):
+        for index, one in enumerate(texts):
+            if (one in diff) is wrong:
+                found = "has" if wrong else "lacks"
+                message = f"diff of turn {alias}: the last one {found} {one!r}: {literal(diff)}"
+                seen = ((last.seq, Spot(path, max(diff.find(one), 0))),)
+                problems.append(Problem(message, (*where, key, index), seen))
+    return problems
 
 
 def _items(patterns: list[ItemPattern], items: list[_Item], where: JsonPath) -> list[Problem]:
@@ -171,14 +193,16 @@ def _no_item(
         order = f"; one came before items[{number - 1}]" if early and number else ""
         return Problem(f"{head}{order}; {found}", place)
     want = {} if isinstance(pattern, str) else pattern[kind]
-    key = next(key for key, value in want.items() if near.shows.get(key, MISSING) != value)
-    told = difference(want[key], near.shows.get(key, MISSING))
-    path = ("params", "item", key, *told.path)
+    key = next(
+        key for key, value in want.items() if not _meets(value, near.shows.get(key, MISSING))
+    )
+    path, offset, expected, actual = _differing(want[key], near.shows.get(key, MISSING))
+    path = ("params", "item", key, *path)
     message = (
         f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
-        f"{told.actual}, expected {told.expected}; {found}"
+        f"{actual}, expected {expected}; {found}"
     )
-    seen = ((near.frame.seq, Spot(path, told.offset or 0)),)
+    seen = ((near.frame.seq, Spot(path, offset)),)
     return Problem(message, (*place, kind, key), seen)
 
 
@@ -187,9 +211,23 @@ def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
         return item.get("type") == pattern
     return all(
         item.get("type") == kind
-        and all(item.get(key, MISSING) == value for key, value in want.items())
+        and all(_meets(value, item.get(key, MISSING)) for key, value in want.items())
         for kind, want in pattern.items()
     )
+
+
+def _meets(want: Any, value: Any) -> bool:
+    piece = piece_of(want)
+    return value == want if piece is None else piece in text(value)
+
+
+def _differing(want: Any, value: Any) -> tuple[JsonPath, int, str, str]:
+    """Where a member differs from what is wanted of it, and both sides there."""
+    piece = piece_of(want)
+    if piece is not None:
+        return (), 0, f"a text with {literal(piece)} in it", literal(value)
+    told = difference(want, value)
+    return told.path, told.offset or 0, told.expected, told.actual
 
 
 def _shown(pattern: ItemPattern) -> str:

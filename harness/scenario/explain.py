@@ -4,13 +4,15 @@ Here: which keys are valid at a place (read off the models), the nearest name, a
 here: places in the file (yaml12), the order of checks (loader).
 """
 
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, Tag
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.scenario.model import Scenario
+from harness.scenario.yaml12 import Document, ScenarioError
 from harness.trace.nearest import hint, unknown
 
 _TYPES = {
@@ -42,7 +44,7 @@ _STEPS = {
 _SLEEPS = ("sleep", "delay", "pause")
 
 
-def sentence(error: ErrorDetails, *others: ErrorDetails) -> str:
+def sentence(error: ErrorDetails, *others: ErrorDetails, root: Any = Scenario) -> str:
     """What was found, what was expected, and the nearest valid name.
 
     `others` are the complaints of the other kinds that the same value may be of.
@@ -53,13 +55,13 @@ def sentence(error: ErrorDetails, *others: ErrorDetails) -> str:
         return _of_several((error, *others))
     if kind == "extra_forbidden":
         key = str(error["loc"][-1])
-        return unknown("key", key, keys_at(error["loc"][:-1]))
+        return unknown("key", key, keys_at(error["loc"][:-1], root))
     if kind == "missing":
         return f"the key {error['loc'][-1]!r} is missing"
     if kind == "union_tag_invalid" and not isinstance(found, str):
-        return _step(str(context.get("tag")), keys_at(error["loc"]))
+        return _step(str(context.get("tag")), keys_at(error["loc"], root))
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        keys = keys_at(error["loc"])
+        keys = keys_at(error["loc"], root)
         names = ", ".join(sorted(keys - {"text"}))
         or_text = "a text, or " if "text" in keys else ""
         return f"{_found(found)}; expected {or_text}a mapping with exactly one key, one of: {names}"
@@ -77,15 +79,33 @@ def sentence(error: ErrorDetails, *others: ErrorDetails) -> str:
     return f"{_found(found)}; {error['msg'].replace('Input should', 'it should')}"
 
 
+def first_mistake(
+    error: ValidationError, document: Document, path: Path, root: Any = Scenario
+) -> ScenarioError:
+    """The first mistake in the order of the file."""
+    details = error.errors(include_url=False)
+    # A misspelt key is also a missing one: the misspelling is the mistake.
+    if any(detail["type"] == "extra_forbidden" for detail in details):
+        details = [detail for detail in details if detail["type"] != "missing"]
+    mistakes: dict[tuple[int, int], list[ErrorDetails]] = {}
+    for detail in details:
+        is_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
+        mistakes.setdefault(document.place(detail["loc"], key=is_key), []).append(detail)
+    place = min(mistakes)
+    message = sentence(*mistakes[place], root=root)
+    more = f" ({len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    return ScenarioError(path, place, message + more)
+
+
 def yaml11(found: Any) -> str:
     """What to say of a text that older YAML took for a boolean, "" of any other."""
     meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(str(found).lower(), "")
     return f"; {found!r} is a text in YAML 1.2: write {meant}" if meant else ""
 
 
-def keys_at(loc: tuple[int | str, ...]) -> set[str]:
-    """The keys that a scenario may have at a place."""
-    annotations: list[Any] = [Scenario]
+def keys_at(loc: tuple[int | str, ...], root: Any = Scenario) -> set[str]:
+    """The keys that a scenario, or what else is the `root`, may have at a place."""
+    annotations: list[Any] = [root]
     for step in loc:
         annotations = [
             child for one in annotations for child in _children(one, step)

@@ -1,7 +1,8 @@
 """What a scenario is called: its id, which says the same wherever and however its file was named.
 
-Here: the place of the bundled scenarios, the folder below which an id is told, the id. Not here:
-finding a scenario by its id (named), reading it (loader).
+Here: the place of the bundled scenarios, the folder below which an id is told, the id, and the
+path of a scenario that is a row of a family. Not here: finding a scenario by its id (named),
+reading it (loader), making it (families).
 """
 
 from functools import lru_cache
@@ -10,6 +11,8 @@ from pathlib import Path
 import harness
 
 SUFFIX = ".scenario.yaml"
+FAMILY = ".family.yaml"
+SUFFIXES = (SUFFIX, FAMILY)
 
 # What marks the top of somebody's project, the surest first.
 _MARKS = ((".git",), ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"))
@@ -58,3 +61,31 @@ def scenario_id(path: Path, root: Path | None = None) -> str:
     base = root_of(real) if root is None else root.resolve()
     relative = real.relative_to(base) if real.is_relative_to(base) else Path(path.name)
     return relative.as_posix().removesuffix(SUFFIX)
+
+
+def path_of_row(family: Path, name: str) -> Path:
+    """Where a scenario of a family would be if it had a file of its own; there is none.
+
+    So a row has a path, and by it an id, like every other scenario.
+    """
+    real = family.resolve() if family.is_symlink() else family
+    return real.with_name(real.name.removesuffix(FAMILY)) / f"{name}{SUFFIX}"
+
+
+def row_of_path(path: Path) -> tuple[Path, str] | None:
+    """The family and the name of a scenario that has no file of its own; None for any other."""
+    if not path.name.endswith(SUFFIX) or path.is_file():
+        return None
+    folder, name = path.parent, path.name.removesuffix(SUFFIX)
+    for _ in range(2):  # A row, and a column of it.
+        family = folder.with_name(f"{folder.name}{FAMILY}") if folder.name else folder
+        if family.is_file():
+            return family, name
+        folder, name = folder.parent, f"{folder.name}/{name}"
+    return None
+
+
+def file_of(path: Path) -> Path:
+    """The file in which a scenario is written: its own, or that of its family."""
+    row = row_of_path(path)
+    return path if row is None else row[0]

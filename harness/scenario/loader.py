@@ -1,7 +1,8 @@
 """From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`.
 
-Here: the order of checks, and filler texts. Not here: YAML (yaml12), wording (explain), what types
-cannot say (names), words of the protocol (spelling), playing.
+Here: the order of checks, and filler texts. Not here: YAML (yaml12), wording (explain), the tables
+that make scenarios (families), what types cannot say (names), words of the protocol (spelling),
+playing.
 """
 
 import zlib
@@ -11,10 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
-from harness.scenario.explain import sentence, unknown
-from harness.scenario.identity import SUFFIX, root_of, scenario_id
+from harness.scenario.explain import first_mistake, unknown
+from harness.scenario.families import load_family, scenarios_in
+from harness.scenario.identity import (
+    FAMILY,
+    SUFFIX,
+    SUFFIXES,
+    root_of,
+    row_of_path,
+    scenario_id,
+)
 from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
@@ -79,12 +87,26 @@ def load(
 ) -> Loaded:
     """Load and check one file. Its id is told below `root`, or below the folder of its kind.
 
-    `rules` and `capabilities` are the names that `covers` and `needs` may hold, `lexicon` has the
-    words of the protocol; None leaves them unchecked (the loader knows none of them). Raises
-    `ScenarioError`.
+    The path may be that of a family's row, which is no file: the scenario has the path of its
+    family then, and its places there. `rules` and `capabilities` are the names that `covers` and
+    `needs` may hold, `lexicon` has the words of the protocol; None leaves them unchecked (the
+    loader knows none of them). Raises `ScenarioError`.
     """
-    document = parse_file(path)
-    return _checked(document, path, scenario_id(path, root), rules, capabilities, lexicon)
+    identity, row = scenario_id(path, root), row_of_path(path)
+    if path.name.endswith(FAMILY):
+        names = ", ".join(load_family(path).names())
+        message = f"a family of scenarios; name one of them, or their folder of ids: {names}"
+        raise ScenarioError(path, (1, 1), message)
+    if row is None:
+        document = parse_file(path)
+        return _checked(document, path, identity, rules, capabilities, lexicon)
+    family, name = load_family(row[0]), row[1]
+    try:
+        document = family.scenario(name)
+        return _checked(document, family.path, identity, rules, capabilities, lexicon)
+    except ScenarioError as error:
+        told = family.told(name)
+        raise ScenarioError(error.path, error.place, error.message, told) from error
 
 
 def load_all(
@@ -94,14 +116,21 @@ def load_all(
     capabilities: Collection[str] | None = None,
     lexicon: Lexicon | None = None,
 ) -> Iterator[Loaded | ScenarioError]:
-    """Each file's scenario, or what is wrong with it; two with one id are wrong too."""
+    """Each file's scenario, or what is wrong with it; two with one id are wrong too.
+
+    What is wrong in the same way with several rows of a family is told once.
+    """
     taken: dict[str, Path] = {}
+    told: set[tuple[str, tuple[int, int], str]] = set()
     for file in files:
         try:
             loaded = load(file, rules=rules, capabilities=capabilities, lexicon=lexicon)
             check_id(loaded, taken)
         except ScenarioError as error:
-            yield error
+            mistake = error.path, error.place, error.message
+            if mistake not in told:
+                told.add(mistake)
+                yield error
         else:
             yield loaded
 
@@ -123,21 +152,28 @@ def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = No
 def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
     """All scenario files below the paths, as (root, file), sorted and without repetition.
 
-    The root is the folder below which the file's id is told, whatever path led to it.
+    The root is the folder below which the file's id is told, whatever path led to it. A family is
+    found as the paths of its rows, in the order of its table.
     """
     found: dict[Path, None] = {}
     for path in paths:
-        found |= dict.fromkeys(sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])
+        files = sorted(_below(path)) if path.is_dir() else [path]
+        for file in files:
+            found |= dict.fromkeys(scenarios_in(file))
     return [(root_of(file), file) for file in found]
 
 
 def without(paths: Iterable[Path]) -> list[str]:
     """What to say of each folder that holds no scenario."""
     return [
-        f"{path}: no file below this folder has a name that ends in {SUFFIX}"
+        f"{path}: no file below this folder has a name that ends in {SUFFIX} or {FAMILY}"
         for path in paths
-        if path.is_dir() and next(path.rglob(f"*{SUFFIX}"), None) is None
+        if path.is_dir() and next(_below(path), None) is None
     ]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    return (file for suffix in SUFFIXES for file in folder.rglob(f"*{suffix}"))
 
 
 def _checked(
@@ -155,7 +191,7 @@ def _checked(
     try:
         scenario = Scenario.model_validate(value)
     except ValidationError as error:
-        raise _first(error, document, path) from error
+        raise first_mistake(error, document, path) from error
     Names(scenario, document, path).check()
     _beside(scenario, document, path)
     for key, names, valid in (
@@ -182,22 +218,6 @@ def _beside(scenario: Scenario, document: Document, path: Path) -> None:
             place = document.place(("workspace", "files", name, "from"))
             message = f"there is no file {content.source!r} beside this one"
             raise ScenarioError(path, place, message)
-
-
-def _first(error: ValidationError, document: Document, path: Path) -> ScenarioError:
-    """The first mistake in the order of the file."""
-    details = error.errors(include_url=False)
-    # A misspelt key is also a missing one: the misspelling is the mistake.
-    if any(detail["type"] == "extra_forbidden" for detail in details):
-        details = [detail for detail in details if detail["type"] != "missing"]
-    mistakes: dict[tuple[int, int], list[ErrorDetails]] = {}
-    for detail in details:
-        is_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
-        mistakes.setdefault(document.place(detail["loc"], key=is_key), []).append(detail)
-    place = min(mistakes)
-    message = sentence(*mistakes[place])
-    more = f" ({len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
-    return ScenarioError(path, place, message + more)
 
 
 def _filled(value: Any, identity: str, path: Path, document: Document, loc: Loc) -> Any:

@@ -9,16 +9,15 @@ import base64
 import binascii
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Strict, key_of
+from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.client_steps import (
     SPOILING,
-    Alias,
     ClientStep,
     ConnectStep,
     OpenStep,
@@ -115,17 +114,35 @@ ItemPattern = Annotated[
 ]
 
 
+def piece_of(value: object) -> str | None:
+    """The text that a member of an item must have somewhere (`{contains: TEXT}`), if it is that."""
+    if not isinstance(value, dict):
+        return None
+    members = cast("dict[str, Any]", value)
+    piece = members.get("contains")
+    return piece if len(members) == 1 and isinstance(piece, str) and piece else None
+
+
+class DiffText(Strict):
+    """Texts that stand in the last diff that was told of a turn, and texts that do not."""
+
+    contains: list[str] = Field(default_factory=list[str])
+    lacks: list[str] = Field(default_factory=list[str])
+
+
 class Outcome(Strict):
     """One accepted outcome.
 
-    `items`: item types in the order of their first appearance, each alone or with member values;
-    other items may stand between. `turns`: alias -> accepted status or statuses. `workspace`:
-    path -> content, or `absent`. `model_calls`: how often the model was called.
+    `items`: item types in the order of their first appearance, each alone or with member values
+    (`{contains: TEXT}` for a text that has this one in it); other items may stand between.
+    `turns`: alias -> accepted status or statuses. `workspace`: path -> content, or `absent`.
+    `diffs`: turn alias -> what its diff says. `model_calls`: how often the model was called.
     """
 
     items: list[ItemPattern] | None = None
     turns: dict[Alias, Statuses] = Field(default_factory=dict[str, str | list[str]])
     workspace: dict[Inside, str] = Field(default_factory=dict[str, str])
+    diffs: dict[Alias, DiffText] = Field(default_factory=dict[str, DiffText])
     model_calls: Annotated[int, Field(ge=0)] | None = None
 
 

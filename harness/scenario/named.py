@@ -6,13 +6,14 @@ words mean to a run of pytest (suite.arguments), reading files (loader).
 
 import fnmatch
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.bundled import bundled_files
 from harness.scenario.explain import unknown
-from harness.scenario.identity import SUFFIX, root_of, scenario_id
+from harness.scenario.families import is_row, scenarios_in
+from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, root_of, scenario_id
 from harness.scenario.loader import find, without
 from harness.scenario.model import ACTIONS, Action
 
@@ -76,7 +77,7 @@ def named_files(words: Sequence[str]) -> list[Path]:
 
 def wrong_suffix(path: Path) -> str:
     """What to say of a file that is not named like a scenario; "" where it is."""
-    if not path.is_file() or path.name.endswith(SUFFIX):
+    if not path.is_file() or path.name.endswith(SUFFIXES):
         return ""
     stem = path.name.removesuffix(path.suffix).removesuffix(".scenario")
     return f"{path}: the name of a scenario file ends in {SUFFIX}; rename it to {stem}{SUFFIX}"
@@ -99,29 +100,35 @@ def plain(word: str) -> str:
 
 def _files(name: str, word: str) -> list[Path]:
     bundled = bundled_files()
-    name = name.removesuffix(SUFFIX).rstrip("/")
+    name = name.removesuffix(SUFFIX).removesuffix(FAMILY).rstrip("/")
     if name == BUNDLED:
         return list(bundled.values())
     if any(mark in name for mark in "*?["):
         of_suite = [file for id_, file in bundled.items() if fnmatch.fnmatchcase(id_, name)]
         return of_suite or _own(name)
-    own = [Path(f"{word.split('@', 1)[0].removesuffix(SUFFIX)}{SUFFIX}"), _top() / (name + SUFFIX)]
+    plainly = word.split("@", 1)[0].removesuffix(SUFFIX).removesuffix(FAMILY).rstrip("/")
+    own = [Path(f"{plainly}{SUFFIX}"), _top() / (name + SUFFIX)]
     for file in own:
-        if file.is_file():
+        if file.is_file() or is_row(file):
             return [file]
     if name in bundled:
         return [bundled[name]]
-    folder = _top() / name
-    if name and folder.is_dir():
-        return [file for _, file in find([folder])]
+    folder, family = _top() / name, _top() / (name + FAMILY)
+    below = [one for one in (family, folder) if name and one.exists()]
+    if below:
+        return [file for _, file in find(below)]
     return [file for id_, file in bundled.items() if name and id_.startswith(f"{name}/")]
 
 
 def _own(pattern: str) -> list[Path]:
-    """The user's own scenarios of a pattern."""
+    """The user's own scenarios of a pattern: their files, or the families that make them."""
     if pattern.startswith("/"):
         return []
-    return sorted({*Path.cwd().glob(pattern + SUFFIX), *_top().glob(pattern + SUFFIX)})
+    folders = dict.fromkeys((Path.cwd(), _top()))
+    files = {file for folder in folders for file in folder.glob(pattern + SUFFIX)}
+    rows = [row for file in _own_files(FAMILY) for row in scenarios_in(file)]
+    made = [row for row in rows if fnmatch.fnmatchcase(scenario_id(row), pattern)]
+    return [*sorted(files), *made]
 
 
 def _top() -> Path:
@@ -138,12 +145,16 @@ def _nothing(word: str, name: str) -> str:
 
 
 def _own_ids() -> list[str]:
-    """The ids of the user's own scenarios; hidden folders and those of packages are passed over."""
-    found: list[str] = []
+    """The ids of the user's own scenarios."""
+    files = [*_own_files(SUFFIX), *_own_files(FAMILY)]
+    return [scenario_id(path) for file in files for path in scenarios_in(file)]
+
+
+def _own_files(suffix: str) -> Iterator[Path]:
+    """The user's own files; hidden folders and those of packages are passed over."""
     for folder, below, names in os.walk(_top()):
         below[:] = [one for one in below if not one.startswith(".") and one != "node_modules"]
-        found += [scenario_id(Path(folder, one)) for one in names if one.endswith(SUFFIX)]
-    return found
+        yield from (Path(folder, one) for one in sorted(names) if one.endswith(suffix))
 
 
 def _worth_naming(name: str, areas: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from harness.backend.parts import Delay
+from harness.backend.script import ModelStep
 from harness.scenario.client_steps import (
     MAIN,
     STATUSES,
@@ -44,6 +45,7 @@ _NONE = {
     "gate": "the model's side holds at no gate, and the workspace has no pipes",
     "value": "no step before this one gives a name with as",
     "answer": "no request with as and wait: false stands before this one",
+    "model step": "no step of the model's side has a name by as",
     "connection": "it ended, and no restart or connect step came since",
 }
 
@@ -70,6 +72,7 @@ class Names:
         if isinstance(self._scenario.model, dict):
             for alias in self._scenario.model:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
+        self._calls()
         self._delays()
         self._pipes()
         self._races()
@@ -82,6 +85,27 @@ class Names:
             for alias, accepted in outcome.turns.items():
                 self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
                 self._statuses(accepted, (*loc, "turns", alias))
+            for alias in outcome.diffs:
+                self._known("turn", alias, self._turns, (*loc, "diffs", alias), key=True)
+
+    def _calls(self) -> None:
+        """Model steps that are compared with others, which have a name of their own."""
+        model = self._scenario.model
+        sides = model.items() if isinstance(model, dict) else [("", model)]
+        steps: list[tuple[Loc, ModelStep]] = [
+            (("model", alias, index) if alias else ("model", index), step)
+            for alias, script in sides
+            for index, step in enumerate(script)
+        ]
+        names: set[str] = set()
+        for loc, step in steps:
+            if step.alias is not None:
+                self._new(step.alias, names, (*loc, "as"))
+        for loc, step in steps:
+            for key, name in step.expect.compared.items() if step.expect else ():
+                if name == step.alias:
+                    self._fail((*loc, "expect", key), f"the step {name!r} is this one itself")
+                self._known("model step", name, names, (*loc, "expect", key))
 
     def _delays(self) -> None:
         """What waits by the clock must not be met by a scenario that only shares the process."""

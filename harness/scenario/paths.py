@@ -1,5 +1,7 @@
 """Dotted paths of a scenario, such as `item.content.0.text`: a number is an index of a list.
 
+`*` in a path is any element of a list: one of them has to have the value.
+
 Here: following one, comparing a message with several, building the value that several describe,
 and telling which message came nearest. Not here: which steps hold them (steps), whether the
 protocol has such members (spelling).
@@ -60,7 +62,8 @@ def nearest_of(
     if not fewest:
         return f"{len(values)} came, and what fits {but}"
     index = max(index for index, paths in enumerate(unlike) if len(paths) == fewest)
-    path = unlike[index][0]
+    # Of any element the whole list is told.
+    path = unlike[index][0].partition(".*")[0]
     place = show_path((*within, *_json_path(values[index], path)))
     found = literal(follow(values[index], path))
     came = "1 came, with" if len(values) == 1 else f"{len(values)} came, the nearest with"
@@ -102,7 +105,20 @@ def with_lists(value: Any, loc: Loc = ()) -> tuple[Any, dict[Loc, Loc]]:
 
 def _unlike(value: Any, where: dict[str, Any]) -> list[str]:
     """The paths whose values are not as they should be."""
-    return [path for path, wanted in where.items() if follow(value, path) != wanted]
+    return [path for path, wanted in where.items() if wanted not in _all_at(value, path)]
+
+
+def _all_at(value: Any, dotted: str) -> list[Any]:
+    """What stands at a dotted path; with `*`, what stands there in each element."""
+    found = [value]
+    for step in dotted.split("."):
+        if step == "*":
+            found = [
+                each for one in found if isinstance(one, list) for each in members(one).values()
+            ]
+        else:
+            found = [members(one).get(step, MISSING) for one in found]
+    return found
 
 
 def _json_path(value: Any, dotted: str) -> Loc:

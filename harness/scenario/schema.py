@@ -1,23 +1,29 @@
-"""The JSON Schema of scenario files, for editors: made from the models, so it cannot lag behind.
+"""The JSON Schemas of scenario and family files, for editors: made from the models, so they cannot
+lag behind.
 
-Here: what the models' own schema does not say (short forms, filler texts). It is looser than the
-loader: what must be exactly one of several keys, and which names exist, only the loader knows.
+Here: what the models' own schema does not say (short forms, filler texts, parts of a family). They
+are looser than the loader: what must be exactly one of several keys, and which names exist, only
+the loader knows.
 """
 
 import json
 from typing import Any, cast
 
+from harness.scenario.families import Family
 from harness.scenario.filler import KINDS
 from harness.scenario.model import Scenario
 from harness.scenario.words import words
 from harness.spec.schemas import SchemaBook
 
 ID = "scenario.schema.json"
+FAMILY_ID = "family.schema.json"
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Keys whose mapping may be written as one text.
 _SHORT = (("Message", "message"), ("PlanItem", "plan_item"), ("Run", "run"))
 # Texts that are not free.
 _CLOSED = {"enum", "const", "pattern", "word"}
+_PART = "<[A-Za-z][A-Za-z0-9_-]*>"
 _FILLER: dict[str, Any] = {
     "type": "object",
     "description": "Filler text: the same each time for one scenario; n gives another one.",
@@ -36,16 +42,56 @@ def json_schema() -> dict[str, Any]:
     filled: dict[str, Any] = _with_words(_with_filler(schema))
     filled["$defs"]["Filler"] = _FILLER
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": _DRAFT,
         "$id": ID,
         **filled,
         "title": "A scenario of the session protocol's harness",
     }
 
 
-def schema_text() -> str:
+def family_schema() -> dict[str, Any]:
+    """The schema of a family's file: its template is a scenario with parts in any place."""
+    schema = Family.model_json_schema(by_alias=True)
+    template = json_schema()
+    defs = {name: _with_parts(one) for name, one in template.pop("$defs").items()}
+    kept = ("type", "properties", "required", "additionalProperties")
+    defs["Template"] = _with_parts({key: template[key] for key in kept})
+    defs["Part"] = {
+        "type": "string",
+        "description": "A named part of the row, the column or the family.",
+        "pattern": _PART,
+    }
+    schema["properties"]["scenario"] = {"$ref": "#/$defs/Template"}
+    title = "A family of scenarios of the session protocol's harness"
+    return {"$schema": _DRAFT, "$id": FAMILY_ID, **schema, "$defs": defs, "title": title}
+
+
+def schema_text(*, family: bool = False) -> str:
     """The schema as it is committed in docs/."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    made = family_schema() if family else json_schema()
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_parts(value: Any) -> Any:
+    """Every member and every element may be a part, or a text that holds one; so may a key."""
+    if isinstance(value, list):
+        return [_with_parts(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[str, Any]", value)
+    properties = cast("dict[str, Any] | None", members.get("properties"))
+    kept = {name: _with_parts(item) for name, item in members.items() if name != "properties"}
+    if properties is not None:
+        kept["properties"] = {name: _or_part(_with_parts(one)) for name, one in properties.items()}
+        kept["patternProperties"] = {_PART: True}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _or_part(kept[key])
+    return kept
+
+
+def _or_part(schema: Any) -> dict[str, Any]:
+    return {"anyOf": [schema, {"$ref": "#/$defs/Part"}]}
 
 
 def _with_words(value: Any) -> Any:

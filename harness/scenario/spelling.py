@@ -26,7 +26,7 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
-from harness.scenario.model import Outcome, Scenario
+from harness.scenario.model import Outcome, Scenario, piece_of
 from harness.scenario.paths import nested, with_lists
 from harness.scenario.references import references, texts
 from harness.scenario.uses import words_used
@@ -94,6 +94,7 @@ class Spelling:
             case RequestStep() if not body.deliberate:
                 self._name("request", body.method, (*loc, "method"))
                 self._value(body.method, body.params, (*loc, "params"), whole=True)
+                self._where([body.method], body.where, (*loc, "where"), side="result")
             case NotifyStep() if not body.deliberate:
                 self._name("notification", body.method, (*loc, "method"))
             case AnswerStep():
@@ -133,23 +134,27 @@ class Spelling:
                 kind = "notification of the server"
             self._name(kind, method, (*loc, "message", "method"))
 
-    def _where(self, methods: list[str], where: dict[str, Any], loc: Loc) -> None:
+    def _where(
+        self, methods: list[str], where: dict[str, Any], loc: Loc, *, side: Side = "params"
+    ) -> None:
         """Dotted paths and their values, in the params of a message of one of some methods."""
+        # Any element is like the first one.
+        first = {dotted: dotted.replace("*", "0") for dotted in where}
         for dotted, value in where.items():
-            steps = tuple(dotted.split("."))
+            steps = tuple(first[dotted].split("."))
             # Beside the item's type, what it is may decide what else it has.
-            others = {name: one for name, one in where.items() if name != dotted}
-            whole = nested({**others, dotted: value})
-            found = [self._within(method, whole, steps) for method in methods]
+            others = {first[name]: one for name, one in where.items() if name != dotted}
+            whole = nested({**others, first[dotted]: value})
+            found = [self._within(method, whole, steps, side) for method in methods]
             if found and all(found):
                 self._refuse_where(loc, dotted, found[0])
 
-    def _within(self, method: str, whole: dict[str, Any], steps: Loc) -> list[Wrong]:
+    def _within(self, method: str, whole: dict[str, Any], steps: Loc, side: Side) -> list[Wrong]:
         """What is wrong on the way to one member, or in it; a number is an index or a name."""
         indexed, paths = with_lists(whole)
         found: list[Wrong] = []
         for value in (whole, indexed):
-            wrongs = self._wrongs(method, value, sent=False)
+            wrongs = self._wrongs(method, value, side=side, sent=False)
             if value is indexed:
                 wrongs = [replace(one, path=_old(one.path, paths)) for one in wrongs]
             found = [
@@ -175,7 +180,9 @@ class Spelling:
                 continue
             for kind, members in pattern.items():
                 self._name("item type", kind, (*at, kind), key=True)
-                wrongs = self._lexicon.wrongs_of_item({"type": kind, **members})
+                # A piece of a text is a text, as far as the protocol's words go.
+                whole = {key: piece_of(value) or value for key, value in members.items()}
+                wrongs = self._lexicon.wrongs_of_item({"type": kind, **whole})
                 self._refuse((*at, kind), self._ours(wrongs, members, sent=False))
 
     def _extensions(self) -> None:

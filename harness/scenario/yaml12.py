@@ -38,11 +38,15 @@ _WORDS: dict[str, Any] = {
 
 
 class ScenarioError(Exception):
-    """A scenario file that cannot be used. Its text is `path:line:column: what, what to do`."""
+    """A scenario file that cannot be used. Its text is `path:line:column: what, what to do`.
 
-    def __init__(self, path: Path | str, place: Place, message: str) -> None:
+    Of a scenario that a table makes, `told` names the row: it stands at the end of the text.
+    """
+
+    def __init__(self, path: Path | str, place: Place, message: str, told: str = "") -> None:
         self.path, self.place, self.message = str(path), place, message
-        super().__init__(f"{path}:{place[0]}:{place[1]}: {message}")
+        end = f" ({told})" if told else ""
+        super().__init__(f"{path}:{place[0]}:{place[1]}: {message}{end}")
 
 
 @dataclass(slots=True)
@@ -185,7 +189,7 @@ class _Builder:
             return
         if event.implicit[0] and len(event.value) > MAX_NUMBER and _INT.fullmatch(event.value):
             self._fail(place, f"a number with {len(event.value)} digits")
-        self._put(_plain(event.value) if event.implicit[0] else event.value, place)
+        self._put(plain_scalar(event.value) if event.implicit[0] else event.value, place)
 
     def _key(self, top: _Open, key: str, place: Place) -> None:
         loc = (*top.loc, key)
@@ -220,7 +224,7 @@ class _Builder:
         raise ScenarioError(self._path, place, message)
 
 
-def _plain(text: str) -> Any:
+def plain_scalar(text: str) -> Any:
     """A plain scalar by the YAML 1.2 core schema, without its rarer number forms."""
     if text in _WORDS:
         return _WORDS[text]

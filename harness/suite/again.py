@@ -7,7 +7,7 @@ written (report.again), and what the findings mean (spec.findings).
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.report.again import examine_again, play_again
+from harness.report.again import examine_again, named, play_again
 from harness.report.model import Report
 from harness.rules.base import all_rules
 from harness.scenario.races import base_id
@@ -33,7 +33,7 @@ class Again:
         if not played or len(played) < len(finding.about):
             return ""
         race = played[0].race if played[0].id == finding.about[0] and len(played) == 1 else ""
-        paths = [one.path for one in played]
+        paths = [named(one.path, one.id) for one in played]
         return play_again(self._target, self._command, paths, race=race)
 
     def of_entry(self, entry: Deviation) -> str:

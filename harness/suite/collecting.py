@@ -13,7 +13,7 @@ import pytest
 from harness.plugin import options_of
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_files, bundled_ids
-from harness.scenario.identity import SUFFIX, scenario_id
+from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, scenario_id
 from harness.suite.arguments import Wanted, deselected, wanted
 from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
@@ -76,13 +76,14 @@ class Collecting:
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         """Scenario files below the paths that were given."""
-        if not file_path.name.endswith(SUFFIX):
+        if not file_path.name.endswith(SUFFIXES):
             return None
         self._has_own = True
         return self._file(file_path, parent, self._selection)
 
     def _file(self, path: Path, parent: pytest.Collector, chosen: Selection) -> ScenarioFile:
-        name = f"{scenario_id(path)}{SUFFIX}"
+        identity = scenario_id(path).removesuffix(FAMILY)
+        name = identity + (FAMILY if path.name.endswith(FAMILY) else SUFFIX)
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=path, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
         file.config_of, file.selection, file.ids = self._config, chosen, self._ids
         file.known_rules = self._known_rules
@@ -165,7 +166,7 @@ class Collecting:
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A scenario file that cannot be used ends the run before it begins, with workers too."""
-        ours = report.failed and report.nodeid.endswith(SUFFIX)
+        ours = report.failed and report.nodeid.endswith(SUFFIXES)
         if ours and not self._option.continue_on_collection_errors:
             self._failing.interrupt("a scenario file cannot be used")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.scenario.bundled import bundled_folder, bundled_ids
-from harness.scenario.loader import SUFFIX, load
+from harness.scenario.bundled import bundled_files, bundled_ids
+from harness.scenario.loader import load
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import placements
 from harness.suite.own import own_of
@@ -80,8 +80,8 @@ def _matches_any(glob: str, names: Iterable[str]) -> bool:
 def _is_raced(scenario: str, action: str, position: str) -> bool:
     """Whether an action that the glob fits is raced, and has a position that it fits."""
     actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, action)]
-    file = bundled_folder() / f"{scenario}{SUFFIX}"
-    if not actions or not file.is_file():
+    file = bundled_files().get(scenario)
+    if not actions or file is None:
         return bool(actions)
     loaded = load(file)
     actions = [one for one in actions if one in loaded.scenario.raced]

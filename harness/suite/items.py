@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.rules.verdict import Verdict
+from harness.scenario.families import scenarios_in
 from harness.scenario.loader import Loaded, ScenarioError, check_id, load
 from harness.scenario.model import Action
 from harness.scenario.races import placements
@@ -30,7 +31,7 @@ class ScenarioFailed(Exception):
 
 
 class ScenarioFile(pytest.File):
-    """A `*.scenario.yaml` file."""
+    """A `*.scenario.yaml` file, a `*.family.yaml` file with all its rows, or one of these rows."""
 
     config_of: Config
     play: Play
@@ -42,13 +43,17 @@ class ScenarioFile(pytest.File):
     known_rules: tuple[str, ...] = ()
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The scenario and its races, as far as they are asked for.
+        """The scenarios and their races, as far as they are asked for.
 
         A file that cannot be used, or whose id is another's, is a collection error in one line.
         """
+        for path in scenarios_in(self.path):
+            yield from self._items(path)
+
+    def _items(self, path: Path) -> Iterable[pytest.Item]:
         try:
             loaded = load(
-                self.path,
+                path,
                 rules=self.known_rules,
                 capabilities=[one.id for one in self.config_of.book.capabilities],
                 lexicon=protocol_lexicon(),
@@ -99,7 +104,7 @@ class ScenarioItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it stands, for reports."""
-        return self.path, 0, self.loaded.id
+        return self.loaded.path, 0, self.loaded.id
 
 
 class RaceItem(pytest.Item):
@@ -123,7 +128,7 @@ class RaceItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it stands, for reports."""
-        return self.path, 0, self.name
+        return self.loaded.path, 0, self.name
 
 
 def _told(verdict: Verdict, reason: str, story: Callable[[], str]) -> None:

@@ -2,8 +2,8 @@
 
 An entry of a baseline speaks of scenarios that a run may have left out, so what a run collected is
 not enough to tell whether the entry fits any, or whether all of its scenarios ran. Here: from globs
-over ids to the ids of files below the project's folder, by the names of files alone. Not here: what
-an entry that fits none is told (globs), what became of an entry (baseline).
+over ids to the ids of files below the project's folder, by the names of files and the rows of
+families. Not here: what an entry is told that fits none (globs), what became of one (baseline).
 """
 
 import os
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.identity import SUFFIX, root_of, scenario_id
+from harness.scenario.families import scenarios_in
+from harness.scenario.identity import (
+    SUFFIX,
+    SUFFIXES,
+    file_of,
+    root_of,
+    row_of_path,
+    scenario_id,
+)
 
 _WILD = frozenset("*?[")
 # Nobody keeps scenarios of his own there, and such folders are large.
@@ -34,7 +42,7 @@ class Own:
         in the folders of the run.
         """
         head = _head(glob)
-        folders = [root / head for root in self.roots] if head else self.folders
+        folders = [_there(root / head) for root in self.roots] if head else self.folders
         return _ids(folders)
 
     def everywhere(self) -> set[str]:
@@ -49,9 +57,9 @@ def own_of(paths: Iterable[Path]) -> Own:
     folders: dict[Path, None] = {}
     for path in paths:
         is_folder = path.is_dir()
-        if not (is_folder or path.name.endswith(SUFFIX)):
+        if not (is_folder or path.name.endswith(SUFFIXES)):
             continue
-        real = (path if is_folder else path.parent).resolve()
+        real = (path if is_folder else file_of(path).parent).resolve()
         if real.is_relative_to(bundled):
             continue
         root = root_of(real / "any")
@@ -73,6 +81,12 @@ def _head(glob: str) -> str:
     return "/".join(folders)
 
 
+def _there(folder: Path) -> Path:
+    """The folder that is there: of the rows of a family the one that holds the family."""
+    row = row_of_path(folder / f"any{SUFFIX}")
+    return folder if row is None else row[0].parent
+
+
 def _is_top(folder: Path) -> bool:
     """Whether it is the top of the file system, which nobody looks through."""
     return folder == Path(folder.anchor)
@@ -81,10 +95,11 @@ def _is_top(folder: Path) -> bool:
 def _ids(folders: Iterable[Path]) -> set[str]:
     bundled = bundled_folder()
     files = {file for folder in folders for file in _files(folder)}
-    return {scenario_id(file) for file in files if not file.is_relative_to(bundled)}
+    own = [file for file in files if not file.is_relative_to(bundled)]
+    return {scenario_id(path) for file in own for path in scenarios_in(file)}
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for where, below, names in os.walk(folder):
         below[:] = [one for one in below if not one.startswith(".") and one not in _ELSEWHERE]
-        yield from (Path(where, name).resolve() for name in names if name.endswith(SUFFIX))
+        yield from (Path(where, name).resolve() for name in names if name.endswith(SUFFIXES))

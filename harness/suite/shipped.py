@@ -11,9 +11,11 @@ from pathlib import Path
 
 import harness
 from harness.report.tracecheck import UsageProblem
-from harness.scenario.bundled import bundled_folder
+from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.explain import unknown
-from harness.scenario.loader import SUFFIX
+from harness.scenario.families import load_family
+from harness.scenario.identity import FAMILY, SUFFIX, row_of_path
+from harness.scenario.written import as_text
 
 _PACKAGE = Path(harness.__file__).parent
 _TOP = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")
@@ -140,13 +142,20 @@ def write_example(name: str, to: Path, *, force: bool = False) -> Path:
 
 
 def scenario_text(name: str) -> str:
-    """A bundled scenario's file, by its id. Raises `UsageProblem`."""
-    folder = bundled_folder()
-    plain = name.removesuffix(SUFFIX)
-    paths = {
-        path.relative_to(folder).as_posix().removesuffix(SUFFIX): path
-        for path in folder.rglob(f"*{SUFFIX}")
-    }
+    """A bundled scenario's file, by its id; of a row of a family the file that it would have.
+
+    A family's own file is given by its id, `lasting/overrides`. Raises `UsageProblem`.
+    """
+    plain = name.removesuffix(SUFFIX).removesuffix(FAMILY)
+    paths = bundled_files()
+    family = bundled_folder() / f"{plain}{FAMILY}"
+    if family.is_file():
+        return family.read_text("utf-8")
     if plain not in paths:
         raise UsageProblem(unknown("scenario", name, paths))
-    return paths[plain].read_text("utf-8")
+    row = row_of_path(paths[plain])
+    if row is None:
+        return paths[plain].read_text("utf-8")
+    made = load_family(row[0])
+    origin = f"{made.told(row[1])} of {row[0].relative_to(bundled_folder())}"
+    return as_text(made.scenario(row[1]).value, origin)

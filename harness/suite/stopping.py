@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from harness.rules.verdict import Verdict
-from harness.scenario.identity import SUFFIX
+from harness.scenario.identity import SUFFIX, file_of
 from harness.scenario.named import NameProblem, by_name
 from harness.suite.interruption import Interrupted, Interruption, Role
 from harness.suite.items import RaceItem, ScenarioItem
@@ -170,7 +170,7 @@ def _path_of(scenario: str) -> str:
         files = by_name(scenario).files
     except NameProblem:
         return f"{scenario}{SUFFIX}"
-    return str(files[0])
+    return str(file_of(files[0]))
 
 
 def _role(config: pytest.Config) -> Role:

@@ -3,7 +3,7 @@
 Here: text for one outcome. Not here: the story of a rule (report), whose pieces are used here.
 """
 
-from harness.report.again import near_path, play_again, reproduction
+from harness.report.again import named, near_path, play_again, reproduction
 from harness.report.story import stderr_lines
 from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.rules.verdict import Level, Verdict
@@ -36,7 +36,9 @@ class Stories:
             return scenario_story(outcome, self._target, self._command)
         lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
         lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
-        again = play_again(self._target, self._command, [outcome.path], race=outcome.race)
+        again = play_again(
+            self._target, self._command, [named(outcome.path, outcome.id)], race=outcome.race
+        )
         return "\n".join([*lines, "", f"repeat    {again}"])
 
     def race(self, outcome: RaceOutcome) -> str:
@@ -65,7 +67,7 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
         lines += ["", "the last messages (ms since the trace began):"]
         lines += _last_lines(outcome.trace)
     lines += stderr_lines(outcome.stderr)
-    again = play_again(target, command, [outcome.path], race=outcome.race)
+    again = play_again(target, command, [named(outcome.path, outcome.id)], race=outcome.race)
     lines += ["", f"repeat    {again}"]
     lines += reproduction(outcome.trace, target) if outcome.trace else []
     return "\n".join(lines)

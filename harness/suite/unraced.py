@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.scenario.explain import unknown
-from harness.scenario.identity import SUFFIX
+from harness.scenario.identity import SUFFIXES
 from harness.scenario.loader import Loaded, ScenarioError, find, load
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import placements
@@ -42,7 +42,7 @@ def unraced(race: str, given: Iterable[Path]) -> str:
 
 
 def _loaded(given: Iterable[Path]) -> Iterable[Loaded]:
-    for _, file in find(path for path in given if path.is_dir() or path.name.endswith(SUFFIX)):
+    for _, file in find(path for path in given if path.is_dir() or path.name.endswith(SUFFIXES)):
         try:
             yield load(file)
         except ScenarioError:

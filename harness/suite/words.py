@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from harness.rules.verdict import Level, Verdict
 from harness.scenario.bundled import bundled_files, bundled_folder
+from harness.scenario.identity import file_of
 from harness.scenario.loader import Loaded, load
 from harness.spec.book import load_book
 from harness.spec.rows import Capability
@@ -112,7 +113,7 @@ def _scenario(name: str) -> Iterator[str]:
     yield ""
     yield from _wrapped(f"needs: {', '.join(scenario.needs) or 'core alone'}")
     yield from _wrapped(f"covers: {', '.join(scenario.covers) or 'no rule by name'}")
-    yield f"file: {bundled_files()[name]}"
+    yield f"file: {file_of(bundled_files()[name])}"
     yield f"its text: harness scenario show {name}"
 
 

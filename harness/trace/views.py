@@ -17,24 +17,22 @@ from harness.trace.values import arr, dig, obj, text
 
 # The requests whose answer gives a thread to the client that asked.
 OPENING = ("thread/start", "thread/resume", "thread/fork")
-# What may take a thread from the client, so that it is told no more of it.
-_LEAVING = ("thread/unsubscribe", "thread/archive")
 
 
 @dataclass(slots=True, eq=False)
 class ItemView:
     """One item id within one turn.
 
-    `parts` maps (delta method, index) to the texts received since the item was last started. They
-    are let go with the message after its item/completed, or after its turn's end: what the deltas
-    add up to can be asked at these two, and a long conversation does not grow by its deltas. There
-    are none where the client left the thread and came back meanwhile (`missed`).
+    `parts` maps (delta method, index) to the texts received since the item was last started; after
+    the client left its thread, or opened it anew, no more are kept, since some may have been missed
+    or told again (`whole`). They are let go with the message after its item/completed, or after its
+    turn's end: what the deltas add up to can be asked at these two, and a long conversation does
+    not grow by its deltas.
     """
 
     id: str
     turn: "TurnView"
     type: str = ""
-    missed: bool = False
     started: list[Frame] = field(default_factory=list[Frame])
     completed: list[Frame] = field(default_factory=list[Frame])
     first_delta: Frame | None = None
@@ -42,6 +40,7 @@ class ItemView:
     parts: dict[tuple[str, int], list[str]] = field(
         default_factory=dict[tuple[str, int], list[str]]
     )
+    whole: bool = True
 
     @property
     def subject(self) -> str:
@@ -67,19 +66,18 @@ class TurnView:
 
     `key` tells it from every other turn of the connection: its id, with its thread where a turn of
     another thread had the same id before. `thread_id` is "" while no message has named the thread.
-    `missed` says that the client left the thread while the turn ran, and came back: not all came.
     """
 
     id: str
     thread_id: str = ""
     key: str = ""
-    missed: bool = False
     request: Frame | None = None
     reply: Frame | None = None
     started: list[Frame] = field(default_factory=list[Frame])
     completed: list[Frame] = field(default_factory=list[Frame])
     errors: list[Frame] = field(default_factory=list[Frame])
     interrupts: list[Frame] = field(default_factory=list[Frame])
+    diffs: list[Frame] = field(default_factory=list[Frame])
     items: dict[str, ItemView] = field(default_factory=dict[str, ItemView])
 
     @property
@@ -98,16 +96,18 @@ class ThreadView:
     """One thread id, with everything that named it.
 
     `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
-    thread/resume and thread/fork that gave it to this client. `left` says that it may have been
-    taken from this client since it was first given.
+    thread/resume and thread/fork that gave it to this client, `left` and `resumed` the requests by
+    which it left it (the params of thread/unsubscribe are not shown, so it may be any) and opened
+    it again: what is told in between may not come here, or come twice.
     """
 
     id: str
     request: Frame | None = None
     reply: Frame | None = None
     opened: list[Frame] = field(default_factory=list[Frame])
-    left: bool = False
     started: list[Frame] = field(default_factory=list[Frame])
+    left: list[Frame] = field(default_factory=list[Frame])
+    resumed: list[Frame] = field(default_factory=list[Frame])
     statuses: list[Frame] = field(default_factory=list[Frame])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
 
@@ -246,25 +246,21 @@ class Conversation:
             turn = self.turn_of(frame)
             named = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(named, []).append(frame)
-        elif frame.method in _LEAVING:
-            self._leave(text(params.get("threadId")))
+        elif frame.method in ("thread/unsubscribe", "thread/resume"):
+            self._gap(frame, text(params.get("threadId")))
         elif frame.method == "turn/interrupt":
             self._interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
 
-    def _leave(self, thread_id: str) -> None:
-        """This client may be told no more of a thread, or of any where none is named."""
-        for thread in self.threads.values():
-            if thread.opened and thread.id in (thread_id, thread_id or thread.id):
-                thread.left = True
-
-    def _come_back(self, thread: ThreadView) -> None:
-        """What went on meanwhile was not told: of turns that ran, and of their open items."""
-        for turn in thread.turns.values():
-            turn.missed = turn.missed or not turn.completed
-            for item in turn.items.values():
-                if turn.missed and item.is_open:
-                    item.missed = True
-                    item.parts.clear()
+    def _gap(self, frame: Frame, thread_id: str) -> None:
+        """The client leaves a thread, or opens it again: of open items not everything may come."""
+        for thread in [self.thread(thread_id)] if thread_id else self.threads.values():
+            gaps = thread.resumed if frame.method == "thread/resume" else thread.left
+            gaps.append(frame)
+            for turn in thread.turns.values():
+                for item in turn.items.values():
+                    if item.is_open:
+                        item.whole = False
+                        item.parts.clear()
 
     def _interrupt(self, thread_id: str, turn_id: str, frame: Frame) -> None:
         """One that names another thread than the turn's may mean any turn of that id."""
@@ -287,8 +283,6 @@ class Conversation:
             if thread_id:
                 thread = self.thread(thread_id)
                 thread.opened.append(frame)
-                if thread.left:
-                    self._come_back(thread)
                 if asked.method == "thread/start":
                     thread.request, thread.reply = asked, frame
         elif asked.method == "turn/start":
@@ -312,8 +306,6 @@ class Conversation:
                 else:
                     turn.completed.append(frame)
                     self._over.extend(turn.items.values())
-        elif method == "thread/closed":
-            self._leave(text(params.get("threadId")))
         elif method == "thread/status/changed":
             self.thread(text(params.get("threadId"))).statuses.append(frame)
         elif method == "thread/started":
@@ -323,6 +315,10 @@ class Conversation:
         elif method == "error" and text(params.get("turnId")):
             thread_id, turn_id = self._named(frame)
             self._made(thread_id, turn_id).errors.append(frame)
+        elif method == "turn/diff/updated":
+            turn = self.turn_of(frame)
+            if turn is not None:
+                turn.diffs.append(frame)
 
     def _item(self, method: str, params: dict[str, Any], frame: Frame) -> None:
         turn_id, item_id = text(params.get("turnId")), _item_id(frame)
@@ -340,7 +336,7 @@ class Conversation:
             item.type = text(whole.get("type")) or item.type
             # A second start (a server that opens the same id again for a retry) begins anew.
             item.parts.clear()
-            item.missed = False
+            item.whole = item.whole or bool(item.completed)
         elif method == "item/completed":
             item.completed.append(frame)
             self._over.append(item)
@@ -348,10 +344,11 @@ class Conversation:
         elif "delta" in params:
             item.first_delta = item.first_delta or frame
             item.last_delta = frame
+            if not item.whole:
+                return
             index = params.get("summaryIndex", params.get("contentIndex", 0))
             key = (method, index if isinstance(index, int) else 0)
-            if not item.missed:
-                item.parts.setdefault(key, []).append(text(params["delta"]))
+            item.parts.setdefault(key, []).append(text(params["delta"]))
 
 
 def conversation_of(trace: Trace) -> Conversation:

@@ -197,11 +197,13 @@ def _stop_on_signals(connection: Connection) -> None:
 def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     """Load a scenario. Raises UsageError with the loader's own line."""
     from harness.backend.inprocess import ScriptedTransport
-    from harness.scenario.identity import SUFFIX, bundled_folder
+    from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 
     bundled = bundled_folder() / f"{path}{SUFFIX}"
-    if not path.exists() and not bundled.is_file():
+    # A row of a family has a path as if it were a file.
+    is_own = path.exists() or row_of_path(path) is not None
+    if not is_own and not bundled.is_file() and row_of_path(bundled) is None:
         raise UsageError(
             f"--scenario {path}: there is no such file, and no bundled scenario has this id; "
             "harness scenario list tells the ids"
@@ -209,7 +211,7 @@ def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     if path.is_dir():
         raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")
     try:
-        scenario = load_scenario(path if path.exists() else bundled)
+        scenario = load_scenario(path if is_own else bundled)
     except ScenarioError as error:
         raise UsageError(str(error)) from error
     except OSError as error:

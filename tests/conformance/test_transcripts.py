@@ -34,6 +34,9 @@ UNORDERED = {
     "failures/connection-refused",
     # Two threads work at once.
     "interrupts/another-turn",
+    "lasting/outputs/other-thread",
+    # How much of its output a command has written when it is interrupted is for the system to say.
+    "lasting/outputs/after-interrupt",
     # A request is sent while the model's stream is held: what came before the gate is told before
     # its answer or after it.
     "interrupts/no-such-thread",

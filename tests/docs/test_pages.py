@@ -11,6 +11,7 @@ from harness.backend.script import ModelStep
 from harness.rules.base import all_rules
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait
+from harness.scenario.identity import FAMILY, row_of_path
 from harness.scenario.loader import find, load, scenario_id
 from harness.scenario.model import Scenario, Settings
 from harness.spec.book import load_book
@@ -18,6 +19,7 @@ from harness.spec.findings import finding_kinds
 from harness.suite.lexicon import protocol_lexicon
 from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated
+from tools.examples import is_family
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.M))
@@ -78,15 +80,17 @@ _YAML = [block for page in PAGES for block in blocks(page) if block.language == 
 @pytest.mark.parametrize("block", _YAML, ids=lambda block: block.place)
 def test_yaml_examples_load(block, tmp_path: Path) -> None:
     book = load_book()
-    path = tmp_path / "example.scenario.yaml"
+    kind = "family" if is_family(block.body) else "scenario"
+    path = tmp_path / f"example.{kind}.yaml"
     path.write_text(block.body, "utf-8")
-    loaded = load(
-        path,
-        rules=all_rules(),
-        capabilities=[one.id for one in book.capabilities],
-        lexicon=protocol_lexicon(),
-    )
-    assert loaded.scenario.client
+    for _, file in find([path]):
+        loaded = load(
+            file,
+            rules=all_rules(),
+            capabilities=[one.id for one in book.capabilities],
+            lexicon=protocol_lexicon(),
+        )
+        assert loaded.scenario.client
 
 
 _TOML = [
@@ -162,7 +166,13 @@ def test_every_rule_and_finding_that_a_document_names_exists() -> None:
 def test_the_changelog_names_every_rule_and_scenario() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     folder = bundled_folder()
-    names = {*all_rules(), *(scenario_id(path, root) for root, path in find([folder]))}
+    rows = {path: row_of_path(path) for _, path in find([folder])}
+    # Of a family the whole is named, not each of its rows.
+    ids = {
+        scenario_id(path, folder) if row is None else f"{scenario_id(row[0], folder)}/*"
+        for path, row in rows.items()
+    }
+    names = {*all_rules(), *(one.replace(FAMILY, "") for one in ids)}
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 

@@ -93,8 +93,14 @@ CASES = [
     ),
     Case(
         rule="model.summary-passed",
-        good=turn(opened(), 1, {"summary": "concise"}, summary="concise"),
-        witnesses=(FIRST,),
+        # The model's own word for verbose is another.
+        good=turn(
+            turn(opened(), 1, {"summary": "concise"}, summary="concise"),
+            2,
+            {"summary": "detailed"},
+            summary="verbose",
+        ),
+        witnesses=(FIRST, SECOND),
         bad=turn(opened(), 1, summary="concise"),
         found=(Found(FIRST, (3, 5), Level.INFO),),
         idle=turn(unclear(summary="concise"), 6),

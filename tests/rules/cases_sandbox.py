@@ -47,7 +47,7 @@ CASES = [
         rule="thread.sandbox-taken",
         good=given(given(given(Talk(), "read-only"), "workspace-write"), "danger-full-access"),
         witnesses=("sandbox read-only", "sandbox workspace-write", "sandbox danger-full-access"),
-        bad=asking(given(Talk(), None), "read-only").refuses(),
+        bad=given(asking(given(Talk(), None), "read-only").refuses(), "workspace-write"),
         found=(Found("sandbox read-only", (2, 3)),),
         # Refused, perhaps for the model; words of the text's example, and of no text.
         idle=asking(

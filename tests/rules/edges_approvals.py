@@ -19,7 +19,8 @@ def running(policy: str = "untrusted") -> Approvals:
 
 
 def pending(policy: str = "untrusted", **more: Any) -> Approvals:
-    return running(policy).started(command_item(**more)).question()
+    shown: dict[str, Any] = {"command": ["bash", "-lc", more["command"]]} if "command" in more else {}
+    return running(policy).started(command_item(**more)).question(**shown)
 
 
 def pending_file(policy: str = "untrusted") -> Approvals:

@@ -182,6 +182,22 @@ LEGAL: list[Legal] = [
     ),
     Legal(
         "method.offered",
+        "method-is-named-where-a-thread-is-unknown",
+        lambda: (
+            opened().asks("thread/read", threadId="thr_9").refuses("thread/read: unknown thread")
+        ),
+    ),
+    Legal(
+        "method.offered",
+        "method-that-is-not-had-just-now",
+        lambda: (
+            opened()
+            .asks("thread/read", threadId=THREAD, includeTurns=True)
+            .refuses("method not supported for ephemeral threads")
+        ),
+    ),
+    Legal(
+        "method.offered",
         "one-of-three-is-missing",
         lambda: forked("thread/rollback", NO_SUCH),
         hints=hint("method.offered"),

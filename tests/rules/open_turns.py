@@ -179,6 +179,7 @@ OTHERWISE = [
     Otherwise(
         "turn.interrupted-history", "forgets what was cut off", lambda: _interrupted(kept=False)
     ),
+    Otherwise("turn.interrupted-history", "keeps what it never completed", _interrupted),
     Otherwise("item.completed-when-cut", "completes it", lambda: _interrupted(item="Hel")),
     Otherwise("item.completed-when-cut", "does not complete it", lambda: _interrupted(kept=False)),
     Otherwise("thread-compact.turn", "names the turn in its answer", _compacted_with_the_turn_id),

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from fresh import ROOT, Fresh, build, requirements, run
 
+from harness.scenario.bundled import bundled_files
+
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 FOR_TESTS = "harness/snapshot/"
@@ -29,7 +31,7 @@ def _relative(folder: str, pattern: str) -> set[str]:
 
 
 def test_every_bundled_scenario_is_in_the_wheel(names: set[str]) -> None:
-    scenarios = _relative("scenarios", "*.scenario.yaml")
+    scenarios = _relative("scenarios", "*.scenario.yaml") | _relative("scenarios", "*.family.yaml")
     shipped = {name.replace("scenarios/", "harness/bundled_scenarios/", 1) for name in scenarios}
     assert len(shipped) > 5
     assert shipped <= names
@@ -107,7 +109,7 @@ def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, e
     left = re.search(r"(\d+) deselected", said.out)
     assert left is not None, said.out
     assert _played(said.out) > 20
-    assert _played(said.out) + int(left[1]) == len(_relative("scenarios", "*.scenario.yaml"))
+    assert _played(said.out) + int(left[1]) == len(bundled_files())
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "two workers"])

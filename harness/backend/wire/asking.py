@@ -30,6 +30,12 @@ def asked(body: Mapping[str, Any]) -> Asked:
     }
 
 
+def schema(body: Mapping[str, Any]) -> Any:
+    """The JSON Schema that the answer must have the form of, None for none."""
+    form = obj(obj(body.get("text")).get("format"))
+    return form.get("schema") if form.get("type") == "json_schema" else None
+
+
 def user_texts(body: Mapping[str, Any]) -> list[str]:
     """The texts of all user messages of the input."""
     return [

@@ -211,6 +211,10 @@ class ResponsesEncoder:
         """The model, the user's last texts, effort, summary, and whether a schema is asked for."""
         return asking.asked(body)
 
+    def schema(self, body: Mapping[str, Any]) -> Any:
+        """The schema of the answer's form, None for none."""
+        return asking.schema(body)
+
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
         """The tools of the call, those of a namespace too."""
         return asking.offered(body)

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
 from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.player import StepFailed
 from harness.scenario.steps.scene import Scene, plays
 from harness.trace.frame import Frame, Kind
 
@@ -19,7 +20,11 @@ async def request(scene: Scene, step: RequestStep) -> None:
     params = scene.resolved(body.params)
     sent = await peer.send_request(body.method, params, deliberate=body.deliberate)
     if body.wait:
-        await scene.answer_to(peer, sent, body.expect, body.alias)
+        answer = await scene.answer_to(peer, sent, body.expect, body.alias)
+        where = scene.resolved(body.where)
+        if answer.kind is Kind.RESPONSE and not fits(answer.result, where):
+            wanted = described(f"{body.method} was answered by a result; expected one", where)
+            raise StepFailed("refused", f"{wanted}; {nearest_of([answer.result], where)}")
     else:
         scene.sent[body.alias or ""] = (peer, sent, body.expect)
 

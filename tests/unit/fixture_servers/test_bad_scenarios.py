@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.scenario.loader import ScenarioError, load
+from harness.scenario.loader import ScenarioError, find, load
 from harness.suite.lexicon import protocol_lexicon
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "bad_scenarios"
-FILES = sorted(FOLDER.glob("*.scenario.yaml"))
+FILES = sorted([*FOLDER.glob("*.scenario.yaml"), *FOLDER.glob("*.family.yaml")])
 CAPABILITIES = FOLDER.parents[1] / "harness" / "spec" / "capabilities.yaml"
 GOOD = "title: A scenario\nclient:\n  - start_thread: {as: t}\n"
 EXPECT = re.compile(r"# expect: (\d+):(\d+): (.+)")
@@ -26,7 +26,7 @@ def refusal(path: Path) -> ScenarioError:
     capabilities = {entry["id"] for entry in yaml.safe_load(CAPABILITIES.read_text())}
     with pytest.raises(ScenarioError) as caught:
         load(
-            path,
+            find([path])[0][1] if path.name.endswith(".family.yaml") else path,
             rules={"turn.completed-once"},
             capabilities=capabilities,
             lexicon=protocol_lexicon(),
@@ -38,7 +38,7 @@ def cases() -> list[object]:
     return [
         pytest.param(
             path,
-            id=path.name.removesuffix(".scenario.yaml"),
+            id=path.name.removesuffix(".scenario.yaml").removesuffix(".yaml"),
         )
         for path in FILES
     ]

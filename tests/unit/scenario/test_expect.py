@@ -76,6 +76,7 @@ def sentences(expect: str, **given: Any) -> list[str]:
         "{items: [agentMessage]}",
         "{items: [{agentMessage: {text: Hello.}}]}",
         "{items: [{agentMessage: {phase: null}}]}",
+        "{items: [{agentMessage: {text: {contains: ello}}}]}",
         "{turns: {u: completed}}",
         "{turns: {u: [failed, completed]}}",
         "{model_calls: 0}",
@@ -100,6 +101,18 @@ def test_met(expect: str) -> None:
             'items[0]: no agentMessage with text: "Bye." in its place; the nearest, item '
             'item_agentMessage_2, has params.item.text: "Hello." (first difference at character '
             '0), expected "Bye."; found: userMessage, agentMessage',
+        ),
+        (
+            "{items: [{agentMessage: {text: {contains: Bye}}}]}",
+            'items[0]: no agentMessage with text: {"contains": "Bye"} in its place; the nearest, '
+            'item item_agentMessage_2, has params.item.text: "Hello.", expected a text with "Bye" '
+            "in it; found: userMessage, agentMessage",
+        ),
+        (
+            "{items: [{agentMessage: {phase: {contains: final}}}]}",
+            'items[0]: no agentMessage with phase: {"contains": "final"} in its place; the '
+            "nearest, item item_agentMessage_2, has params.item.phase: null, expected a text with "
+            '"final" in it; found: userMessage, agentMessage',
         ),
         ("{items: [plan]}", "items[0]: no plan in its place; found: userMessage, agentMessage"),
         ("{turns: {u: failed}}", 'turn u: expected failed; found params.turn.status: "completed"'),
@@ -187,3 +200,32 @@ def test_step_of_the_model_that_was_never_asked_for_is_a_problem() -> None:
 
 def test_call_beyond_the_script_is_a_problem() -> None:
     assert sentences("{}", model="[]", calls=1) == ["call 1 is not in the script"]
+
+
+def told_diff(diff: str) -> dict[str, Any]:
+    params = {"threadId": THREAD, "turnId": TURN, "diff": diff}
+    return {"method": "turn/diff/updated", "params": params}
+
+
+@pytest.mark.parametrize(
+    ("expect", "sentences"),
+    [
+        ("{diffs: {u: {contains: [b.txt], lacks: [a.txt]}}}", []),
+        (
+            "{diffs: {u: {contains: [a.txt, b.txt], lacks: [b.t]}}}",
+            [
+                "diff of turn u: the last one lacks 'a.txt': \"+++ b.txt\"",
+                "diff of turn u: the last one has 'b.t': \"+++ b.txt\"",
+            ],
+        ),
+    ],
+)
+def test_the_last_diff_of_a_turn_counts(expect: str, sentences: list[str]) -> None:
+    said = [*SAID, told_diff("+++ a.txt"), told_diff("+++ b.txt")]
+    assert [one.message for one in problems(expect, said=said)] == sentences
+
+
+def test_a_turn_without_a_diff_lacks_what_it_must_have_and_nothing_else() -> None:
+    (missing,) = problems("{diffs: {u: {contains: [a.txt]}}}")
+    assert missing.message == "diff of turn u: found no turn/diff/updated"
+    assert problems("{diffs: {u: {lacks: [a.txt]}}}") == []

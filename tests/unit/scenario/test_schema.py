@@ -11,13 +11,20 @@ import jsonschema_rs
 import pytest
 
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import find
-from harness.scenario.schema import json_schema, schema_text
+from harness.scenario.loader import find, load
+from harness.scenario.schema import family_schema, json_schema, schema_text
 from harness.scenario.yaml12 import ScenarioError, parse, parse_file
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = jsonschema_rs.validator_for(json_schema())
-BUNDLED = [path for _, path in find([bundled_folder()])]
+FAMILY_SCHEMA = jsonschema_rs.validator_for(family_schema())
+ROOT_OF_SCENARIOS = bundled_folder()
+FAMILIES = sorted(ROOT_OF_SCENARIOS.rglob("*.family.yaml"))
+BUNDLED = {
+    loaded.id: loaded.document.value
+    for _, path in find([ROOT_OF_SCENARIOS])
+    for loaded in [load(path, root=ROOT_OF_SCENARIOS)]
+}
 EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```$", (ROOT / "docs/scenarios.md").read_text(), re.M | re.S
 )
@@ -27,7 +34,8 @@ BEYOND = {"alias-taken", "unknown-turn", "unknown-gate-opened", "wait-for-two-th
 
 
 def mistakes(value: Any) -> list[str]:
-    return [error.message for error in SCHEMA.iter_errors(value)]
+    schema = FAMILY_SCHEMA if "rows" in value else SCHEMA
+    return [error.message for error in schema.iter_errors(value)]
 
 
 def test_the_committed_schema_is_what_the_models_say() -> None:
@@ -36,9 +44,26 @@ def test_the_committed_schema_is_what_the_models_say() -> None:
     assert json.loads(committed)["$defs"]["Filler"]
 
 
-@pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.name)
-def test_bundled_scenario_fits_the_schema(path: Path) -> None:
+def test_the_committed_schema_of_families_is_what_the_models_say() -> None:
+    committed = (ROOT / "docs/family.schema.json").read_text("utf-8")
+    advice = "harness scenario schema --family > docs/family.schema.json"
+    assert committed == schema_text(family=True), advice
+
+
+@pytest.mark.parametrize("path", FAMILIES, ids=lambda path: path.name)
+def test_bundled_family_fits_its_schema(path: Path) -> None:
     assert mistakes(parse_file(path).value) == []
+
+
+def test_what_is_misspelt_in_a_template_does_not_fit() -> None:
+    value = parse_file(FAMILIES[0]).value
+    value["scenario"]["clinet"] = value["scenario"].pop("client")
+    assert mistakes(value)
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_scenario_fits_the_schema(name: str) -> None:
+    assert mistakes(BUNDLED[name]) == []
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
@@ -53,7 +78,7 @@ def test_what_is_misspelt_does_not_fit() -> None:
             value = parse_file(path).value
         except ScenarioError:
             continue
-        if mistakes(value):
+        if isinstance(value, dict) and mistakes(value):
             refused.add(path.name.removesuffix(".scenario.yaml"))
     assert {"misspelt-key", "misspelt-nested-key", "unknown-step", "title-is-a-number"} <= refused
     assert {"delay-too-long", "disconnect-at-unknown-event", "http-status-too-small"} <= refused

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.loader import load_text
 from harness.scenario.player import Player, Unmet
+from harness.scenario.yaml12 import ScenarioError
 from harness.target.profile import Bounds
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected
@@ -46,6 +48,57 @@ async def play(
 
 def asking(identifier: int, **params: Any) -> dict[str, Any]:
     return {"id": identifier, "method": APPROVAL, "params": {"threadId": THREAD, **params}}
+
+
+def _two_threads(server: FakeServer) -> None:
+    data = [{"id": "thr_8", "ephemeral": True}, {"id": "thr_9"}]
+    server.answers["thread/list"] = lambda _: {"data": data, "nextCursor": None}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "nextCursor: null",
+        "data.1.id: thr_9",
+        "data.*.id: thr_9",
+        "data.*.ephemeral: true",
+        "data.0.id: $page.data.0.id",
+    ],
+)
+async def test_result_has_what_the_request_says(where: str) -> None:
+    unmet, _ = await play(
+        "  - request: {method: thread/list, params: {}, as: page}\n"
+        f"  - request: {{method: thread/list, params: {{}}, where: {{{where}}}}}\n",
+        _two_threads,
+    )
+    assert unmet is None
+
+
+@pytest.mark.parametrize(
+    ("where", "seen"),
+    [
+        ("data.0.id: thr_9", 'data.0.id: "thr_9"; 1 came, with data[0].id: "thr_8"'),
+        ("data.2.id: thr_9", 'data.2.id: "thr_9"; 1 came, with data[2].id: nothing'),
+        ("data: []", "data: []; 1 came, with data: ["),
+        ("data.*.id: thr_7", 'data.*.id: "thr_7"; 1 came, with data: ['),
+        ("data.*.*.id: thr_8", 'data.*.*.id: "thr_8"; 1 came, with data: ['),
+    ],
+)
+async def test_result_that_is_another_is_unmet(where: str, seen: str) -> None:
+    unmet, _ = await play(
+        f"  - request: {{method: thread/list, params: {{}}, where: {{{where}}}}}\n", _two_threads
+    )
+    assert unmet is not None
+    assert (unmet.step, unmet.kind) == ("request", "refused")
+    words = "thread/list was answered by a result; expected one where "
+    assert unmet.message.startswith(words + seen)
+
+
+@pytest.mark.parametrize("beside", ["expect: error", "expect: any", "wait: false, as: late"])
+def test_where_of_a_request_is_about_a_result_that_is_waited_for(beside: str) -> None:
+    step = f"  - request: {{method: thread/list, where: {{nextCursor: null}}, {beside}}}\n"
+    with pytest.raises(ScenarioError, match="where is about a result that the step waits for"):
+        load_text(HEAD + step)
 
 
 async def test_request_sends_any_method_and_names_what_came_back() -> None:

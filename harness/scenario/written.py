@@ -1,0 +1,36 @@
+"""A scenario as the text of a file: one that a table makes, to be read or to begin one's own with.
+
+Here: plain values as YAML that the loader reads back as the same values. Not here: which scenario
+(suite.shipped), what its values mean (model).
+"""
+
+from typing import Any
+
+import yaml
+
+from harness.scenario.yaml12 import plain_scalar
+
+_WIDTH = 100
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes a text that YAML 1.2 would take for something else, short collections in one line."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        return super().increase_indent(flow, False)
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    style = "|" if value.count("\n") > 1 and value.endswith("\n") else None
+    if style is None and plain_scalar(value) != value:
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)  # pyright: ignore[reportUnknownMemberType]
+
+
+_Dumper.add_representer(str, _text)  # pyright: ignore[reportUnknownMemberType]
+
+
+def as_text(value: dict[str, Any], origin: str) -> str:
+    """The text of a file with this value; `origin` says in a comment where it comes from."""
+    body: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return f"# {origin}\n{body}"

@@ -1,0 +1,92 @@
+"""Moments in a turn of the reference server at which a bug can strike.
+
+Here: hooks that let the server do as it does and then do something more. Not here: what is done
+(`tables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance.bugs.planting import swap
+
+TURN = "reference_server.engine.turn:ActiveTurn"
+SHELL = "reference_server.engine.tools.shell:_CommandRun"
+PATCH = "reference_server.engine.tools.patch:_PatchRun"
+Strike = Callable[[Any], None]
+"""What is done; it is given the thread."""
+
+
+def turn_begins(strike: Strike) -> None:
+    """Strike as each turn begins, before anything is told of it."""
+
+    def begin(original: Any) -> Any:
+        def changed(turn: Any) -> None:
+            strike(turn.thread)
+            original(turn)
+
+        return changed
+
+    swap(f"{TURN}._begin", begin)
+
+
+def turn_ends(status: str, strike: Strike) -> None:
+    """Strike as each turn that ended with a status has ended."""
+
+    def end(original: Any) -> Any:
+        def changed(turn: Any, error: Any) -> None:
+            original(turn, error)
+            if turn._status == status:
+                strike(turn.thread)
+
+        return changed
+
+    swap(f"{TURN}._end", end)
+
+
+def model_is_asked_again(strike: Strike) -> None:
+    """Strike when the model was cut off, before it is asked again."""
+
+    def tell(original: Any) -> Any:
+        def changed(turn: Any, *about: Any) -> None:
+            original(turn, *about)
+            strike(turn.thread)
+
+        return changed
+
+    swap(f"{TURN}.tell_retry", tell)
+
+
+def client_declines(strike: Strike) -> None:
+    """Strike when a command was declined."""
+
+    def denied(original: Any) -> Any:
+        def changed(run: Any, decision: Any) -> Any:
+            told = original(run, decision)
+            strike(run._scene.thread)
+            return told
+
+        return changed
+
+    swap(f"{SHELL}._denied", denied)
+
+
+def in_all_threads(change: Strike) -> Strike:
+    """What is done to every thread of the server whenever it would be done to one."""
+    threads: list[Any] = []
+
+    def remember(original: Any) -> Any:
+        def changed(thread: Any, *about: Any, **more: Any) -> None:
+            original(thread, *about, **more)
+            threads.append(thread)
+
+        return changed
+
+    swap("reference_server.session.thread:LoadedThread.__init__", remember)
+
+    def strike(_: Any) -> None:
+        for thread in threads:
+            change(thread)
+
+    return strike

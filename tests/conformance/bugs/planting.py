@@ -1,0 +1,134 @@
+"""How a bug is put into the reference server: code replaced, messages edited on their way.
+
+Here: the tools of the tables; they run in the server's process, before it starts. Not here: any
+bug. Each tool raises where there is nothing to spoil, so that a renamed function cannot turn a bug
+into a server without one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+Message = dict[str, Any]
+Edit = Callable[[str, Message], list[Message]]
+"""Takes a message and what it is (`kind_of`); gives what goes on its way instead."""
+
+
+def swap(place: str, make: Callable[[Any], Any]) -> None:
+    """Replace `package.module:name.attribute` by what `make` makes of it.
+
+    A function that others imported by name is replaced where it is used, not where it is made.
+    """
+    module, _, path = place.partition(":")
+    owner: Any = importlib.import_module(module)
+    *way, last = path.split(".")
+    for name in way:
+        owner = getattr(owner, name)
+    if last not in vars(owner):
+        raise LookupError(f"{place}: there is no such thing any more; the bug needs another place")
+    setattr(owner, last, make(vars(owner)[last]))
+
+
+def instead(place: str, value: Any) -> None:
+    """Replace something by a value, or a function by another that does not need the first."""
+    swap(place, lambda _: value)
+
+
+def sent(edit: Edit) -> None:
+    """Edit what the server sends.
+
+    `edit` is given `reply:METHOD` for an answer, `error:METHOD` for a refusal, else the method.
+    """
+    asked = _asked()
+
+    def put(original: Callable[[Any, bytes], None]) -> Any:
+        def edited(outbox: Any, line: bytes) -> None:
+            message: Message = json.loads(line)
+            for one in edit(_kind_of(message, asked), message):
+                original(outbox, json.dumps(one, separators=(",", ":")).encode())
+
+        return edited
+
+    swap("reference_server.outbox:Outbox.put", put)
+
+
+def received(edit: Callable[[str, Message], Message]) -> None:
+    """Edit what the server is sent; an answer of the client has `answer` for a method."""
+
+    def decode(original: Callable[[bytes], Any]) -> Any:
+        def edited(line: bytes) -> Any:
+            message: Message = json.loads(line)
+            return original(json.dumps(edit(message.get("method", "answer"), message)).encode())
+
+        return edited
+
+    swap("reference_server.connection:decode", decode)
+
+
+def told(method: str, change: Callable[[Message], None]) -> None:
+    """Change the params of every notification or server request of a method, in place."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == method:
+            change(message["params"])
+        return [message]
+
+    sent(edit)
+
+
+def replied(method: str, change: Callable[[Message], None]) -> None:
+    """Change the result of every answer to a method, in place."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == f"reply:{method}":
+            change(message["result"])
+        return [message]
+
+    sent(edit)
+
+
+def untold(method: str, which: Callable[[Message], bool] = lambda _: True) -> None:
+    """Leave out the notifications of a method whose params `which` picks; all, if not given."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        return [] if kind == method and which(message["params"]) else [message]
+
+    sent(edit)
+
+
+def items(kind: str, change: Callable[[str, Message], None]) -> None:
+    """Change items of a type wherever they are told; `change` is given `started` or `completed`."""
+
+    def edit(method: str, message: Message) -> list[Message]:
+        if method in ("item/started", "item/completed"):
+            item = message["params"]["item"]
+            if item["type"] == kind:
+                change(method.removeprefix("item/"), item)
+        return [message]
+
+    sent(edit)
+
+
+@cache
+def _asked() -> dict[Any, str]:
+    """The methods of the requests that came, by id; kept up to date."""
+    asked: dict[Any, str] = {}
+
+    def note(method: str, message: Message) -> Message:
+        if "id" in message:
+            asked[message["id"]] = method
+        return message
+
+    received(note)
+    return asked
+
+
+def _kind_of(message: Message, asked: dict[Any, str]) -> str:
+    if "method" in message:
+        return message["method"]
+    form = "reply" if "result" in message else "error"
+    return f"{form}:{asked.get(message.get('id'), '')}"

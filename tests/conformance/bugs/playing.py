@@ -1,0 +1,66 @@
+"""Scenarios played on a server with a bug, and what was told of it.
+
+Here: one play, without the repetitions of a run. Not here: what must be told (the tables).
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+from harness.rules.verdict import Level, Verdict
+from harness.scenario.loader import Loaded
+from harness.suite.outcome import ScenarioOutcome
+from harness.suite.repeat import Repeats
+from harness.suite.session import Session, configure
+from tests.conformance.bugs.registry import Bug
+from tests.conformance.judging import bundled
+
+SERVE = Path(__file__).with_name("serve.py")
+KEEPER = Path(__file__).with_name("keeper.toml")
+TARGETS = {"reference": ("reference", "app-server"), "keeper": (str(KEEPER), "{listen}")}
+
+
+class Once(Repeats):
+    """What failed is believed: whether it is steady is not asked here."""
+
+    def of(self, *_: object) -> list[object]:  # type: ignore[override]
+        return []
+
+
+@cache
+def scenarios() -> dict[str, Loaded]:
+    """All bundled scenarios by id; to load them takes as long as to play one."""
+    return {one.id: one for one in bundled()}
+
+
+def play(planted: Bug) -> dict[str, ScenarioOutcome]:
+    """Play the scenarios that a bug turns red; gives their outcomes by id."""
+    target, arguments = TARGETS[planted.server]
+    command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"
+    session = Session(configure(target=target, server_cmd=command, scale=0.4, keep_going=True))
+    session._repeats = Once(session._attempt, session._retire, Level.MUST)
+    try:
+        wanted = [scenarios()[name] for name in planted.reds]
+        return {one.id: session.play(one) for one in wanted}
+    finally:
+        session.close()
+
+
+def told(outcome: ScenarioOutcome) -> list[str]:
+    """What a play tells of a server: rules that were broken, INFO aside, and findings."""
+    rules = {
+        row.rule
+        for row in outcome.rows
+        if row.verdict is Verdict.FAIL and row.level is not Level.INFO
+    }
+    return [*sorted(rules), *(f"{one.id}: {one.message}" for one in outcome.findings)]
+
+
+def tells(outcome: ScenarioOutcome, red: str) -> bool:
+    """Whether `red` is among it: a rule, or a finding with a piece of its message."""
+    name, _, piece = red.partition(": ")
+    if not piece:
+        return name in told(outcome)
+    return any(one.startswith(f"{name}: ") and piece in one for one in told(outcome))

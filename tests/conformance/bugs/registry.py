@@ -1,0 +1,59 @@
+"""The bugs by name, and what each turns red.
+
+Here: the table's form and its look-up. Not here: the bugs (`tables`), how they are planted
+(`planting`), how they are played (`playing`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.conformance.bugs import tables
+
+Server = Literal["reference", "keeper"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One mistake of a server; `reds` has what tells of it, by the id of the scenario.
+
+    `server` is the one that has it: `reference`, or `keeper` (fixtures/servers) for what that does
+    not offer.
+    """
+
+    name: str
+    what: str
+    plant: Callable[[], None]
+    reds: Mapping[str, str]
+    server: Server
+
+
+_found: dict[str, Bug] = {}
+
+
+def bug(
+    *, reds: Mapping[str, str], server: Server = "reference"
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Register a bug: a function that plants it, named and described as the bug is."""
+
+    def register(plant: Callable[[], None]) -> Callable[[], None]:
+        name = plant.__name__.replace("_", "-")
+        if name in _found:
+            raise ValueError(f"there are two bugs of the name {name}")
+        if not plant.__doc__ or not reds:
+            raise ValueError(f"the bug {name} must say what it is, and what it turns red")
+        _found[name] = Bug(name, plant.__doc__, plant, dict(reds), server)
+        return plant
+
+    return register
+
+
+def every() -> dict[str, Bug]:
+    """All bugs, by name."""
+    for module in pkgutil.iter_modules(tables.__path__):
+        importlib.import_module(f"{tables.__name__}.{module.name}")
+    return _found

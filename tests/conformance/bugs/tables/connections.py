@@ -1,0 +1,174 @@
+"""Bugs about messages and connections: who is answered, what ends, what is found again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.bugs.planting import Message, received, replied, sent, swap
+from tests.conformance.bugs.registry import bug
+
+
+@bug(reds={"language/answer-later": "request.answered"})
+def one_read_at_a_time_is_answered() -> None:
+    """A thread/read that comes right after another is not answered."""
+    count = 0
+
+    def edit(method: str, message: Message) -> list[Message]:
+        nonlocal count
+        count += method == "reply:thread/read"
+        return [] if method == "reply:thread/read" and count == 2 else [message]
+
+    sent(edit)
+
+
+def _cannot_start_where(file: str, words: Callable[[str], bool]) -> None:
+    """End a server that starts over a home with a file whose text `words` picks."""
+
+    def recover(original: Any) -> Any:
+        def changed(home: Any) -> None:
+            if any(words(one.read_text()) for one in Path(home.root).rglob(file)):
+                os._exit(70)
+            original(home)
+
+        return changed
+
+    swap("reference_server.cli.app_server:recover", recover)
+
+
+@bug(reds={"language/disconnect": "scenario.crash: exit status 70"})
+def a_client_that_leaves_within_a_turn_leaves_the_home_locked() -> None:
+    """A server does not start where a client has left within a turn."""
+
+    def end(original: Any) -> Any:
+        async def lock(server: Any) -> None:
+            if any(thread.turn for thread in server.threads.loaded):
+                (Path(server._home.root) / "is.locked").write_text("locked")
+            await original(server)
+
+        return lock
+
+    swap("reference_server.server:Server.end_turns", end)
+    _cannot_start_where("is.locked", bool)
+
+
+@bug(reds={"language/kill-mid-turn": "scenario.crash: exit status 70"})
+def a_home_with_half_a_turn_cannot_be_used() -> None:
+    """A server does not start where one was killed within a turn."""
+
+    def is_half(text: str) -> bool:
+        return text.count('"type":"turn-started"') > text.count('"type":"turn-completed"')
+
+    _cannot_start_where("rollout-*.jsonl", is_half)
+
+
+@bug(reds={"language/malformed-line": "scenario.crash: exit status 70"})
+def a_line_that_is_no_message_ends_the_server() -> None:
+    """The server stops at a line that is no message."""
+    swap("reference_server.connection:Connection._complain", lambda _: lambda *words: os._exit(70))
+
+
+@bug(reds={"language/notify": "notification.not-answered"})
+def a_notification_is_answered() -> None:
+    """A notification of the client gets an error, since it asks for nothing."""
+
+    def accept(original: Any) -> Any:
+        async def changed(connection: Any, message: Any) -> None:
+            await original(connection, message)
+            if b'"id"' not in bytes(message):
+                connection._complain(-32600, "nothing was asked for")
+
+        return changed
+
+    swap("reference_server.connection:Connection._accept", accept)
+
+
+@bug(reds={"language/raw-request": "scenario.timeout: a message where id: 404404"})
+def a_large_id_is_cut() -> None:
+    """An answer has its request's id as far as sixteen bits go."""
+
+    def edit(method: str, message: Message) -> list[Message]:
+        if method.startswith(("reply:", "error:")) and isinstance(message["id"], int):
+            message["id"] &= 0xFFFF
+        return [message]
+
+    sent(edit)
+
+
+@bug(reds={"language/requests": "read.thread-id"})
+def what_is_read_has_another_id() -> None:
+    """A thread/read shows its thread under an id that nothing else has."""
+    replied("thread/read", lambda result: result["thread"].update(id="thr_77"))
+
+
+@bug(reds={"language/restart": "scenario.expectation: thread/read was answered by an error"})
+def a_restart_forgets_all_threads() -> None:
+    """What was stored is gone when the server is started again."""
+
+    def recover(original: Any) -> Any:
+        def changed(home: Any) -> None:
+            for file in Path(home.root).rglob("rollout-*.jsonl"):
+                file.unlink()
+            original(home)
+
+        return changed
+
+    swap("reference_server.cli.app_server:recover", recover)
+
+
+@bug(reds={"language/slow-reader": "delta.rebuilds-reply"})
+def what_cannot_be_written_at_once_is_dropped() -> None:
+    """A delta that would have to wait until others are written is left out."""
+
+    def put(original: Any) -> Any:
+        def changed(outbox: Any, line: bytes) -> None:
+            if outbox._queue and b"/delta" in line:
+                return
+            original(outbox, line)
+
+        return changed
+
+    swap("reference_server.outbox:Outbox.put", put)
+
+
+@bug(reds={"threads/listed-words": "word.taken"})
+def one_word_for_a_policy_is_not_known() -> None:
+    """A thread/start under the approval policy on-failure is refused."""
+
+    def receive(method: str, message: Message) -> Message:
+        if method == "thread/start" and message["params"].get("approvalPolicy") == "on-failure":
+            message["params"]["approvalPolicy"] = "onfailure"
+        return message
+
+    received(receive)
+
+
+@bug(reds={"threads/sandbox-words": "thread.sandbox-taken"})
+def one_word_for_a_sandbox_is_not_known() -> None:
+    """A thread/start that asks for a read-only sandbox is refused."""
+
+    def receive(method: str, message: Message) -> Message:
+        if method == "thread/start" and message["params"].get("sandbox") == "read-only":
+            message["params"]["sandbox"] = "readonly"
+        return message
+
+    received(receive)
+
+
+@bug(reds={"threads/sandbox-word-of-the-example": "request.answered"})
+def the_word_of_the_example_gets_no_answer() -> None:
+    """A thread/start with the word of the example is neither taken nor refused."""
+    theirs: set[Any] = set()
+
+    def receive(method: str, message: Message) -> Message:
+        if method == "thread/start" and message["params"].get("sandbox") == "workspaceWrite":
+            theirs.add(message["id"])
+        return message
+
+    def edit(method: str, message: Message) -> list[Message]:
+        return [] if method == "reply:thread/start" and message["id"] in theirs else [message]
+
+    received(receive)
+    sent(edit)

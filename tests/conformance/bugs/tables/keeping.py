@@ -1,0 +1,212 @@
+"""Bugs about what the reference server does not offer: stored threads, clients, skills, tools.
+
+They are planted in fixtures/servers/keeper.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from importlib import import_module
+from typing import Any
+
+from tests.conformance.bugs.planting import Message, instead, swap
+from tests.conformance.bugs.registry import bug
+
+KEEPER = "keeper:Keeper"
+
+
+@bug(
+    reds={"language/disconnect-in-approval": "scenario.expectation: made.txt exists"},
+    server="keeper",
+)
+def whoever_leaves_has_said_yes() -> None:
+    """A command that a client was asked about runs when the client leaves."""
+
+    def left(original: Any) -> Any:
+        def changed(keeper: Any, client: Any) -> None:
+            for question in keeper.asked.values():
+                asked = question["params"]
+                subprocess.run(asked["command"], cwd=asked["cwd"], check=False)
+            original(keeper, client)
+
+        return changed
+
+    swap(f"{KEEPER}.left", left)
+
+
+@bug(
+    reds={"language/disconnect-mid-turn": "scenario.timeout: the end of turn u"},
+    server="keeper",
+)
+def a_turn_ends_with_the_client_that_began_it() -> None:
+    """A turn is interrupted when a client of its thread leaves."""
+
+    def left(original: Any) -> Any:
+        def changed(keeper: Any, client: Any) -> None:
+            original(keeper, client)
+            for thread in keeper.threads.values():
+                if thread.turn is not None:
+                    keeper.finish(thread, "interrupted")
+
+        return changed
+
+    swap(f"{KEEPER}.left", left)
+
+
+@bug(reds={"language/two-clients": "thread.started-announced"}, server="keeper")
+def each_client_counts_for_itself() -> None:
+    """The first thread of a client has the id that the first of every other has."""
+
+    def start(original: Any) -> Any:
+        def changed(keeper: Any, params: Message, reply: Any) -> None:
+            minimal: Any = import_module("minimal")
+            counted = vars(keeper.caller).setdefault("counted", iter(range(900, 1000)))
+            minimal.NUMBERS, numbers = counted, minimal.NUMBERS
+            original(keeper, params, reply)
+            minimal.NUMBERS = numbers
+
+        return changed
+
+    swap(f"{KEEPER}.thread_start", start)
+
+
+@bug(
+    reds={"threads/archive": "scenario.expectation: thread/list was answered by a result"},
+    server="keeper",
+)
+def what_is_archived_is_listed_as_before() -> None:
+    """A thread in the archive is listed among those that are not."""
+
+    def listed(original: Any) -> Any:
+        def changed(keeper: Any, thread: Any, params: Message) -> bool:
+            return original(keeper, thread, {**params, "archived": thread.archived})
+
+        return changed
+
+    swap(f"{KEEPER}.is_listed", listed)
+
+
+@bug(reds={"threads/fork": "scenario.expectation: call 3 is not in the script"}, server="keeper")
+def a_fork_and_its_thread_share_their_history() -> None:
+    """What is said in a fork is told to the model in its thread, too."""
+    instead(f"{KEEPER}.copied", lambda keeper, thread: (thread.turns, thread.history))
+
+
+@bug(
+    reds={"threads/list-pages": "scenario.expectation: nextCursor: null"},
+    server="keeper",
+)
+def every_page_is_the_first() -> None:
+    """The cursor of a thread/list is not looked at."""
+
+    def pages(original: Any) -> Any:
+        def changed(keeper: Any, params: Message, reply: Any) -> None:
+            original(keeper, {**params, "cursor": None}, reply)
+
+        return changed
+
+    swap(f"{KEEPER}.thread_list", pages)
+
+
+@bug(reds={"threads/name": "scenario.expectation: thread/name/set was answered"}, server="keeper")
+def a_thread_of_which_something_is_kept_has_its_name_for_good() -> None:
+    """A thread that has had a turn can be given no name."""
+
+    def name(original: Any) -> Any:
+        def refuse(keeper: Any, params: Message, reply: Any) -> None:
+            if keeper.threads[params["threadId"]].turns:
+                raise ValueError("the thread has begun")
+            original(keeper, params, reply)
+
+        return refuse
+
+    swap(f"{KEEPER}.thread_name_set", name)
+
+
+@bug(reds={"threads/resume": "scenario.expectation: does not contain 'One.'"}, server="keeper")
+def a_resumed_thread_begins_anew() -> None:
+    """The model is not told what was said before the restart."""
+
+    def resume(original: Any) -> Any:
+        def changed(keeper: Any, params: Message, reply: Any) -> None:
+            keeper.threads[params["threadId"]].history = []
+            original(keeper, params, reply)
+
+        return changed
+
+    swap(f"{KEEPER}.thread_resume", resume)
+
+
+@bug(reds={"threads/rollback": "scenario.expectation: contains 'Two.'"}, server="keeper")
+def a_rollback_is_only_shown() -> None:
+    """A turn that was dropped is gone for the client, and the model is still told of it."""
+    instead(f"{KEEPER}.forget_last", lambda keeper, thread: None)
+
+
+@bug(
+    reds={"threads/unsubscribe": "scenario.expectation: thread/unsubscribe was answered by an"},
+    server="keeper",
+)
+def a_thread_that_was_left_cannot_be_left() -> None:
+    """A client that leaves a thread twice gets an error."""
+
+    def leave(original: Any) -> Any:
+        def changed(keeper: Any, params: Message, reply: Any) -> None:
+            if keeper.caller not in keeper.heard_by.get(params["threadId"], []):
+                raise ValueError("you are not subscribed")
+            original(keeper, params, reply)
+
+        return changed
+
+    swap(f"{KEEPER}.thread_unsubscribe", leave)
+
+
+@bug(reds={"skills/invoke": "scenario.expectation: turn/start was answered by"}, server="keeper")
+def a_skill_is_no_input() -> None:
+    """A turn/start whose input has a skill is refused."""
+    del import_module("minimal").INPUTS["skill"]
+
+
+@bug(
+    reds={"skills/list-and-disable": "scenario.expectation: skills.*.enabled: false"},
+    server="keeper",
+)
+def a_skill_cannot_be_disabled() -> None:
+    """A skill that was disabled is listed as enabled."""
+
+    def show(original: Any) -> Any:
+        return lambda keeper, file: {**original(keeper, file), "enabled": True}
+
+    swap(f"{KEEPER}.skill", show)
+
+
+@bug(
+    reds={
+        "tools/dynamic-tool": "scenario.expectation: does not contain 'vermilion'",
+        "tools/mcp-call": "scenario.expectation: does not contain 'the sum is 5'",
+    },
+    server="keeper",
+)
+def the_model_is_told_that_a_tool_is_done() -> None:
+    """Of a tool that is not the server's the model hears no result."""
+
+    def answered(original: Any) -> Any:
+        return lambda keeper, call, output: original(keeper, call, "It is done.")
+
+    swap(f"{KEEPER}.answered", answered)
+
+
+@bug(
+    reds={"tools/mcp-call-fails": "scenario.expectation: status"},
+    server="keeper",
+)
+def a_tool_that_fails_is_told_as_completed() -> None:
+    """The failure of a tool of an MCP server is told as its result."""
+
+    def ask(original: Any) -> Any:
+        def changed(mcp: Any, method: str, **params: Any) -> Message:
+            return {**original(mcp, method, **params), "isError": False}
+
+        return changed
+
+    swap("keeper:Mcp.ask", ask)

@@ -1,0 +1,454 @@
+"""Bugs about what lasts: overrides, schemas, policies, approvals, what was said."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+from tests.conformance.bugs.moments import (
+    Strike,
+    client_declines,
+    in_all_threads,
+    model_is_asked_again,
+    turn_begins,
+    turn_ends,
+)
+from tests.conformance.bugs.planting import Message, instead, swap
+from tests.conformance.bugs.registry import bug
+
+OVERRIDES = "lasting/overrides"
+SETTINGS_OF_TURN = "reference_server.engine.start:settings_of_turn"
+MODEL = "scenario.expectation: it asks the model"
+FOLDER = "scenario.expectation: sub/made.txt"
+
+
+def overridden(column: str) -> dict[str, str]:
+    """What tells that overrides did not hold in a column of their table."""
+    return {f"{OVERRIDES}/model/{column}": MODEL, f"{OVERRIDES}/cwd/{column}": FOLDER}
+
+
+def forgetting(when: Any, *about: Any) -> None:
+    """A moment takes back what turns have set."""
+    first: dict[str, Any] = {}
+
+    def settings(original: Any) -> Any:
+        def changed(now: Any, params: Any) -> Any:
+            first.setdefault(params.thread_id, now)
+            return original(now, params)
+
+        return changed
+
+    def forget(thread: Any) -> None:
+        thread.settings = first[thread.id]
+
+    swap(SETTINGS_OF_TURN, settings)
+    when(*about, forget)
+
+
+@bug(reds=overridden("next-turn"))
+def an_override_ends_with_its_turn() -> None:
+    """The model and the folder of a turn are those of that turn alone."""
+    forgetting(turn_ends, "completed")
+
+
+@bug(reds=overridden("third-turn"))
+def an_override_lasts_for_two_turns() -> None:
+    """The third turn of a thread runs as if nothing had been set."""
+    turns = Counter[str]()
+
+    def after_two(_: str, forget: Strike) -> None:
+        def strike(thread: Any) -> None:
+            turns[thread.id] += 1
+            if turns[thread.id] == 2:
+                forget(thread)
+
+        turn_ends("completed", strike)
+
+    forgetting(after_two, "")
+
+
+@bug(reds=overridden("after-interrupt"))
+def an_interrupt_takes_overrides_back() -> None:
+    """After an interrupt the thread is as it was started."""
+    forgetting(turn_ends, "interrupted")
+
+
+@bug(reds=overridden("after-failure"))
+def a_failure_takes_overrides_back() -> None:
+    """After a failed turn the thread is as it was started."""
+    forgetting(turn_ends, "failed")
+
+
+@bug(reds=overridden("after-retry"))
+def a_retry_takes_overrides_back() -> None:
+    """When the model was cut off, the thread is as it was started."""
+    forgetting(model_is_asked_again)
+
+
+@bug(
+    reds={
+        f"{OVERRIDES}/model/replaced": MODEL,
+        f"{OVERRIDES}/cwd/replaced": "scenario.expectation: third/made.txt",
+    }
+)
+def the_first_override_stays() -> None:
+    """What a later turn sets counts for that turn, and then the first override again."""
+    first: dict[str, Any] = {}
+
+    def settings(original: Any) -> Any:
+        def changed(now: Any, params: Any) -> Any:
+            sets = params.model or params.cwd
+            made = original(first.get(params.thread_id, now), params)
+            if sets:
+                first.setdefault(params.thread_id, made)
+            return made
+
+        return changed
+
+    swap(SETTINGS_OF_TURN, settings)
+
+
+def shared_settings(names: tuple[str, ...]) -> None:
+    """What one turn sets is set for the turns of all threads."""
+    given: dict[str, Any] = {}
+
+    def settings(original: Any) -> Any:
+        def changed(now: Any, params: Any) -> Any:
+            made = original(now, params)
+            given.update({name: getattr(made, name) for name in names if _sets(params, name)})
+            return made.model_copy(update=given)
+
+        return changed
+
+    swap(SETTINGS_OF_TURN, settings)
+
+
+def _sets(params: Any, name: str) -> bool:
+    return getattr(params, {"sandbox": "sandbox_policy"}.get(name, name)) is not None
+
+
+@bug(
+    reds={
+        f"{OVERRIDES}/model/other-thread": MODEL,
+        f"{OVERRIDES}/cwd/other-thread": "scenario.expectation: made.txt",
+    }
+)
+def an_override_is_of_all_threads() -> None:
+    """The model and the folder that a turn sets are set for every thread."""
+    shared_settings(("model", "cwd"))
+
+
+@bug(
+    reds={
+        "lasting/policies/approval-policy/other-thread": "approval.never-asked",
+        "lasting/policies/sandbox-policy/other-thread": "scenario.expectation: other.txt is absent",
+    }
+)
+def a_policy_is_of_all_threads() -> None:
+    """The policies that a turn sets are set for every thread."""
+    shared_settings(("approval_policy", "sandbox"))
+
+
+@bug(
+    reds={
+        "lasting/policies/approval-policy/after-retry": "scenario.expectation: other.txt exists",
+        "lasting/policies/sandbox-policy/after-retry": "scenario.expectation: other.txt exists",
+    }
+)
+def a_retry_takes_policies_back() -> None:
+    """When the model was cut off, the turn goes on under the policies of its thread."""
+    forgetting(model_is_asked_again)
+
+
+@bug(
+    reds={
+        "lasting/policies/approval-policy/second-time": "scenario.expectation: other.txt exists",
+        "lasting/policies/sandbox-policy/second-time": "scenario.expectation: other.txt exists",
+    }
+)
+def a_policy_is_for_one_operation() -> None:
+    """The policies of a turn hold for the first thing that is done in it."""
+
+    def after_a_call(forget: Strike) -> None:
+        def carry_out(original: Any) -> Any:
+            async def changed(box: Any, call: Any, scene: Any) -> Any:
+                told = await original(box, call, scene)
+                forget(scene.thread)
+                return told
+
+            return changed
+
+        swap("reference_server.engine.tools.toolbox:Toolbox.carry_out", carry_out)
+
+    forgetting(after_a_call)
+
+
+SCHEMA = "lasting/schema"
+ASKS = "scenario.expectation: asks for the output schema"
+
+
+def schema_of(turn: Any, schema: Any) -> None:
+    """Let a turn ask the model for this schema."""
+    turn._given = dataclasses.replace(turn._given, output_schema=schema)
+
+
+def keeping_schemas(key: Any) -> None:
+    """The first schema is asked for in all turns that have the same key, and never insisted on."""
+    kept: dict[str, Any] = {}
+
+    async def pleased(_: Any, __: str) -> str:
+        return ""
+
+    instead("reference_server.engine.output_schema:OutputSchema.objection", pleased)
+
+    def begin(original: Any) -> Any:
+        def changed(turn: Any) -> None:
+            if turn._given.output_schema is not None:
+                kept.setdefault(key(turn), turn._given.output_schema)
+            schema_of(turn, kept.get(key(turn)))
+            original(turn)
+
+        return changed
+
+    swap("reference_server.engine.turn:ActiveTurn._begin", begin)
+
+
+@bug(
+    reds={
+        f"{SCHEMA}/{row}": ASKS
+        for row in ("next-turn", "third-turn", "second-time", "after-interrupt", "after-failure")
+    }
+)
+def a_schema_stays_with_its_thread() -> None:
+    """The first output schema of a thread is asked for in all its turns."""
+    keeping_schemas(lambda turn: turn.thread.id)
+
+
+@bug(reds={f"{SCHEMA}/other-thread": ASKS})
+def a_schema_is_of_all_threads() -> None:
+    """An output schema is asked for in the turns of other threads."""
+    keeping_schemas(lambda turn: "")
+
+
+@bug(reds={f"{SCHEMA}/after-retry": "scenario.expectation: does not ask for the output schema"})
+def a_retry_forgets_the_schema() -> None:
+    """When the model was cut off, it is asked again without the schema."""
+
+    def tell(original: Any) -> Any:
+        def changed(turn: Any, *about: Any) -> None:
+            original(turn, *about)
+            schema_of(turn, None)
+
+        return changed
+
+    swap("reference_server.engine.turn:ActiveTurn.tell_retry", tell)
+
+
+GRANTED = "lasting/granted"
+CONSENTS = "reference_server.session.consents:Consents"
+STANDING = "reference_server.engine.tools.execution:Execution.standing"
+ASKED_AGAIN = "scenario.expectation: made.txt"
+
+
+def granted(column: str) -> dict[str, str]:
+    """What tells that approvals did not hold in a column of their table."""
+    return {f"{GRANTED}/{row}/{column}": ASKED_AGAIN for row in ("for-session", "by-rule")}
+
+
+def unapproved(when: Any, *about: Any) -> None:
+    """A moment takes back what was approved for longer; the words that had it are forgotten."""
+    forgotten: list[bool] = []
+    when(*about, lambda _: forgotten.append(True))
+    approve_only(lambda: not forgotten)
+
+
+def approve_only(holds: Any) -> None:
+    """What was approved for longer counts only where `holds` says so when it is asked."""
+
+    def has(original: Any) -> Any:
+        return lambda consents, *about, **more: original(consents, *about, **more) and holds()
+
+    def standing(original: Any) -> Any:
+        def changed(execution: Any, *about: Any) -> Any:
+            found = original(execution, *about)
+            if found.allowed and not holds():
+                return dataclasses.replace(found, allowed=False, network=False, trusted=False)
+            return found
+
+        return changed
+
+    swap(f"{CONSENTS}.has_command", has)
+    swap(STANDING, standing)
+
+
+@bug(reds=granted("same-turn"))
+def an_approval_for_longer_counts_once_more() -> None:
+    """What was approved for longer is asked about when it comes a third time."""
+    uses = Counter[str]()
+
+    def holds() -> bool:
+        uses["all"] += 1
+        return uses["all"] < 2
+
+    approve_only(holds)
+
+
+@bug(reds=granted("next-turn"))
+def an_approval_for_longer_ends_with_its_turn() -> None:
+    """What was approved for longer is asked about in the next turn."""
+    unapproved(turn_ends, "completed")
+
+
+@bug(reds=granted("third-turn"))
+def an_approval_for_longer_ends_after_two_turns() -> None:
+    """What was approved for longer is asked about in the third turn."""
+    ended: list[bool] = []
+    turn_ends("completed", lambda _: ended.append(True))
+    approve_only(lambda: len(ended) < 2)
+
+
+@bug(reds=granted("after-decline"))
+def a_decline_ends_other_approvals() -> None:
+    """Whoever declines one command is asked about all again."""
+    unapproved(client_declines)
+
+
+@bug(reds=granted("after-interrupt"))
+def an_interrupt_ends_approvals() -> None:
+    """After an interrupt everything is asked about again."""
+    unapproved(turn_ends, "interrupted")
+
+
+@bug(reds=granted("after-failure"))
+def a_failure_ends_approvals() -> None:
+    """After a failed turn everything is asked about again."""
+    unapproved(turn_ends, "failed")
+
+
+@bug(reds=granted("after-retry"))
+def a_retry_ends_approvals() -> None:
+    """When the model was cut off, everything is asked about again."""
+    unapproved(model_is_asked_again)
+
+
+HISTORY = "lasting/history"
+UNTOLD = "scenario.expectation: does not contain"
+
+
+def forget_answers(thread: Any) -> None:
+    """Let a thread forget what the model said in it."""
+    thread.history[:] = [one for one in thread.history if one.get("role") == "user"]
+
+
+@bug(reds={f"{HISTORY}/third-turn": UNTOLD})
+def only_the_last_turn_is_remembered() -> None:
+    """The model is told of one turn before, and of none before that."""
+
+    def forget(thread: Any) -> None:
+        del thread.history[:-2]
+
+    turn_begins(forget)
+
+
+@bug(reds={f"{HISTORY}/after-interrupt": UNTOLD})
+def an_interrupt_clears_the_history() -> None:
+    """After an interrupt the model is told of none of its answers before it."""
+    turn_ends("interrupted", forget_answers)
+
+
+@bug(reds={f"{HISTORY}/after-failure": UNTOLD})
+def a_failure_clears_the_history() -> None:
+    """After a failed turn the model is told of none of its answers before it."""
+    turn_ends("failed", forget_answers)
+
+
+@bug(reds={f"{HISTORY}/after-retry": UNTOLD})
+def a_retry_tells_the_last_words_alone() -> None:
+    """When the model was cut off, it is told the user's last words and nothing before them."""
+
+    def forget(thread: Any) -> None:
+        del thread.history[:-1]
+
+    model_is_asked_again(forget)
+
+
+@bug(reds={f"{HISTORY}/after-decline": UNTOLD})
+def a_decline_clears_the_history() -> None:
+    """After a turn with a decline the model is told of none of its answers before it."""
+    declined: list[bool] = []
+    client_declines(lambda _: declined.append(True))
+    turn_ends("completed", lambda thread: forget_answers(thread) if declined else None)
+
+
+@bug(reds={f"{HISTORY}/other-thread": "scenario.expectation: its input contains 'which-colour'"})
+def all_threads_have_one_history() -> None:
+    """The model is told in one thread what was said in another."""
+    shared: list[Message] = []
+
+    def init(original: Any) -> Any:
+        def changed(thread: Any, *about: Any, **more: Any) -> None:
+            original(thread, *about, **more)
+            thread.history = shared
+
+        return changed
+
+    swap("reference_server.session.thread:LoadedThread.__init__", init)
+
+
+STEERED = "lasting/steered"
+
+
+def unhear(thread: Any) -> None:
+    """Let a thread forget what was added to its turns."""
+    thread.history[:] = [one for one in thread.history if "-too" not in str(one)]
+
+
+@bug(reds={f"{STEERED}/next-turn": UNTOLD})
+def what_was_added_is_forgotten_with_its_turn() -> None:
+    """The model is not told in the next turn what was added to this one."""
+    turn_ends("completed", unhear)
+
+
+@bug(reds={f"{STEERED}/second-time": UNTOLD})
+def input_is_added_to_one_turn_only() -> None:
+    """What is added to a second turn is accepted, and the model never hears it."""
+    heard: list[bool] = []
+
+    def join(original: Any) -> Any:
+        def changed(steering: Any) -> None:
+            if steering.waiting and heard:
+                steering._waiting.clear()
+            heard.extend([True] if steering.waiting else [])
+            original(steering)
+
+        return changed
+
+    swap("reference_server.engine.steering:Steering.join", join)
+
+
+@bug(reds={f"{STEERED}/after-retry": UNTOLD})
+def a_retry_forgets_what_was_added() -> None:
+    """When the model was cut off, it is asked again without what was added."""
+    model_is_asked_again(unhear)
+
+
+@bug(reds={f"{STEERED}/other-thread": "scenario.expectation: its input contains 'and-this-too'"})
+def what_is_added_is_added_to_all_threads() -> None:
+    """What is added to the turn of one thread is told to the model in another."""
+    added: list[Message] = []
+
+    def hear(thread: Any) -> None:
+        thread.history.extend(one for one in added if one not in thread.history)
+
+    spread = in_all_threads(hear)
+
+    def accept(original: Any) -> Any:
+        def changed(steering: Any, content: Any, words: Message) -> Any:
+            added.append(words)
+            spread(None)
+            return original(steering, content, words)
+
+        return changed
+
+    swap("reference_server.engine.steering:Steering.accept", accept)

@@ -1,0 +1,480 @@
+"""Bugs about what lasts of a turn's work: declines, questions, outputs, diffs, status, usage."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.bugs.moments import (
+    PATCH,
+    SHELL,
+    model_is_asked_again,
+    turn_begins,
+    turn_ends,
+)
+from tests.conformance.bugs.planting import Message, received, replied, sent, swap, untold
+from tests.conformance.bugs.registry import bug
+
+DECLINED = "lasting/declined"
+MADE = "scenario.expectation: made.txt exists"
+Act = Callable[[], object]
+
+
+def declined(column: str, red: str = MADE) -> dict[str, str]:
+    """What tells that something declined was done, in a column of their table."""
+    return {f"{DECLINED}/{row}/{column}": red for row in ("command", "file-change")}
+
+
+def putting_off(acts: list[Act]) -> None:
+    """Whatever is declined waits in a list, to be done after all."""
+
+    def denied(original: Any) -> Any:
+        def changed(run: Any, decision: Any) -> Any:
+            wanted = run._wanted
+            acts.append(lambda: subprocess.run(wanted.argv, cwd=wanted.cwd, check=False))
+            return original(run, decision)
+
+        return changed
+
+    def complete(original: Any) -> Any:
+        async def changed(run: Any, status: str) -> None:
+            if status == "declined":
+                acts.append(lambda: _write(run))
+            await original(run, status)
+
+        return changed
+
+    swap(f"{SHELL}._denied", denied)
+    swap(f"{PATCH}._complete", complete)
+
+
+def _write(run: Any) -> None:
+    """Add what a declined change would have made to its file."""
+    cwd = Path(run._scene.settings.cwd)
+    for change in run._work.item.changes:
+        with (cwd / change.path).open("a") as file:
+            file.write(change.diff)
+
+
+def do_all(acts: list[Act]) -> None:
+    """Do what was put off."""
+    for act in acts:
+        act()
+    acts.clear()
+
+
+@bug(reds=declined("same-turn"))
+def an_accept_brings_what_was_declined_before() -> None:
+    """When something is accepted, what was declined before it is done too."""
+    acts: list[Act] = []
+    putting_off(acts)
+
+    def note(method: str, message: Message) -> Message:
+        if method == "answer" and message.get("result", {}).get("decision") == "accept":
+            do_all(acts)
+        return message
+
+    received(note)
+
+
+@bug(reds=declined("next-turn"))
+def a_decline_holds_for_its_turn_only() -> None:
+    """What was declined is done as the next turn begins."""
+    acts: list[Act] = []
+    putting_off(acts)
+    turn_begins(lambda _: do_all(acts))
+
+
+@bug(reds=declined("after-interrupt"))
+def an_interrupt_brings_what_was_declined() -> None:
+    """What was declined is done when its turn is interrupted."""
+    acts: list[Act] = []
+    putting_off(acts)
+    turn_ends("interrupted", lambda _: do_all(acts))
+
+
+@bug(reds=declined("after-retry"))
+def a_retry_brings_what_was_declined() -> None:
+    """What was declined is done when the model was cut off and is asked again."""
+    acts: list[Act] = []
+    putting_off(acts)
+    model_is_asked_again(lambda _: do_all(acts))
+
+
+@bug(reds=declined("after-restart"))
+def the_end_of_the_server_brings_what_was_declined() -> None:
+    """What was declined is done when the server ends."""
+    acts: list[Act] = []
+    putting_off(acts)
+    atexit.register(do_all, acts)
+
+
+@bug(reds=declined("asked-again", "scenario.expectation: none of 2 accepted outcomes"))
+def what_was_declined_is_done_with_its_namesake() -> None:
+    """When the same is accepted later, it is done a second time for the first question."""
+    acts: list[Act] = []
+    putting_off(acts)
+    turn_ends("completed", lambda _: do_all(acts) if _is_second() else None)
+    turns = Counter[str]()
+
+    def _is_second() -> bool:
+        turns["all"] += 1
+        return turns["all"] == 2
+
+
+@bug(reds=declined("other-thread"))
+def an_answer_is_for_all_open_questions() -> None:
+    """Whatever question an answer names, it answers all that are open."""
+
+    def take(original: Any) -> Any:
+        def changed(asks: Any, request_id: Any, answer: Any, sender: Any) -> None:
+            for name in list(asks._open) or [request_id]:
+                original(asks, name, answer, sender)
+
+        return changed
+
+    swap("reference_server.session.asks:Asks.take_answer", take)
+
+
+QUESTIONS = "lasting/questions"
+
+
+def questions(column: str, red: str) -> dict[str, str]:
+    """What tells that a question did not stay open, in a column of their table."""
+    return {f"{QUESTIONS}/{row}/{column}": red for row in ("command", "file-change")}
+
+
+def settling() -> Callable[[], None]:
+    """Gives what declines all open questions of the server by itself."""
+    every: list[Any] = []
+
+    def init(original: Any) -> Any:
+        def changed(asks: Any) -> None:
+            original(asks)
+            every.append(asks)
+
+        return changed
+
+    def settle() -> None:
+        for asks in every:
+            for question in asks._open.values():
+                question.answer = {"result": {"decision": "decline"}}
+                question.answered.set()
+
+    swap("reference_server.session.asks:Asks.__init__", init)
+    return settle
+
+
+@bug(reds=questions("while-read", "scenario.expectation: made.txt is absent"))
+def a_read_settles_questions() -> None:
+    """A question counts as declined once its thread is read."""
+    settle = settling()
+
+    def note(method: str, message: Message) -> Message:
+        if method == "thread/read":
+            settle()
+        return message
+
+    received(note)
+
+
+@bug(reds=questions("other-thread-works", "scenario.expectation: made.txt is absent"))
+def the_end_of_any_turn_settles_questions() -> None:
+    """A question counts as declined once a turn of another thread has completed."""
+    settle = settling()
+    turn_ends("completed", lambda _: settle())
+
+
+@bug(reds=questions("other-thread-interrupted", "scenario.expectation: made.txt is absent"))
+def an_interrupt_settles_all_questions() -> None:
+    """A question counts as declined once a turn of another thread was interrupted."""
+    settle = settling()
+    turn_ends("interrupted", lambda _: settle())
+
+
+@bug(reds=questions("after-interrupt", "scenario.timeout: for the server request"))
+def what_was_asked_in_vain_is_not_asked_again() -> None:
+    """After an interrupt what had been asked about is done without a question."""
+    interrupted: list[bool] = []
+    turn_ends("interrupted", lambda _: interrupted.append(True))
+
+    def has(original: Any) -> Any:
+        return lambda *about, **more: original(*about, **more) or bool(interrupted)
+
+    swap("reference_server.session.consents:Consents.has_command", has)
+    swap("reference_server.session.consents:Consents.has_files", has)
+
+
+OUTPUTS = "lasting/outputs"
+FIRST = "scenario.expectation: the tool output contains 'one-first'"
+
+
+def one_buffer(more: Callable[[list[str]], None]) -> None:
+    """What commands print is kept in one buffer, which the model is told whole."""
+    buffer: list[str] = []
+
+    def output(original: Any) -> Any:
+        async def changed(work: Any, text: str) -> None:
+            buffer.append(text)
+            await original(work, text)
+
+        return changed
+
+    def complete(original: Any) -> Any:
+        def changed(run: Any, status: str, finished: Any, *about: Any) -> None:
+            buffer.append(finished.output)
+            original(run, status, finished, *about)
+
+        return changed
+
+    def told(original: Any) -> Any:
+        return lambda finished: original(finished) + "".join(buffer)
+
+    swap(f"{SHELL}._complete", complete)
+    swap("reference_server.engine.work_items:CommandWork.output", output)
+    swap("reference_server.engine.tools.shell:_told", told)
+    more(buffer)
+
+
+@bug(
+    reds={
+        f"{OUTPUTS}/same-turn": FIRST,
+        f"{OUTPUTS}/next-turn": FIRST,
+        f"{OUTPUTS}/at-once": "scenario.expectation: the tool output contains 'two-second'",
+        f"{OUTPUTS}/after-interrupt": FIRST,
+        f"{OUTPUTS}/after-retry": FIRST,
+        f"{OUTPUTS}/other-thread": FIRST,
+    }
+)
+def the_output_of_a_command_is_never_cleared() -> None:
+    """The model is told of a command whatever was printed since the server began."""
+    one_buffer(lambda _: None)
+
+
+@bug(reds={f"{OUTPUTS}/after-decline": FIRST})
+def a_declined_command_is_tried_out() -> None:
+    """What a declined command would print is told with the next one."""
+
+    def try_out(buffer: list[str]) -> None:
+        def denied(original: Any) -> Any:
+            def changed(run: Any, decision: Any) -> Any:
+                line = run._wanted.command.split(";")[0]
+                buffer.append(subprocess.check_output(["bash", "-c", line], text=True))
+                return original(run, decision)
+
+            return changed
+
+        swap(f"{SHELL}._denied", denied)
+
+    one_buffer(try_out)
+
+
+DIFFS = "lasting/diffs"
+OLD = "scenario.expectation: the last one has 'one.txt'"
+
+
+def diffs(edit: Callable[[Message, list[Message]], None]) -> None:
+    """Edit each diff of a turn; `edit` is given its params, and those of all told before."""
+    before: list[Message] = []
+
+    def told(method: str, message: Message) -> list[Message]:
+        if method == "turn/diff/updated":
+            params = message["params"]
+            original = dict(params)
+            edit(params, before)
+            before.append(original)
+        return [message]
+
+    sent(told)
+
+
+@bug(
+    reds={
+        f"{DIFFS}/third-turn": OLD,
+        f"{DIFFS}/after-interrupt": OLD,
+    }
+)
+def a_diff_is_that_of_the_thread() -> None:
+    """The diff of a turn has the changes of the turns before it."""
+
+    def add(params: Message, before: list[Message]) -> None:
+        others = {
+            one["turnId"]: one["diff"]
+            for one in before
+            if one["threadId"] == params["threadId"] and one["turnId"] != params["turnId"]
+        }
+        params["diff"] = "".join(others.values()) + params["diff"]
+
+    diffs(add)
+
+
+@bug(reds={f"{DIFFS}/other-thread": OLD})
+def a_diff_is_that_of_all_threads() -> None:
+    """The diff of a turn has the changes of other threads."""
+
+    def add(params: Message, before: list[Message]) -> None:
+        others = [one["diff"] for one in before if one["threadId"] != params["threadId"]]
+        params["diff"] = "".join(others) + params["diff"]
+
+    diffs(add)
+
+
+@bug(reds={f"{DIFFS}/third-change": "scenario.expectation: the last one lacks 'one.txt'"})
+def a_diff_has_the_last_two_changes() -> None:
+    """The diff of a turn forgets all but the last two changes."""
+
+    def cut(params: Message, _: list[Message]) -> None:
+        pieces = params["diff"].split("diff --git")[1:]
+        params["diff"] = "".join(f"diff --git{one}" for one in pieces if "one.txt" not in one)
+
+    diffs(lambda params, before: cut(params, before) if len(before) > 1 else None)
+
+
+@bug(reds={f"{DIFFS}/after-retry": "scenario.expectation: the last one lacks 'one.txt'"})
+def a_retry_forgets_the_diff() -> None:
+    """The diff of a turn has nothing of what was changed before the model was cut off."""
+
+    def forget(original: Any) -> Any:
+        def changed(turn: Any, *about: Any) -> None:
+            original(turn, *about)
+            vars(turn._calls).pop("_scene", None)
+
+        return changed
+
+    swap("reference_server.engine.turn:ActiveTurn.tell_retry", forget)
+
+
+@bug(reds={f"{DIFFS}/after-decline": OLD})
+def a_diff_has_what_was_declined() -> None:
+    """The diffs that follow a declined change have it, too."""
+    refused: list[str] = []
+
+    def told(method: str, message: Message) -> list[Message]:
+        item = message.get("params", {}).get("item", {})
+        if method == "item/completed" and item.get("status") == "declined":
+            refused.extend(f"+++ {one['path']}\n{one['diff']}" for one in item["changes"])
+        if method == "turn/diff/updated":
+            message["params"]["diff"] += "".join(refused)
+        return [message]
+
+    sent(told)
+
+
+STATUS = "lasting/status"
+READ = "status.read-matches-turns"
+
+
+def misread(which: Callable[[Message], bool], shown: str) -> None:
+    """Threads that `which` picks are read as `shown`, whatever they are."""
+    status: Message = {"type": shown, **({"activeFlags": []} if shown == "active" else {})}
+
+    def change(result: Message) -> None:
+        if which(result["thread"]):
+            result["thread"]["status"] = status
+
+    replied("thread/read", change)
+
+
+@bug(reds={f"{STATUS}/second-time": READ})
+def a_thread_is_read_as_active_in_its_first_turn_only() -> None:
+    """In the second turn of a thread it is read as idle."""
+    turns = Counter[str]()
+    turn_begins(lambda thread: turns.update([thread.id]))
+    misread(lambda thread: turns[thread["id"]] == 2, "idle")
+
+
+def stays_active(status: str) -> None:
+    """A thread is read as active for ever once a turn of it ended with this status."""
+    ended: list[str] = []
+    turn_ends(status, lambda thread: ended.append(thread.id))
+    misread(lambda thread: thread["id"] in ended, "active")
+
+
+@bug(reds={f"{STATUS}/after-interrupt": READ})
+def an_interrupted_thread_stays_active() -> None:
+    """After an interrupt a thread is read as active for ever."""
+    stays_active("interrupted")
+
+
+@bug(reds={f"{STATUS}/after-failure": READ})
+def a_failed_thread_stays_active() -> None:
+    """After a failed turn a thread is read as active for ever."""
+    stays_active("failed")
+
+
+@bug(reds={f"{STATUS}/after-decline": READ})
+def a_thread_that_asks_is_read_as_idle() -> None:
+    """A thread whose turn waits for an answer is read as idle."""
+    misread(lambda thread: "waitingOnApproval" in thread["status"].get("activeFlags", ()), "idle")
+
+
+@bug(reds={f"{STATUS}/after-retry": READ})
+def a_thread_whose_model_was_cut_off_is_read_as_idle() -> None:
+    """Once the model was cut off, a thread is read as idle while its turn goes on."""
+    cut: list[str] = []
+    model_is_asked_again(lambda thread: cut.append(thread.id))
+    misread(lambda thread: thread["id"] in cut, "idle")
+
+
+@bug(reds={f"{STATUS}/other-thread": READ})
+def all_threads_have_one_status() -> None:
+    """A thread is read as active while any other one is."""
+    running = Counter[str]()
+    turn_begins(lambda _: running.update(["all"]))
+    turn_ends("completed", lambda _: running.subtract(["all"]))
+    misread(lambda _: running["all"] > 0, "active")
+
+
+USAGE = "turn.usage-told"
+
+
+@bug(reds={"lasting/usage/second-time": USAGE})
+def usage_is_told_once() -> None:
+    """What a turn costs is told for the first turn of a thread only."""
+    told = Counter[str]()
+
+    def again(params: Message) -> bool:
+        told[params["threadId"]] += 1
+        return told[params["threadId"]] > 1
+
+    untold("thread/tokenUsage/updated", again)
+
+
+@bug(reds={"lasting/usage/after-retry": USAGE})
+def a_retry_ends_the_count_of_usage() -> None:
+    """Once the model was cut off, what turns cost is not told any more."""
+    cut: list[str] = []
+    model_is_asked_again(lambda thread: cut.append(thread.id))
+    untold("thread/tokenUsage/updated", lambda params: params["threadId"] in cut)
+
+
+REFUSED = "scenario.expectation: turn/start was answered by an error"
+
+
+@bug(
+    reds={
+        "lasting/words/effort": REFUSED,
+        "lasting/words/summary": REFUSED,
+        "lasting/words/approval-policy": REFUSED,
+    }
+)
+def the_second_word_of_a_list_is_unknown() -> None:
+    """Of the words that are listed for a turn some are refused."""
+    unknown = {"medium", "verbose", "on-failure"}
+
+    def prepare(original: Any) -> Any:
+        async def changed(engine: Any, thread: Any, params: Any, schema: Any = None) -> Any:
+            from reference_server.refusal import invalid_params
+
+            given = {params.effort, params.summary, params.approval_policy}
+            if given & unknown:
+                raise invalid_params("unknown word")
+            return await original(engine, thread, params, schema)
+
+        return changed
+
+    swap("reference_server.engine.start:Engine.prepare", prepare)
