@@ -45,6 +45,14 @@ def away(talk: Talk) -> Talk:
     return returns(leaves(talk, threadId=THREAD))
 
 
+def answered_after_it_was_away() -> Talk:
+    """The question stays open meanwhile."""
+    talk = Approvals().running("untrusted").started(command_item()).question()
+    away(talk)
+    talk.decides("accept").resolved().completed(command_item(status="completed"))
+    return talk.end_turn()
+
+
 def greeted() -> Talk:
     """A running turn with a message that has begun."""
     return running().started(agent_message("m", "")).delta("m", "Hel")
@@ -159,13 +167,7 @@ LEGAL: list[Legal] = [
     Legal(
         "approval.order",
         "question-open-while-away",
-        lambda: (
-            away(Approvals().running("untrusted").started(command_item()).question())
-            .decides("accept")
-            .resolved()
-            .completed(command_item(status="completed"))
-            .end_turn()
-        ),
+        answered_after_it_was_away,
     ),
     Legal(
         "approval.order",
