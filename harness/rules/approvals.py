@@ -7,7 +7,6 @@ form of the request (server_requests).
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
-import re
 
 from harness.rules.asked import (
     APPROVALS,
@@ -22,10 +21,8 @@ from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import arr, obj, text
+from harness.trace.values import obj, text
 from harness.trace.views import ItemView
-
-_WORD = re.compile(r"\w+")
 
 
 @rule(
@@ -38,10 +35,11 @@ class NamesItem(ApprovalMonitor):
     """Judges that the three ids of an approval request belong together.
 
     The turn must be one of that thread, and the item not one of another turn. Whether it has been
-    started is for approval.order. The command and the folder of the request should be those of the
-    item, since it is what the client approves: SHOULD where they have not one word in common, or
-    folders of other names. Left open: what else a request asks for, such as the network; turns
-    whose beginning this client did not see, and ids that are missing or no strings (shapes).
+    started is for approval.order. The folder of the request should be that of the item,
+    since the client approves the one and sees the other: SHOULD where their last names differ. Left
+    open: the command, which one has as an array and the other as a text; requests for something
+    else, such as the network; turns whose beginning this client did not see, and ids that are
+    missing or no strings (shapes).
     """
 
     @on(*APPROVALS)
@@ -62,7 +60,7 @@ class NamesItem(ApprovalMonitor):
             expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
             return self._bad(frame, "threadId", expected, "turnId")
         if named[2] in turn.items:
-            other = self._other_work(frame, turn.items[named[2]])
+            other = self._elsewhere(frame, turn.items[named[2]])
             return [Witness(request_subject(frame), (frame,))] if other is None else [other]
         other = elsewhere(self.conversation, named[2], turn)
         if other is None:
@@ -70,24 +68,15 @@ class NamesItem(ApprovalMonitor):
         expected = f"the id of an item of {turn.subject}, and this is {other.subject}"
         return self._bad(frame, "itemId", expected, "turnId")
 
-    def _other_work(self, frame: Frame, item: ItemView) -> Violation | None:
-        """What the request says of another command or folder than the item has."""
+    def _elsewhere(self, frame: Frame, item: ItemView) -> Violation | None:
+        """A request that says another folder than its item has."""
         if item.type != "commandExecution" or not item.started or asks_for_network(frame):
             return None
-        params, begun = obj(frame.params), item_in(item.started[-1])
-        folders = text(params.get("cwd")), text(begun.get("cwd"))
-        if all(map(posixpath.isabs, folders)) and not perhaps_same_folder(*folders):
-            return self._unlike(frame, item, "cwd")
-        asked = set(_WORD.findall(" ".join(map(text, arr(params.get("command"))))))
-        shown = set(_WORD.findall(text(begun.get("command"))))
-        if asked and shown and not asked & shown:
-            return self._unlike(frame, item, "command")
-        return None
-
-    def _unlike(self, frame: Frame, item: ItemView, key: str) -> Violation:
-        also = (member(item.started[-1], "item", key),)
-        expected = f"the {key} of {item.subject}, which it asks about"
-        frames, where = (item.started[-1], frame), member(frame, key)
+        folders = [text(obj(frame.params).get("cwd")), text(item_in(item.started[-1]).get("cwd"))]
+        if not all(map(posixpath.isabs, folders)) or perhaps_same_folder(*folders):
+            return None
+        frames, where = (item.started[-1], frame), member(frame, "cwd")
+        expected, also = f"the cwd of {item.subject}", (member(item.started[-1], "item", "cwd"),)
         subject = request_subject(frame)
         return wrong(subject, frames, where, expected, also=also, level=Level.SHOULD)
 

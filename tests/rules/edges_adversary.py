@@ -300,10 +300,12 @@ def told_diff(diff: str, *names: str) -> Approvals:
     return talk.end_turn()
 
 
-def asked_about(**asked: Any) -> Approvals:
-    """A question that says something else of its command than the item does."""
-    talk = Approvals().running().started(command_item()).question(**asked).decides("accept")
-    return talk.resolved().completed(command_item(status="completed", exitCode=0)).end_turn()
+def asked_elsewhere(item: str, cwd: str, policy: str, decision: str) -> Approvals:
+    """A question that says another folder than its item."""
+    talk = Approvals().running(policy).started(command_item(item)).question(item, cwd=cwd)
+    talk.decides(decision).resolved()
+    status = "completed" if decision == "accept" else "declined"
+    return talk.completed(command_item(item, status)).message("m", "Well.").end_turn()
 
 
 LEGAL = [
@@ -386,13 +388,13 @@ ILLEGAL = [
     Illegal(
         "approval.names-item",
         "another folder",
-        lambda: asked_about(cwd="/home/user/elsewhere"),
+        lambda: asked_elsewhere("call_1", "/home/user/elsewhere", "untrusted", "accept"),
         Level.SHOULD,
     ),
     Illegal(
         "approval.names-item",
-        "another command",
-        lambda: asked_about(command=["rm", "-rf", "/srv"]),
+        "the root, under on-request",
+        lambda: asked_elsewhere("call_7", "/", "on-request", "decline"),
         Level.SHOULD,
     ),
 ]

@@ -19,10 +19,7 @@ def running(policy: str = "untrusted") -> Approvals:
 
 
 def pending(policy: str = "untrusted", **more: Any) -> Approvals:
-    shown: dict[str, Any] = (
-        {"command": ["bash", "-lc", more["command"]]} if "command" in more else {}
-    )
-    return running(policy).started(command_item(**more)).question(**shown)
+    return running(policy).started(command_item(**more)).question()
 
 
 def pending_file(policy: str = "untrusted") -> Approvals:
