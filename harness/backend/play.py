@@ -45,10 +45,14 @@ class StreamCut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """An intent for which the server offered no tool that the tables know."""
+    """An intent for which the server offered no tool that the tables know.
+
+    `lacks` is the capability that a tool of its own would still need.
+    """
 
     intent: str
     offered: tuple[Offered, ...]
+    lacks: str = ""
 
 
 @dataclass(slots=True)
@@ -139,8 +143,9 @@ class Performance:
                 intent, values = intent_of(part)
                 offered = self.encoder.offered(self.body)
                 chosen = choose(self.tools, offered, intent, values)
-                if chosen is None:
-                    self.unfit.append(Unfit(intent, tuple(offered)))
+                if chosen is None or chosen.lacks:
+                    lacks = chosen.lacks if chosen else ""
+                    self.unfit.append(Unfit(intent, tuple(offered), lacks))
                     return
                 call_id, chunks = self.stream.tool_call(chosen)
                 self.called.append(call_id)

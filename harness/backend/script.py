@@ -120,15 +120,27 @@ class ToolOutput(Strict):
     lacks: str | None = None
 
 
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list) else "one"
+
+
+OneOf = Annotated[
+    Annotated[str, Tag("one")] | Annotated[list[str], Field(min_length=1), Tag("several")],
+    Discriminator(_one_or_several),
+]
+"""A text, or a list of texts of which one will do."""
+
+
 class Expect(Strict):
     """What this call must carry: `input_contains` texts, and the outputs of tool calls.
 
-    `input_lacks` texts must stand nowhere in its input. The others compare it with an earlier call,
-    by the name `as` of that call's step: `same_model` names the same model, `same_schema` asks for
-    the schema that the earlier one asked for, if any, and `other_schema` does not ask for that one.
+    A list within `input_contains` names texts of which one is enough. `input_lacks` texts must
+    stand nowhere in its input. The others compare it with an earlier call, by the name `as` of that
+    call's step: `same_model` names the same model, `same_schema` asks for the schema that the
+    earlier one asked for, if any, and `other_schema` does not ask for that one.
     """
 
-    input_contains: list[str] = Field(default_factory=list[str])
+    input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
     input_lacks: list[str] = Field(default_factory=list[str])
     tool_output: ToolOutput | None = None
     same_model: Alias | None = None
@@ -142,10 +154,21 @@ class Expect(Strict):
         return {key: name for key, name in found.items() if name is not None}
 
 
+class When(Strict):
+    """Which calls a step is for: those that hold, and those that lack, certain texts."""
+
+    input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
+    input_lacks: list[str] = Field(default_factory=list[str])
+
+
 class ModelStep(Strict):
-    """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with."""
+    """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with.
+
+    With `when` a call that is not such a call passes the step over, and nobody misses it.
+    """
 
     alias: Alias | None = Field(default=None, alias="as")
+    when: When | None = None
     reply: list[Part] | None = None
     fail: Fail | None = None
     expect: Expect | None = None

@@ -30,15 +30,21 @@ CAPABILITIES = {
     "dynamic_call": "dynamic-tools",
     "view_image": "image-view",
 }
+TERMINAL = "terminal"
+"""The capability of a command that has a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A tool that a call offers: its name, its namespace, whether it takes free text."""
+    """A tool that a call offers: its name, its namespace, whether it takes free text.
+
+    `members` are those that its parameters list, None where they list none.
+    """
 
     name: str
     namespace: str = ""
     free: bool = False
+    members: frozenset[str] | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
@@ -60,10 +66,11 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A tool call to make."""
+    """A tool call to make; `lacks` is a capability without which it is not what was meant."""
 
     tool: Offered
     arguments: Any
+    lacks: str = ""
 
 
 _ESCALATION = {"sandbox_permissions": "{permissions}", "justification": "{reason}"}
@@ -140,8 +147,19 @@ def choose(
             continue
         tool = there.get((str(_filled(row.namespace, values)), str(_filled(row.name, values))))
         if tool is not None:
-            return Chosen(tool, _filled(row.arguments, values))
+            arguments = _filled(row.arguments, values)
+            return Chosen(tool, arguments, TERMINAL if _no_terminal(tool, row, values) else "")
     return None
+
+
+def _no_terminal(tool: Offered, row: ToolRow, values: Mapping[str, Any]) -> bool:
+    """Whether a command wants a terminal, and this tool has no way to ask for one."""
+    if not values.get("tty"):
+        return False
+    template: Any = row.arguments
+    members = cast("dict[str, Any]", template) if isinstance(template, dict) else {}
+    asked = [name for name, value in members.items() if value == "{tty}"]
+    return not asked or (tool.members is not None and tool.members.isdisjoint(asked))
 
 
 def lines_to_add(intent: str) -> str:

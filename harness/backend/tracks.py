@@ -7,9 +7,11 @@ by their first user text and get the scripts in the order in which they first ca
 Not here: playing a step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from harness.backend.script import ModelStep, Script, Times
+from harness.backend.script import ModelStep, Script, Times, When
+
+Fits = Callable[[When], bool]
 
 
 class Track:
@@ -24,19 +26,22 @@ class Track:
 
     @property
     def unplayed(self) -> int:
-        """How many steps no call has asked for."""
-        return len(self.script) - self._cursor - (1 if self._played else 0)
+        """How many steps no call has asked for, but those that are for certain calls alone."""
+        rest = self.script[self._cursor + (1 if self._played else 0) :]
+        return sum(step.when is None for step in rest)
 
-    def next_step(self, user_messages: int) -> int:
+    def next_step(self, user_messages: int, fits: Fits = lambda _when: True) -> int:
         """The index of the step for a call, -1 where the script is at its end.
 
         A step may serve several calls (`times`). A new user message in the input means that a new
-        turn began, which ends `until-turn-ends`.
+        turn began, which ends `until-turn-ends`. A step that is for other calls is passed over.
         """
         if user_messages > self._user_messages:
             if self._played and self._times() == "until-turn-ends":
                 self._advance()
             self._user_messages = user_messages
+        while (when := self._when()) is not None and not fits(when):
+            self._advance()
         if self._cursor >= len(self.script):
             return -1
         index = self._cursor
@@ -49,6 +54,9 @@ class Track:
     def step(self, index: int) -> ModelStep | None:
         """The step of that index, None for -1."""
         return self.script[index] if index >= 0 else None
+
+    def _when(self) -> When | None:
+        return self.script[self._cursor].when if self._cursor < len(self.script) else None
 
     def _times(self) -> Times:
         return self.script[self._cursor].times if self._cursor < len(self.script) else 1

@@ -76,7 +76,7 @@ class RebuildsReply(Monitor):
     def goes_on(self, frame: Frame) -> Outcomes:
         """What was found in the item before, which may have been the last of its turn."""
         turn = self.conversation.turn_of(frame)
-        found = self._found.pop(turn.id, None) if turn is not None else None
+        found = self._found.pop(turn.key, None) if turn is not None else None
         if turn is not None and found is not None:
             ended = frame.method == "turn/completed"
             cut = ended and text(turn_in(frame).get("status")) in ("interrupted", "failed")
@@ -103,7 +103,7 @@ class RebuildsReply(Monitor):
         if self._cut_off(item):
             yield replace(found, level=Level.SHOULD)
         else:
-            self._found[item.turn.id] = found
+            self._found[item.turn.key] = found
 
     def _cut_off(self, item: ItemView) -> bool:
         turn = item.turn

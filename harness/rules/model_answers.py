@@ -71,7 +71,7 @@ class FailsWithItsModel(News):
 
     @on("model/rerouted")
     def rerouted(self, frame: Frame) -> Outcomes:
-        self._rerouted.add(text(obj(frame.params).get("turnId")))
+        self._rerouted.add(self.conversation.key_of(frame))
         return None
 
     def judge(self, asked: Asked, end: Frame) -> Iterator[Outcome]:

@@ -17,12 +17,14 @@ from harness.trace.frame import Frame
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
-# What also calls the model, or may change what a thread remembers: nothing is judged from there on.
+# What also calls the model, may change what a thread remembers, or keeps the client from hearing of
+# it: nothing is judged from there on.
 MUDDLING = (
     "thread/resume",
     "thread/fork",
     "thread/rollback",
     "thread/compact/start",
+    "thread/unsubscribe",
     "review/start",
 )
 

@@ -191,13 +191,14 @@ class ModelWait(Strict):
 
 
 Told = Annotated[str, word("notification of the server")]
-WAITED_FOR = ("turn", "notification", "request", "answer", "message", "gate", "model")
+WAITED_FOR = ("turn", "idle", "notification", "request", "answer", "message", "gate", "model")
 
 
 class Wait(Talk):
     """Wait for one thing that the server, or the model's side, does.
 
-    `turn`: its end; `status` lists the ends that are right for the script to go on.
+    `turn`: its end; `status` lists the ends that are right for the script to go on. `idle`: that
+    thread has no turn that began and did not end, and was not last said to be active.
     `notification`, `request`: a message of the server; `where` maps dotted paths in its params to
     values; of a list of notifications the first to come will do. `answer`: the answer to a request
     sent with `wait: false`. `message`: any message, dotted paths in the whole of it. `gate`: a gate
@@ -206,6 +207,7 @@ class Wait(Talk):
 
     turn: Alias | None = None
     status: Statuses | None = None
+    idle: Alias | None = None
     notification: Told | Annotated[list[Told], Field(min_length=1)] | None = None
     request: Annotated[str, word("request of the server")] | None = None
     where: dict[str, Any] = Field(default_factory=dict[str, Any])

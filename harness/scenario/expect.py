@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backend.model import ScriptedModel
-from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, piece_of
+from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, accepted, piece_of
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
@@ -105,29 +105,37 @@ class _Run:
 
     def problems(self, outcome: Outcome, where: JsonPath) -> list[Problem]:
         found: list[Problem] = []
-        for alias, accepted in outcome.turns.items():
-            statuses = [accepted] if isinstance(accepted, str) else list(accepted)
-            turn = self._conversation.turns.get(self._cast.turns.get(alias, ""))
+        for alias, ends in outcome.turns.items():
+            statuses = [ends] if isinstance(ends, str) else list(ends)
+            turn = self._turn(alias)
             if turn is None or turn.status not in statuses:
                 found.append(_ended(alias, statuses, turn, (*where, "turns", alias)))
         if outcome.items is not None:
             found += _items(outcome.items, self._items(), (*where, "items"))
-        if outcome.model_calls is not None and len(self._model.calls) != outcome.model_calls:
-            message = f"model calls: expected {outcome.model_calls}; found {len(self._model.calls)}"
+        counts = outcome.model_calls
+        right = [counts] if isinstance(counts, int) else counts
+        if right is not None and len(self._model.calls) not in right:
+            wanted = " or ".join(map(str, right))
+            message = f"model calls: expected {wanted}; found {len(self._model.calls)}"
             message += f" ({_calls(self._model)})"
             found.append(Problem(message, (*where, "model_calls")))
         for name, wanted in outcome.workspace.items():
             found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
         for alias, said in outcome.diffs.items():
-            turn = self._conversation.turns.get(self._cast.turns.get(alias, ""))
+            turn = self._turn(alias)
             found += _diff(alias, said, turn, (*where, "diffs", alias))
         return found
+
+    def _turn(self, alias: str) -> TurnView | None:
+        """A turn by its alias; ids of turns need not be unique beyond their thread."""
+        thread_id = self._cast.thread_of.get(alias, "")
+        return self._conversation.turn_at(thread_id, self._cast.turns.get(alias, ""))
 
     def _items(self) -> list[_Item]:
         """The final form of each item of the scenario's turns, in the order of appearance."""
         seen: list[tuple[int, _Item]] = []
-        for turn_id in self._cast.turns.values():
-            turn = self._conversation.turns.get(turn_id)
+        for alias in self._cast.turns:
+            turn = self._turn(alias)
             for item in turn.items.values() if turn else ():
                 frames: list[Frame] = [*item.started, *item.completed]
                 if frames:
@@ -193,10 +201,9 @@ def _no_item(
         order = f"; one came before items[{number - 1}]" if early and number else ""
         return Problem(f"{head}{order}; {found}", place)
     want = {} if isinstance(pattern, str) else pattern[kind]
-    key = next(
-        key for key, value in want.items() if not _meets(value, near.shows.get(key, MISSING))
-    )
-    path, offset, expected, actual = _differing(want[key], near.shows.get(key, MISSING))
+    shown = {key: near.shows.get(key, MISSING) for key in want}
+    key = next(key for key, value in want.items() if not _right(value, shown[key]))
+    path, offset, expected, actual = _differing(want[key], shown[key])
     path = ("params", "item", key, *path)
     message = (
         f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
@@ -211,9 +218,16 @@ def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
         return item.get("type") == pattern
     return all(
         item.get("type") == kind
-        and all(_meets(value, item.get(key, MISSING)) for key, value in want.items())
+        and all(_right(value, item.get(key, MISSING)) for key, value in want.items())
         for kind, want in pattern.items()
     )
+
+
+def _right(wanted: Any, found: Any) -> bool:
+    """Whether a member is as it should be; where it may be absent, null is absence too."""
+    values = accepted(wanted)
+    may_lack = len(values) > 1 and "absent" in values
+    return any(_meets(one, found) for one in values) or (may_lack and found in (MISSING, None))
 
 
 def _meets(want: Any, value: Any) -> bool:
@@ -223,11 +237,21 @@ def _meets(want: Any, value: Any) -> bool:
 
 def _differing(want: Any, value: Any) -> tuple[JsonPath, int, str, str]:
     """Where a member differs from what is wanted of it, and both sides there."""
-    piece = piece_of(want)
+    values = accepted(want)
+    if len(values) > 1:
+        return (), 0, " or ".join(map(_shown_value, values)), literal(value)
+    piece = piece_of(values[0])
     if piece is not None:
-        return (), 0, f"a text with {literal(piece)} in it", literal(value)
-    told = difference(want, value)
+        return (), 0, _shown_value(values[0]), literal(value)
+    told = difference(values[0], value)
     return told.path, told.offset or 0, told.expected, told.actual
+
+
+def _shown_value(value: Any) -> str:
+    piece = piece_of(value)
+    if piece is not None:
+        return f"a text with {literal(piece)} in it"
+    return "absent" if value == "absent" else literal(value, 60)
 
 
 def _shown(pattern: ItemPattern) -> str:

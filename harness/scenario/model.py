@@ -27,6 +27,7 @@ from harness.scenario.client_steps import (
     turn_named_by,
     word,
 )
+from harness.trace.values import arr, obj
 
 
 class Settings(Strict):
@@ -130,20 +131,39 @@ class DiffText(Strict):
     lacks: list[str] = Field(default_factory=list[str])
 
 
+def _count(value: object) -> str:
+    return "several" if isinstance(value, list) else "one"
+
+
+_Count = Annotated[int, Field(ge=0)]
+Counts = Annotated[
+    Annotated[_Count, Tag("one")] | Annotated[list[_Count], Field(min_length=1), Tag("several")],
+    Discriminator(_count),
+]
+
+
+def accepted(value: Any) -> list[Any]:
+    """The values that are right for a member of an item: of `{any_of: […]}` each in its list."""
+    members = obj(value)
+    return arr(members["any_of"]) if members.keys() == {"any_of"} else [value]
+
+
 class Outcome(Strict):
     """One accepted outcome.
 
     `items`: item types in the order of their first appearance, each alone or with member values
-    (`{contains: TEXT}` for a text that has this one in it); other items may stand between.
-    `turns`: alias -> accepted status or statuses. `workspace`: path -> content, or `absent`.
-    `diffs`: turn alias -> what its diff says. `model_calls`: how often the model was called.
+    (`{contains: TEXT}` for a text that has this one in it, `{any_of: [...]}` for values of which
+    one is right, `absent` among them for no such member); other items may stand between. `turns`:
+    alias -> accepted status or statuses. `workspace`: path -> content, or `absent`. `diffs`: turn
+    alias -> what its diff says. `model_calls`: how often the model was called, or a list of what is
+    right.
     """
 
     items: list[ItemPattern] | None = None
     turns: dict[Alias, Statuses] = Field(default_factory=dict[str, str | list[str]])
     workspace: dict[Inside, str] = Field(default_factory=dict[str, str])
     diffs: dict[Alias, DiffText] = Field(default_factory=dict[str, DiffText])
-    model_calls: Annotated[int, Field(ge=0)] | None = None
+    model_calls: Counts | None = None
 
 
 class Expectations(Outcome):

@@ -177,6 +177,7 @@ class Names:
             ("on", "connection", self._connections),
             ("thread", "thread", self._threads),
             ("turn", "turn", self._turns),
+            ("idle", "thread", self._threads),
             ("gate", "gate", self._gates),
             ("answer", "answer", self._sent),
         ]
@@ -212,8 +213,8 @@ class Names:
         if len(wait.what) != 1:
             self._fail(
                 loc,
-                "expected exactly one of turn, notification, request, answer, message, gate "
-                "and model",
+                "expected exactly one of turn, idle, notification, request, answer, message, "
+                "gate and model",
             )
         if wait.status is not None and wait.turn is None:
             self._fail((*loc, "status"), "status goes with turn", key=True)
@@ -221,8 +222,9 @@ class Names:
             self._statuses(wait.status, (*loc, "status"))
         if wait.where and wait.notification is None and wait.request is None:
             self._fail((*loc, "where"), "where goes with notification or request", key=True)
-        if wait.alias is not None and wait.what[0] in ("gate", "model"):
-            self._fail((*loc, "as"), f"a {wait.what[0]} gives no value to name", key=True)
+        if wait.alias is not None and wait.what[0] in ("idle", "gate", "model"):
+            what = "an idle thread" if wait.idle is not None else f"a {wait.what[0]}"
+            self._fail((*loc, "as"), f"{what} gives no value to name", key=True)
         if wait.answer is not None:
             self._values.add(wait.answer)
 

@@ -149,6 +149,9 @@ class Player:
 
 def _not_offered(unfit: Unfit) -> StepFailed:
     names = ", ".join(map(str, unfit.offered)) or "none"
+    if unfit.lacks:
+        message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"
+        return StepFailed("not-offered", f"{message}; offered: {names}", capability=unfit.lacks)
     return StepFailed(
         "not-offered",
         f"the model's side wanted to {unfit.intent} and no offered tool fits; offered: {names}; "

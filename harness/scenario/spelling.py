@@ -26,7 +26,7 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
-from harness.scenario.model import Outcome, Scenario, piece_of
+from harness.scenario.model import Outcome, Scenario, accepted, piece_of
 from harness.scenario.paths import nested, with_lists
 from harness.scenario.references import references, texts
 from harness.scenario.uses import words_used
@@ -180,10 +180,11 @@ class Spelling:
                 continue
             for kind, members in pattern.items():
                 self._name("item type", kind, (*at, kind), key=True)
-                # A piece of a text is a text, as far as the protocol's words go.
-                whole = {key: piece_of(value) or value for key, value in members.items()}
-                wrongs = self._lexicon.wrongs_of_item({"type": kind, **whole})
-                self._refuse((*at, kind), self._ours(wrongs, members, sent=False))
+                for shown in _alternatives(members):
+                    # A piece of a text is a text, as far as the protocol's words go.
+                    whole = {key: piece_of(value) or value for key, value in shown.items()}
+                    wrongs = self._lexicon.wrongs_of_item({"type": kind, **whole})
+                    self._refuse((*at, kind), self._ours(wrongs, shown, sent=False))
 
     def _extensions(self) -> None:
         """An extension that the protocol has, or that nothing uses, is a mistake too."""
@@ -265,6 +266,16 @@ class Spelling:
 
     def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
         raise ScenarioError(self._path, self._document.place(loc, key=key), message)
+
+
+def _alternatives(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The members of an item with each value that they may have, without those that may lack."""
+    values = {name: accepted(value) for name, value in members.items()}
+    for number in range(max(map(len, values.values()), default=1)):
+        shown = {name: given[min(number, len(given) - 1)] for name, given in values.items()}
+        yield {
+            name: one for name, one in shown.items() if one != "absent" or len(values[name]) == 1
+        }
 
 
 def misspelt(value: Any, placeholders: Iterable[str]) -> Iterator[tuple[Loc, str, str]]:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.scenario.loader import Loaded, find, load
-from harness.suite.probe import METHODS, absent, refused
+from harness.suite.probe import ASKED_ONLY, METHODS, absent, refused
 from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.views import conversation_of
@@ -63,10 +63,15 @@ def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
     if not _came_to_its_end(probe, run):
         return set()
     unknown = refused(run, conversation)
-    return {
+    shown = {
         need
-        for need in absent(probe, run, conversation, profile)
+        for need in absent(probe, run, conversation, profile, asking=True)
         if need not in METHODS or unknown.issuperset(METHODS[need])
+    }
+    return shown | {
+        need
+        for need in probe.scenario.needs
+        if need in ASKED_ONLY and not ASKED_ONLY[need](run, conversation)
     }
 
 

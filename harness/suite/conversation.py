@@ -112,6 +112,7 @@ class Conversations:
             strict=strict_model,
             tools=[ToolRow(**tool.model_dump()) for tool in self._profile.tools],
             outcomes={str(name): texts for name, texts in self._profile.outcomes.items()},
+            loose=self._profile.capabilities == "probe",
         )
         wires = self._wires(live, recorder)
         stage = Stage(live.peer, model, cwd, Cast(), wires)

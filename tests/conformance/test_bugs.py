@@ -30,13 +30,9 @@ def test_bug_is_told_by_the_scenario_that_is_about_it(name: str) -> None:
         assert "Traceback" not in outcome.stderr, "the patch itself is broken"
 
 
-# To come.
-LATER = {"commands/split-utf8", "files/two-turns"}
-
-
 def test_every_scenario_has_a_bug_that_its_title_is_about() -> None:
     named = {scenario for one in BUGS.values() for scenario in one.reds}
-    assert sorted(set(scenarios()) - named - LATER) == []
+    assert sorted(set(scenarios()) - named) == []
     assert sorted(named - set(scenarios())) == [], "these are no scenarios (any more)"
 
 

@@ -12,6 +12,7 @@ from tests.rules.traces import (
     command,
     mcp_call,
     settings,
+    step,
     thread_object,
     user_message,
 )
@@ -161,6 +162,21 @@ def best_of_two() -> Talk:
 def notice_beside_the_answer() -> Talk:
     talk = called().ends(texts=said("Yes.")).message("m-1", "Yes.")
     return talk.message("m-2", "Your plan ends soon.").end_turn()
+
+
+def leaving(talk: Talk) -> Talk:
+    return talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
+
+
+def only_the_end_is_told_to_who_left() -> Talk:
+    # The items go to subscribers alone, the end of a turn to every client.
+    return leaving(called()).ends(texts=said("Yes.")).turn_completed()
+
+
+def left_while_a_command_ran() -> Talk:
+    talk = called().ends(tools=1).item(command("c-1", "completed"))
+    talk = leaving(talk).calls("hello", call=2)
+    return talk.ends(2, texts=said("Yes."), plans=[[step("look")]]).turn_completed()
 
 
 # The last message and its schema.
@@ -362,6 +378,8 @@ LEGAL: list[Legal] = [
         late_after_an_interrupt,
         summary_of_a_compaction,
         plan_instead_of_a_message,
+        only_the_end_is_told_to_who_left,
+        left_while_a_command_ran,
     ),
     *legal(
         "model.answer-shown",

@@ -1,6 +1,6 @@
 """Edges of rules that need a whole turn, where the client was away, came in again, or archived."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.edge import Illegal, Legal
@@ -20,6 +20,7 @@ ONCE, COMPLETES = "turn.started-once", "turn.completes"
 INCLUDES, STARTED = "read.includes-turns", "item.completed-after-started"
 DELTAS, DELTA = "delta.rebuilds-reply", "item.started-before-delta"
 DIFF, WHOLE = "turn.diff-after-change", "turn.diff-whole"
+T = TypeVar("T", bound=Talk)
 ACTIVE: dict[str, Any] = {"type": "active", "activeFlags": []}
 SAID = user_message("said", "hello")
 
@@ -29,18 +30,18 @@ def running() -> Talk:
     return Talk().start_thread().start_turn()
 
 
-def leaves(talk: Talk, **params: Any) -> Talk:
+def leaves(talk: T, **params: Any) -> T:
     """The client leaves the thread; the params of the request are not shown."""
     return talk.asks("thread/unsubscribe", **params).answers({"status": "unsubscribed"})
 
 
-def returns(talk: Talk) -> Talk:
+def returns(talk: T) -> T:
     """It opens the thread again, in the middle of the turn."""
     thread = thread_object(preview="hello", status=ACTIVE, turns=[turn_object(items=[SAID])])
     return talk.asks("thread/resume", threadId=THREAD).answers({"thread": thread, **settings()})
 
 
-def away(talk: Talk) -> Talk:
+def away(talk: T) -> T:
     """It was away for a while."""
     return returns(leaves(talk, threadId=THREAD))
 

@@ -79,6 +79,14 @@ def end_on_no_thread() -> Talk:
     return talk.turn_completed(thread="thr_0")
 
 
+def wrong_beside_an_interrupted_turn() -> Talk:
+    """One of two turns of one id completes a message wrongly; the other is interrupted then."""
+    talk = two_threads().start_turn().start_turn(TURN, OTHER, "other").interrupt(TURN, OTHER)
+    talk.answers({}).started(agent_message("m", "")).delta("m", "Hello")
+    talk.completed(agent_message("m", "Hallo")).end_turn(thread=OTHER, status="interrupted")
+    return talk.end_turn()
+
+
 def id_again_on_its_thread() -> Talk:
     """The second turn of a thread has the id of the first; another thread has that id too."""
     talk = two_threads().plain_turn().plain_turn(TURN, OTHER)
@@ -104,6 +112,11 @@ ILLEGAL: list[Illegal] = [
     Illegal("item.known-turn", "command-of-a-turn-elsewhere", command_of_a_turn_elsewhere),
     Illegal("turn.known-thread", "delta-of-an-open-item", delta_of_an_open_item),
     Illegal("turn.known-thread", "end-on-no-thread", end_on_no_thread),
+    Illegal(
+        "delta.rebuilds-reply",
+        "wrong-beside-an-interrupted-turn-of-its-id",
+        wrong_beside_an_interrupted_turn,
+    ),
     Illegal("turn.ids-unique", "id-again-on-its-thread", id_again_on_its_thread),
     Illegal("turn.ids-unique", "id-of-the-history", id_of_the_history),
 ]

@@ -325,3 +325,10 @@ def test_a_number_and_its_text_are_two_ids() -> None:
     talk = running().started(command_item()).question()
     rows = wrong(talk.says({"method": "item/tool/call", "id": "0", "params": {}}), End.CLOSED)
     assert rows == []
+
+
+def test_an_answer_of_ours_in_no_form_blames_the_harness() -> None:
+    talk = pending().sends({"id": 0, "accepted": True})
+    (row,) = [row for row in wrong(talk, End.CLOSED) if row.rule == "harness.own-answer"]
+    assert row.verdict is Verdict.ERROR
+    assert "a result, or an error" in row.expected

@@ -52,10 +52,18 @@ def offered(body: Mapping[str, Any]) -> list[Offered]:
     for tool in map(obj, arr(body.get("tools"))):
         name = text(tool.get("name"))
         if tool.get("type") == "namespace":
-            found += [Offered(text(obj(one).get("name")), name) for one in arr(tool.get("tools"))]
+            inner = map(obj, arr(tool.get("tools")))
+            found += [Offered(text(one.get("name")), name, members=_members(one)) for one in inner]
         elif name:
-            found.append(Offered(name, free=tool.get("type") == "custom"))
+            free = tool.get("type") == "custom"
+            found.append(Offered(name, free=free, members=_members(tool)))
     return found
+
+
+def _members(tool: Json) -> frozenset[str] | None:
+    """The members that a tool's parameters list, None where they list none."""
+    listed = obj(obj(tool.get("parameters")).get("properties"))
+    return frozenset(listed) if listed else None
 
 
 def outputs(body: Mapping[str, Any]) -> dict[str, str]:

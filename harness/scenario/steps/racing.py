@@ -230,7 +230,8 @@ async def settle(scene: Scene, step: SettleStep) -> None:
         turn_id = scene.cast.turns.get(alias, "")
         if turn_id:
             scene.awaited = f"the end of {alias}"
-            end = await inbox.wait(partial(ends_turn, turn_id))
+            thread = scene.cast.thread_of[alias]
+            end = await inbox.wait(partial(ends_turn, thread, turn_id))
             statuses[alias] = text(dig(end.params, "turn", "status"))
     if "steered" in scene.values:
         whole = statuses.get(body.turn) == "completed"

@@ -27,6 +27,8 @@ async def wait(scene: Scene, step: WaitStep) -> None:
     match body.what[0]:
         case "turn":
             frame = await _turn(scene, body)
+        case "idle":
+            await _idle(scene, body)
         case "gate":
             name = body.gate or ""
             reached = partial(scene.model.gates.reached, name)
@@ -54,7 +56,8 @@ async def _turn(scene: Scene, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = scene.turn(alias)
     scene.waits_for(f"the end of turn {alias}")
-    frame = await scene.peer(body.on).inbox.wait(partial(ends_turn, turn_id))
+    ends = partial(ends_turn, scene.cast.thread_of[alias], turn_id)
+    frame = await scene.peer(body.on).inbox.wait(ends)
     status = text(dig(frame.params, "turn", "status"))
     if body.statuses and status not in body.statuses:
         cause = text(dig(frame.params, "turn", "error", "message"))
@@ -64,6 +67,35 @@ async def _turn(scene: Scene, body: Wait) -> Frame:
             f"{f' ({cause})' if cause else ''}; expected {' or '.join(body.statuses)}",
         )
     return frame
+
+
+async def _idle(scene: Scene, body: Wait) -> None:
+    """The end of whatever runs on a thread, also of what no step started.
+
+    A turn that began has its end; and where the thread was said to be active, that is over too.
+    """
+    thread, inbox = scene.thread(body.idle or ""), scene.peer(body.on).inbox
+    begun = [
+        text(dig(frame.params, "turn", "id"))
+        for frame in inbox.frames
+        if frame.method == "turn/started" and dig(frame.params, "threadId") == thread
+    ]
+    for turn_id in begun:
+        scene.waits_for(f"the end of turn {turn_id}")
+        await inbox.wait(partial(ends_turn, thread, turn_id))
+    told = [at for at, frame in enumerate(inbox.frames) if _status(thread, frame)]
+    if told and _status(thread, inbox.frames[told[-1]]) == "active":
+        scene.waits_for("the end of its being active")
+        await inbox.wait(
+            lambda frame: _status(thread, frame) not in ("", "active"), start=told[-1] + 1
+        )
+
+
+def _status(thread: str, frame: Frame) -> str:
+    """The status of a thread that a message tells, "" for none."""
+    if frame.method != "thread/status/changed" or dig(frame.params, "threadId") != thread:
+        return ""
+    return text(dig(frame.params, "status", "type"))
 
 
 async def _named(scene: Scene, body: Wait) -> Frame:
@@ -96,6 +128,8 @@ async def _model(scene: Scene, body: Wait) -> None:
     await scene.or_gone(partial(scene.model.called, wanted.call, ended=wanted.ended), what)
 
 
-def ends_turn(turn_id: str, frame: Frame) -> bool:
-    """Whether a message is the end of that turn."""
-    return frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id
+def ends_turn(thread: str, turn_id: str, frame: Frame) -> bool:
+    """Whether a message is the end of that turn; one that names no thread is about any."""
+    if frame.method != "turn/completed" or dig(frame.params, "turn", "id") != turn_id:
+        return False
+    return (text(dig(frame.params, "threadId")) or thread) == thread

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from harness.backend.script import ModelStep
+from harness.backend.script import ModelStep, When
 from harness.backend.tracks import Track, Tracks
 
 
@@ -15,6 +16,10 @@ def step(**fields: Any) -> ModelStep:
 REPLY = step(reply=[{"message": "x"}])
 FAIL_TWICE = step(fail={"status": 500, "times": 2})
 FAIL_ALWAYS = step(fail={"status": 500, "times": "until-turn-ends"})
+FOR_SOME = step(when={"input_lacks": ["later"]}, reply=[{"message": "x"}])
+ALWAYS_FOR_SOME = step(
+    when={"input_lacks": ["later"]}, fail={"status": 500, "times": "until-turn-ends"}
+)
 CUT_TWICE = step(reply=[{"message": {"deltas": ["a", {"disconnect": {"times": 2}}]}}])
 
 
@@ -79,3 +84,35 @@ def test_a_fork_is_told_by_the_last_marker_in_its_history() -> None:
     assert tracks.owner(["[t] hello", "[f] go on"]) is tracks.all[1]
     assert tracks.owner(["[t] hello", "[f] go on", "more"]) is tracks.all[1]
     assert tracks.owner(["hello"]) is None
+
+
+def lacks(*texts: str) -> Callable[[When], bool]:
+    """A call in whose input these texts stand, and no others."""
+    return lambda when: not set(when.input_lacks) & set(texts)
+
+
+def test_step_for_other_calls_is_passed_over_and_not_missed() -> None:
+    track = Track("t", [REPLY, FOR_SOME, FOR_SOME, REPLY])
+    assert track.unplayed == 2
+    assert track.next_step(1, lacks()) == 0
+    assert track.next_step(2, lacks("later")) == 3
+    assert track.unplayed == 0
+
+
+def test_step_for_such_calls_is_played_by_one() -> None:
+    track = Track("t", [FOR_SOME, REPLY])
+    assert [track.next_step(1, lacks()) for _ in range(3)] == [0, 1, -1]
+
+
+def test_step_that_is_repeated_ends_where_calls_are_others() -> None:
+    track = Track("t", [ALWAYS_FOR_SOME, REPLY])
+    assert [track.next_step(1, lacks()) for _ in range(3)] == [0, 0, 0]
+    # The number of texts says nothing here: a compaction's own prompt is one, a turn's another.
+    assert track.next_step(1, lacks("later")) == 1
+
+
+def test_script_may_end_with_steps_for_certain_calls() -> None:
+    track = Track("t", [REPLY, FOR_SOME])
+    assert track.next_step(1, lacks()) == 0
+    assert track.next_step(2, lacks("later")) == -1
+    assert track.unplayed == 0

@@ -79,7 +79,7 @@ def test_every_thing_that_can_be_waited_for_is_waited_for(bundled: list[Loaded])
 
 def test_model_steps_fail_are_repeated_and_expect(bundled: list[Loaded]) -> None:
     steps = [step for one in bundled for step in _model_steps(one)]
-    assert {"reply", "fail", "expect", "alias"} == {
+    assert {"reply", "fail", "expect", "alias", "when"} == {
         key for step in steps for key in step.model_fields_set
     }
     assert {1, 2, "until-turn-ends"} <= {step.times for step in steps}

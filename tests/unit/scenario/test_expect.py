@@ -229,3 +229,38 @@ def test_a_turn_without_a_diff_lacks_what_it_must_have_and_nothing_else() -> Non
     (missing,) = problems("{diffs: {u: {contains: [a.txt]}}}")
     assert missing.message == "diff of turn u: found no turn/diff/updated"
     assert problems("{diffs: {u: {lacks: [a.txt]}}}") == []
+
+
+RAN = item("commandExecution", status="completed", exitCode=7)
+SILENT = item("commandExecution", status="completed")
+NULL = item("commandExecution", status="completed", exitCode=None)
+
+
+@pytest.mark.parametrize("said", [RAN, SILENT, NULL])
+def test_member_may_have_one_of_several_values_or_be_absent(said: list[dict[str, Any]]) -> None:
+    wanted = "{items: [{commandExecution: {exitCode: {any_of: [7, absent]}}}]}"
+    assert sentences(wanted, said=said) == []
+
+
+def test_member_that_has_none_of_its_values_is_told_with_all_of_them() -> None:
+    wanted = "{items: [{commandExecution: {exitCode: {any_of: [3, absent]}}}]}"
+    (problem,) = sentences(wanted, said=RAN)
+    assert "has params.item.exitCode: 7, expected 3 or absent" in problem
+    both = "{items: [{commandExecution: {status: {any_of: [declined, failed]}}}]}"
+    (problem,) = sentences(both, said=RAN)
+    assert 'params.item.status: "completed"' in problem
+    assert 'expected "declined" or "failed"; found' in problem
+    assert sentences("{items: [{commandExecution: {exitCode: 7}}]}", said=SILENT) != []
+
+
+def test_number_of_model_calls_may_be_one_of_several() -> None:
+    three = "[{reply: [{message: a}]}, {reply: [{message: b}]}, {reply: [{message: c}]}]"
+    assert sentences("{model_calls: [1, 2]}", model=three, calls=2) == []
+    (problem,) = sentences("{model_calls: [1, 2]}", model=three, calls=3)
+    assert problem.startswith("model calls: expected 1 or 2; found 3 ")
+
+
+def test_step_for_certain_calls_is_not_missed() -> None:
+    certain = '[{when: {input_contains: ["good bye"]}, reply: [{message: x}]}]'
+    assert sentences("{}", model=certain) == []
+    assert sentences("{}", model="[{reply: [{message: x}]}]") != []

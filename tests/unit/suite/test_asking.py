@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.backend.model import ScriptedModel
+from harness.backend.script import Script
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
@@ -46,6 +47,8 @@ def run(
     unmet: Unmet | None = None,
     model_calls: Sequence[dict[str, Any]] = (),
     turns: int = 0,
+    script: dict[str, Script] | None = None,
+    cwd: Path = Path("/nowhere"),
 ) -> Run:
     """A run in which requests were sent: the unknown ones were refused as such."""
     recorder = Recorder()
@@ -60,10 +63,11 @@ def run(
         told = {"method": "turn/started", "params": began}
         recorder.record(json.dumps(told).encode(), Direction.FROM_TARGET)
     recorder.trace.end = end
-    model = ScriptedModel(probe("model-retry").scenario.scripts(), ResponsesEncoder())
+    steps = script if script is not None else probe("model-retry").scenario.scripts()
+    model = ScriptedModel(steps, ResponsesEncoder())
     for body in model_calls:
         model.answer(json.dumps(body).encode())
-    return Run(recorder.trace, Cast(), unmet, Ended(end), model, Path("/nowhere"), "", 1.0)
+    return Run(recorder.trace, Cast(), unmet, Ended(end), model, cwd, "", 1.0)
 
 
 class Target:
@@ -99,10 +103,10 @@ def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
     target = Target(run(unknown=HISTORY))
     asking = Asking(SPEC, target.play)
     assert asking.lacking(needing()) == []
-    assert asking.lacking(needing("sandbox")) == []
+    assert asking.lacking(needing("ephemeral")) == []
     assert target.played == []
     for _ in range(2):
-        assert asking.lacking(needing("sandbox", "history")) == ["history"]
+        assert asking.lacking(needing("ephemeral", "history")) == ["history"]
     assert target.played == ["probes/methods"]
 
 
@@ -141,3 +145,18 @@ def test_model_is_asked_for_in_every_way_before_it_is_not_retried() -> None:
     assert shown_absent(retry, run(model_calls=calls, turns=4), SPEC) == {"model-retry"}
     assert shown_absent(retry, run(model_calls=calls[:3], turns=4), SPEC) == set()
     assert shown_absent(retry, run(model_calls=[*calls, calls[2]], turns=4), SPEC) == set()
+
+
+@pytest.mark.parametrize(
+    ("capability", "written"),
+    [("sandbox", "by-a-command.txt"), ("sandbox-policy", "by-a-patch.txt")],
+)
+def test_sandbox_that_lets_a_file_be_written_is_none(
+    capability: str, written: str, tmp_path: Path
+) -> None:
+    asked = probe(capability)
+    script = asked.scenario.scripts()
+    called = run(model_calls=[{"input": "write a file"}], script=script, cwd=tmp_path)
+    assert shown_absent(asked, called, SPEC) == set()
+    (tmp_path / written).write_text("a\n")
+    assert shown_absent(asked, called, SPEC) == {capability}

@@ -160,16 +160,22 @@ def test_expectations_are_not_asked_of_a_run_that_was_broken_off() -> None:
 
 
 def test_covered_rule_that_judged_nothing_has_no_witness() -> None:
-    outcome = judge(run(Ended(End.QUIESCENT)), scenario(covers="turn.completes"))
+    covering = scenario(covers="turn.completes")
+    outcome = judge(run(Ended(End.QUIESCENT)), covering, capabilities=["core"])
     message = "turn.completes is covered by this scenario and judged nothing in it"
     assert findings(outcome) == [("scenario.no-witness", message)]
     assert outcome.findings[0].line == 3
 
 
+def test_nobody_can_say_what_an_unknown_server_gives_a_rule_to_judge() -> None:
+    outcome = judge(run(Ended(End.QUIESCENT)), scenario(covers="turn.completes"))
+    assert (outcome.verdict, findings(outcome)) == (Verdict.PASS, [])
+
+
 def test_a_breach_speaks_for_a_scenario_in_which_another_rule_judged_nothing() -> None:
     stray = {"id": 99, "result": {}}
     made = run(Ended(End.QUIESCENT), also=[stray])
-    outcome = judge(made, scenario(covers="turn.completes"))
+    outcome = judge(made, scenario(covers="turn.completes"), capabilities=["core"])
     assert "response.known-id" in {row.rule for row in outcome.rows if row.verdict is Verdict.FAIL}
     assert findings(outcome) == []
 

@@ -117,6 +117,17 @@ def what_is_accepted_for_the_session_is_asked_about_again() -> None:
     instead("reference_server.session.consents:Consents.accept_command", lambda *_, **__: None)
 
 
+@bug(reds={"approvals/accepted-twice": "approval.asked-again"})
+def every_yes_is_for_the_session() -> None:
+    """A command that was accepted once is not asked about again."""
+
+    def widen(message: Message) -> None:
+        if message["result"].get("decision") == "accept":
+            message["result"]["decision"] = "acceptForSession"
+
+    answers(widen)
+
+
 @bug(
     reds={
         "approvals/on-failure-for-session": "scenario.expectation: made.txt: line",

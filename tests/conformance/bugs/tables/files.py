@@ -124,7 +124,7 @@ def only_the_first_file_change_is_followed_by_a_diff() -> None:
     sent(edit)
 
 
-@bug(reds={"files/two-turns": "turn.diff-whole"})
+@bug(reds={"files/two-turns": "scenario.expectation: diff of turn v"})
 def the_diff_of_a_thread_grows_with_its_turns() -> None:
     """The diff of a turn has the changes of the turns before it, too."""
     whole = ""

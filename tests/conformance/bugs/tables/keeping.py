@@ -184,6 +184,7 @@ def a_skill_cannot_be_disabled() -> None:
     reds={
         "tools/dynamic-tool": "scenario.expectation: does not contain 'vermilion'",
         "tools/mcp-call": "scenario.expectation: does not contain 'the sum is 5'",
+        "tools/mcp-call-fails": "scenario.expectation: does not contain 'it always fails'",
     },
     server="keeper",
 )
@@ -194,19 +195,3 @@ def the_model_is_told_that_a_tool_is_done() -> None:
         return lambda keeper, call, output: original(keeper, call, "It is done.")
 
     swap(f"{KEEPER}.answered", answered)
-
-
-@bug(
-    reds={"tools/mcp-call-fails": "scenario.expectation: status"},
-    server="keeper",
-)
-def a_tool_that_fails_is_told_as_completed() -> None:
-    """The failure of a tool of an MCP server is told as its result."""
-
-    def ask(original: Any) -> Any:
-        def changed(mcp: Any, method: str, **params: Any) -> Message:
-            return {**original(mcp, method, **params), "isError": False}
-
-        return changed
-
-    swap("keeper:Mcp.ask", ask)

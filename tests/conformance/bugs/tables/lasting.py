@@ -153,7 +153,7 @@ def a_policy_is_of_all_threads() -> None:
 @bug(
     reds={
         "lasting/policies/approval-policy/after-retry": "scenario.expectation: other.txt exists",
-        "lasting/policies/sandbox-policy/after-retry": "scenario.expectation: other.txt exists",
+        "lasting/policies/sandbox-policy/after-retry": "turn.sandbox-applies",
     }
 )
 def a_retry_takes_policies_back() -> None:
@@ -164,7 +164,7 @@ def a_retry_takes_policies_back() -> None:
 @bug(
     reds={
         "lasting/policies/approval-policy/second-time": "scenario.expectation: other.txt exists",
-        "lasting/policies/sandbox-policy/second-time": "scenario.expectation: other.txt exists",
+        "lasting/policies/sandbox-policy/second-time": "turn.sandbox-applies",
     }
 )
 def a_policy_is_for_one_operation() -> None:
@@ -428,7 +428,7 @@ def input_is_added_to_one_turn_only() -> None:
 
 
 @bug(reds={f"{STEERED}/after-retry": UNTOLD})
-def a_retry_forgets_what_was_added() -> None:
+def a_retry_lets_what_was_added_go() -> None:
     """When the model was cut off, it is asked again without what was added."""
     model_is_asked_again(unhear)
 

@@ -459,18 +459,17 @@ REFUSED = "scenario.expectation: turn/start was answered by an error"
     reds={
         "lasting/words/effort": REFUSED,
         "lasting/words/summary": REFUSED,
-        "lasting/words/approval-policy": REFUSED,
     }
 )
 def the_second_word_of_a_list_is_unknown() -> None:
     """Of the words that are listed for a turn some are refused."""
-    unknown = {"medium", "verbose", "on-failure"}
+    unknown = {"medium", "verbose"}
 
     def prepare(original: Any) -> Any:
         async def changed(engine: Any, thread: Any, params: Any, schema: Any = None) -> Any:
             from reference_server.refusal import invalid_params
 
-            given = {params.effort, params.summary, params.approval_policy}
+            given = {params.effort, params.summary}
             if given & unknown:
                 raise invalid_params("unknown word")
             return await original(engine, thread, params, schema)

@@ -47,7 +47,7 @@ def what_is_added_while_the_last_message_streams_is_dropped() -> None:
 
 
 @bug(reds={"steering/before-a-retry": "steer.input-arrives"})
-def a_retry_forgets_what_was_added() -> None:
+def what_is_added_in_a_pause_is_forgotten() -> None:
     """What is added before a retry is forgotten with the try that failed."""
 
     def ask(original: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 from tests.conformance.bugs.planting import (
     Message,
     instead,
-    items,
     received,
     replied,
     sent,
@@ -54,7 +53,12 @@ def a_thread_is_finished_once_it_was_interrupted() -> None:
     swap(f"{TURN}:ActiveTurn.run", run)
 
 
-@bug(reds={"turns/interrupt-mid-text": "turn.interrupt-ends-interrupted"})
+@bug(
+    reds={
+        "plans/interrupted": "turn.interrupt-ends-interrupted",
+        "turns/interrupt-mid-text": "turn.interrupt-ends-interrupted",
+    }
+)
 def an_interrupted_reply_is_a_complete_one() -> None:
     """A turn that is interrupted while the model speaks ends as completed."""
     ends(lambda turn: turn.update(status="completed"))
@@ -255,15 +259,3 @@ def a_plan_without_steps_is_not_told() -> None:
 def a_plan_is_what_was_streamed_of_it() -> None:
     """The completed plan has the deltas joined, though the model's whole plan has more."""
     instead("reference_server.engine.reply_items:_last_plan", lambda whole: None)
-
-
-@bug(reds={"plans/interrupted": "turn.interrupt-ends-interrupted"})
-def an_interrupt_while_a_plan_is_proposed_completes_the_turn() -> None:
-    """A turn that is interrupted within a plan ends as completed."""
-    open_plans: set[str] = set()
-
-    def note(when: str, item: Message) -> None:
-        open_plans.add(item["id"])
-
-    items("plan", note)
-    ends(lambda turn: turn.update(status="completed") if open_plans else None)
