@@ -6,9 +6,17 @@ form of the request (server_requests).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.rules.asked import APPROVALS, ITEM_TYPES, ApprovalMonitor, elsewhere
+import posixpath
+
+from harness.rules.asked import (
+    APPROVALS,
+    ITEM_TYPES,
+    ApprovalMonitor,
+    asks_for_network,
+    elsewhere,
+)
 from harness.rules.base import Outcomes, Violation, Witness, on, rule
-from harness.rules.subjects import began_here, item_in, request_subject
+from harness.rules.subjects import began_here, item_in, perhaps_same_folder, request_subject
 from harness.rules.telling import member, wrong
 from harness.rules.verdict import Level
 from harness.trace.difference import literal
@@ -27,8 +35,11 @@ class NamesItem(ApprovalMonitor):
     """Judges that the three ids of an approval request belong together.
 
     The turn must be one of that thread, and the item not one of another turn. Whether it has been
-    started is for approval.order. Left open: turns whose beginning this client did not see, and
-    ids that are missing or no strings (shapes).
+    started is for approval.order. The folder of the request should be that of the item,
+    since the client approves the one and sees the other: SHOULD where their last names differ. Left
+    open: the command, which one has as an array and the other as a text; requests for something
+    else, such as the network; turns whose beginning this client did not see, and ids that are
+    missing or no strings (shapes).
     """
 
     @on(*APPROVALS)
@@ -49,12 +60,25 @@ class NamesItem(ApprovalMonitor):
             expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
             return self._bad(frame, "threadId", expected, "turnId")
         if named[2] in turn.items:
-            return [Witness(request_subject(frame), (frame,))]
+            other = self._elsewhere(frame, turn.items[named[2]])
+            return [Witness(request_subject(frame), (frame,))] if other is None else [other]
         other = elsewhere(self.conversation, named[2], turn)
         if other is None:
             return None
         expected = f"the id of an item of {turn.subject}, and this is {other.subject}"
         return self._bad(frame, "itemId", expected, "turnId")
+
+    def _elsewhere(self, frame: Frame, item: ItemView) -> Violation | None:
+        """A request that says another folder than its item has."""
+        if item.type != "commandExecution" or not item.started or asks_for_network(frame):
+            return None
+        folders = [text(obj(frame.params).get("cwd")), text(item_in(item.started[-1]).get("cwd"))]
+        if not all(map(posixpath.isabs, folders)) or perhaps_same_folder(*folders):
+            return None
+        frames, where = (item.started[-1], frame), member(frame, "cwd")
+        expected, also = f"the cwd of {item.subject}", (member(item.started[-1], "item", "cwd"),)
+        subject = request_subject(frame)
+        return wrong(subject, frames, where, expected, also=also, level=Level.SHOULD)
 
     def _bad(self, frame: Frame, key: str, expected: str, beside: str) -> list[Violation]:
         also = (member(frame, beside),)

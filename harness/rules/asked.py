@@ -204,6 +204,11 @@ class ApprovalMonitor(Monitor):
         return not self._crowd
 
 
+def asks_for_network(question: Frame) -> bool:
+    """Whether a request is for the network that a command wants, by a member that names it."""
+    return any(said and "network" in name.lower() for name, said in obj(question.params).items())
+
+
 def elsewhere(conversation: Conversation, item_id: str, turn: TurnView) -> ItemView | None:
     """The item of that id in another turn, if this turn has none."""
     if item_id in turn.items:

@@ -19,6 +19,7 @@ from harness.rules.asked import (
     APPROVING,
     DENYING,
     ApprovalMonitor,
+    asks_for_network,
     question_item,
 )
 from harness.rules.base import Outcomes, Violation, Witness, on, on_own, rule
@@ -136,8 +137,9 @@ class DeniedNotRun(DecidedItem):
     or in its item what it certainly prints; where the diff of the turn has the lines of a file
     change, which nothing else can have written. Output alone, or exit code 0 alone, may be how a
     server tells of the denial: SHOULD. A command that had output before the question was running
-    already, and may be asked about for what it wants besides: that it is completed then is SHOULD,
-    the rest is left open. What else its status may say is for approval.denied-status.
+    already, and may be asked about for what it wants besides, as may one whose request names a
+    network: that it is completed then is SHOULD, the rest is left open. What else its status may
+    say is for approval.denied-status.
     """
 
     def begin(self) -> None:
@@ -181,7 +183,8 @@ class DeniedNotRun(DecidedItem):
         if item is None:
             return None
         status = text(item_in(frame).get("status"))
-        ran_before = printed_before(item, self.questions(item)[0])
+        questions = self.questions(item)
+        ran_before = printed_before(item, questions[0]) or any(map(asks_for_network, questions))
         if status == "completed":
             level = Level.SHOULD if ran_before else None
             return [self.ended(item, frame, "declined", level=level, clauses=self._clauses(item))]

@@ -23,6 +23,12 @@ DIFF = "turn/diff/updated"
 _WORKING = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
 # A command that leaves something running behind it.
 _ASIDE = re.compile(r"(?<![&>])&(?![&>0-9])")
+# A line that a unified diff begins a file, a hunk, or a change without one with.
+_UNIFIED = re.compile(
+    r"^(?:@@ |--- |\+\+\+ |diff |index |Index: |Binary files |GIT binary |(?:old|new|deleted) |"
+    r"(?:dis)?similarity |rename |copy )",
+    re.MULTILINE,
+)
 # Names that a diff writes as they are: others may be quoted or escaped.
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -157,7 +163,8 @@ class DiffAfterChange(_Changes):
 class DiffWhole(_Changes):
     """Judges that the last diff of a turn names each file that one item of the turn changed.
 
-    Only by its name: in which form paths stand in a diff is not shown. Left open: files that
+    Only by its name: in which form paths stand in a diff is not shown. A text that has none of the
+    lines of a unified diff, no hunk and no header, is no such diff. Left open: files that
     several changes of the turn touched or speak of, which may be as they were, those that a command
     or a tool may have touched after the change, changes whose own diff is empty, names that a diff
     may quote, diffs that came before the last change, and turns that did not end as completed.
@@ -201,6 +208,9 @@ class DiffWhole(_Changes):
         if not began_here(self.conversation, turn):
             return None
         diff, paths = obj(last.params).get("diff"), self._certain(changes, last)
+        if isinstance(diff, str) and diff.strip() and not _UNIFIED.search(diff):
+            where, expected = member(last, "diff"), "a unified diff, with its headers or hunks"
+            return [wrong(turn.subject, (*changes, last), where, expected)]
         if last.seq < changes[-1].seq or not isinstance(diff, str) or not paths:
             return None
         missing = [path for path in paths if PurePosixPath(path).name not in diff]

@@ -14,7 +14,7 @@ from harness.rules.walks import FINISHED, item_state, status_begins, status_ends
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.values import MISSING, text
+from harness.trace.values import MISSING, obj, text
 from harness.trace.views import ItemView
 
 MCP = "mcpToolCall"
@@ -87,7 +87,7 @@ class FinalStatus(ApprovalMonitor):
         return [wrong(item.subject, (frame,), where, expected, level=level)]
 
 
-class _McpOutcome(Monitor):
+class _McpOutcome(ApprovalMonitor):
     """A completed mcpToolCall of one status has one member, an object."""
 
     status = ""
@@ -104,7 +104,9 @@ class _McpOutcome(Monitor):
         if value is not MISSING and value is not None:
             return [Witness(item.subject, (frame,))]
         where, status = member(frame, "item", self.member), member(frame, "item", "status")
-        return [wrong(item.subject, (frame,), where, "an object", also=(status,))]
+        cut_off = self.status == "failed" and self.cut_at(item.turn) is not None
+        level = Level.SHOULD if cut_off else None
+        return [wrong(item.subject, (frame,), where, "an object", also=(status,), level=level)]
 
 
 @rule(
@@ -132,7 +134,9 @@ class McpResult(_McpOutcome):
 class McpError(_McpOutcome):
     """Judges that an mcpToolCall that is completed with status failed has an error.
 
-    Left open: what is in it, a result beside it, and an error that is no object (shapes).
+    SHOULD for a call that an interrupt of the turn cut off, or cancel in it: whether it failed the
+    text does not say. Left open: what is in it, a result beside it, and an error that is no object
+    (shapes).
     """
 
     status = "failed"
@@ -145,15 +149,17 @@ class McpError(_McpOutcome):
     level=Level.MUST,
     needs=("mcp-tools",),
 )
-class McpProgress(Monitor):
+class McpProgress(ApprovalMonitor):
     """Judges that item/mcpToolCall/progress comes while an mcpToolCall is begun and not completed.
 
     The payload is not shown, so any call of the connection will do. After the last one it weighs
     SHOULD, since the place of these messages is not given. Left open: connections that resumed or
-    forked a thread, which may have come in the middle of a call; when progress must be told.
+    forked a thread, which may have come in the middle of a call; what may be about a call of
+    another client, on a thread that this one did not start; when progress must be told.
     """
 
     def begin(self) -> None:
+        super().begin()
         self._calls: dict[str, ItemView] = {}
 
     @on("item/started")
@@ -165,8 +171,11 @@ class McpProgress(Monitor):
 
     @on("item/mcpToolCall/progress")
     def progress(self, frame: Frame) -> Outcomes:
-        threads = self.conversation.threads.values()
-        if any(answer is not thread.reply for thread in threads for answer in thread.opened):
+        opened = [thread for thread in self.conversation.threads.values() if thread.opened]
+        if any(answer is not thread.reply for thread in opened for answer in thread.opened):
+            return None
+        named = obj(frame.params).get("threadId")
+        if not self.alone() or (named is not None and named not in [one.id for one in opened]):
             return None
         subject = "progress of MCP tool calls"
         calls = self._calls.values()

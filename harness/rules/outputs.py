@@ -25,6 +25,10 @@ from harness.trace.views import ItemView
 
 # An output of this length or more may be cut wherever a server likes.
 _LARGE = 1000
+# A folder of Windows, whose shells print the same words otherwise.
+_ELSEWHERE = re.compile(r"[A-Za-z]:|\\\\")
+# How a line says that others were left out.
+_CUT = re.compile(r"\.\.\.|…|truncated|omitted|elided|left out|\bcut\b|\bmore\b", re.IGNORECASE)
 # So many of the missing lines are told.
 _TOLD = 5
 
@@ -38,6 +42,8 @@ class _Output(Monitor):
             return None
         shows = item_in(frame)
         if shows.get("status") != "completed" or shows.get("exitCode") != 0:
+            return None
+        if _ELSEWHERE.match(text(shows.get("cwd"))):
             return None
         printed = printed_by(text(shows.get("command")))
         return None if printed is None else (item, printed)
@@ -54,9 +60,10 @@ class CommandOutput(_Output):
 
     Known from the words alone for `echo`, `printf`, `seq` and loops of them. How bytes become
     characters is not said, so that a line beyond ASCII is SHOULD. Of more than 1000 characters the
-    item must have something (SHOULD), since a server may cut them. Left open: other commands, those
-    that did not end with exit code 0, items without aggregatedOutput, which is optional, and in
-    which order the streams are combined.
+    item must have something (SHOULD), since a server may cut them; where a line says that it did,
+    SHOULD too. Left open: other commands, those in a folder of Windows, whose shells print
+    otherwise, those that did not end with exit code 0, items without aggregatedOutput, which is
+    optional, and in which order the streams are combined.
     """
 
     @on("item/completed")
@@ -73,7 +80,8 @@ class CommandOutput(_Output):
         expected = f"has the line(s) {', '.join(map(literal, missing[:_TOLD]))}"
         if len(missing) > _TOLD:
             expected += f" and {len(missing) - _TOLD} more"
-        certain = not large and any(line.isascii() for line in missing)
+        cut = any(_CUT.search(line) for line in lines_of(whole) - printed.lines)
+        certain = not large and not cut and any(line.isascii() for line in missing)
         level = None if certain else Level.SHOULD
         return [wrong(item.subject, (frame,), where, expected, level=level, also=(command,))]
 

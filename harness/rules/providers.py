@@ -5,8 +5,8 @@ thread/start was asked for and answers (thread_contents), and the model itself (
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, on_sent, rule
-from harness.rules.subjects import thread_members
+from harness.rules.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.rules.subjects import SentByAnybody, thread_members
 from harness.rules.telling import Member, differs
 from harness.rules.threads import SHOWING
 from harness.rules.verdict import Level
@@ -22,21 +22,21 @@ class OneProvider(Monitor):
     """Judges that the modelProvider of a thread is the same wherever the thread is shown.
 
     It is the provider that the thread uses, and nothing listed changes it. After a turn/start, a
-    resume or a compaction it is SHOULD: the server may have gone to another provider for that.
-    Upper and lower case are not told apart. Left open: what is shown to a client that did not start
-    or open the thread, and providers of forks, which are threads of their own.
+    resume or a compaction of any client it is SHOULD: the server may have gone to another provider
+    for that. Upper and lower case are not told apart. Left open: what is shown to a client that did
+    not start or open the thread, and providers of forks, which are threads of their own.
     """
 
     once = True
 
     def begin(self) -> None:
         self._named: dict[str, Member] = {}
-        self._may_have_changed: set[str] = set()
+        self._changing = SentByAnybody(self.trace, *_CHANGING)
 
-    @on_sent(*_CHANGING)
-    def changing(self, frame: Frame) -> Outcomes:
-        self._may_have_changed.add(text(obj(frame.params).get("threadId")))
-        return None
+    def _may_have_changed(self, thread_id: str, shown: Frame) -> bool:
+        """Whether a client asked for what may give the thread, or any, another provider."""
+        asked = self._changing.before(shown)
+        return any(text(obj(one.params).get("threadId")) in (thread_id, "") for one in asked)
 
     @on("thread/started")
     def started(self, frame: Frame) -> Outcomes:
@@ -58,6 +58,5 @@ class OneProvider(Monitor):
             if text(before.value).casefold() == text(name.value).casefold():
                 yield Witness(subject, frames)
                 continue
-            changed = thread_id in self._may_have_changed or "" in self._may_have_changed
-            level = Level.SHOULD if changed else None
+            level = Level.SHOULD if self._may_have_changed(thread_id, frame) else None
             yield differs(subject, frames, name, before.value, level=level, also=(before,))

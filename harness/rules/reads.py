@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.rules.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
-from harness.rules.subjects import completed_before, ephemeral, first_completed, opened_here
+from harness.rules.subjects import (
+    SentByAnybody,
+    completed_before,
+    ephemeral,
+    first_completed,
+    opened_here,
+)
 from harness.rules.telling import Member, differs, member, wrong
 from harness.rules.verdict import Level
 from harness.rules.walks import COMPLETED
@@ -26,6 +32,9 @@ MOST_IDS = 5
 class _Read(Monitor):
     """A successful thread/read, its request, and the thread it names."""
 
+    def begin(self) -> None:
+        self._rollbacks = SentByAnybody(self.trace, "thread/rollback")
+
     def facts(self, frame: Frame) -> tuple[Frame, ThreadView] | None:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
@@ -36,15 +45,14 @@ class _Read(Monitor):
             return None
         return request, thread
 
-    def rolled_back(self, thread: ThreadView) -> bool:
-        """Whether a rollback may have dropped turns of the thread.
+    def rolled_back(self, thread: ThreadView, answer: Frame) -> bool:
+        """Whether a rollback, of any client, may have dropped turns of the thread.
 
         Its parameters are not shown: any rollback counts unless it names another known thread.
         """
         return any(
             not self._names_another(obj(request.params), thread)
-            for request in self.conversation.requests.values()
-            if request.method == "thread/rollback"
+            for request in self._rollbacks.before(answer)
         )
 
     def _names_another(self, params: dict[str, Any], thread: ThreadView) -> bool:
@@ -98,7 +106,7 @@ class IncludesTurns(_Read):
             return None
         request, thread = facts
         ended = first_completed(self.trace, thread, request)
-        if not ended or self.rolled_back(thread):
+        if not ended or self.rolled_back(thread, frame):
             return None
         frames = (ended[0].completed[0], request, frame)
         if arr(dig(frame.result, "thread", "turns")):
@@ -154,7 +162,7 @@ class StoredEqualsLive(_Read):
         request, thread = facts
         turns = enumerate(turns_of(dig(frame.result, "thread")))
         stored = {text(turn.get("id")): member(frame, "thread", "turns", at) for at, turn in turns}
-        if not stored or self.rolled_back(thread):
+        if not stored or self.rolled_back(thread, frame):
             return
         for turn in first_completed(self.trace, thread, request):
             if not turn.started or not completed_before(self.trace, turn, request):

@@ -51,7 +51,8 @@ class SessionRemembered(PolicyMonitor):
     the request gives another reason or has other members: it may ask for something else. In a turn
     that may be under on-request, or under another policy than the one that was asked in, it is
     INFO: "always ask" is what a server then may hold to. Left open: which other commands count as
-    the same; a turn that may have another sandbox; an item that had begun before the answer, or has
+    the same; a turn that may have another sandbox; an answer that an interrupt may have met, of an
+    item that was not completed well; an item that had begun before the answer, or has
     had output, so that a failure may be what is asked about; what an unloading of the thread
     forgets.
     """
@@ -77,7 +78,10 @@ class SessionRemembered(PolicyMonitor):
         question, answer = questions[-1], self.conversation.answer_of(questions[-1])
         decision = self.decision(question)
         lasts = self.decisions(item) <= frozenset(REMEMBERED)
-        if lasts and answer is not None and shows.get("status") != "declined":
+        status = shows.get("status")
+        # An answer that met an interrupt may have come too late to be heard.
+        heard = status == "completed" or (status != "declined" and not self.disturbed(item.turn))
+        if lasts and answer is not None and heard:
             kept = Remembered(item, question, answer, decision)
             self._approved.setdefault((thread_id, _operation(question)), kept)
             self._by_item.setdefault(wanted, kept)

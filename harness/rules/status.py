@@ -135,9 +135,10 @@ class ReadMatchesTurns(_Answered):
 
     @on_mark("model-call")
     def called(self, mark: Mark) -> Outcomes:
-        self._calls.add(mark.data.get("call"))
         running = [t for t in self.conversation.turns.values() if t.started and not t.completed]
         scripted = mark.data.get("step", -1) >= 0
+        if scripted:
+            self._calls.add(mark.data.get("call"))
         for idle in self._idle.values():
             idle.at_work = idle.at_work or (scripted and running == [idle.turn])
         return None

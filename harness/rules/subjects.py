@@ -9,6 +9,7 @@ a thread owes asks `opened_here`.
 
 import posixpath
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from harness.rules.telling import Member, member
@@ -110,9 +111,12 @@ def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> b
 
 
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
-    """Whether the turn's thread was started within the trace, so that no turn came before."""
+    """Whether the turn's thread was started within the trace, so that no turn came before.
+
+    False once this client left it: a turn that it did not hear of may have begun then.
+    """
     thread = thread_of(conversation, turn)
-    return thread is not None and thread.reply is not None
+    return thread is not None and thread.reply is not None and not thread.left
 
 
 def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
@@ -246,3 +250,20 @@ def shown(value: Any, limit: int = 120) -> str:
         return "nothing"
     line = repr(value)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+class SentByAnybody:
+    """The requests of some methods that any client sent; looks at each frame of the trace once."""
+
+    def __init__(self, trace: Trace, *methods: str) -> None:
+        self._trace = trace
+        self._methods = methods
+        self._looked_at = 0
+        self._found: list[Frame] = []
+
+    def before(self, message: Frame) -> list[Frame]:
+        """Those that were sent before a message, oldest first."""
+        new = islice(self._trace.frames, self._looked_at, None)
+        self._found += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
+        self._looked_at = len(self._trace.frames)
+        return [frame for frame in self._found if frame.seq < message.seq]

@@ -10,8 +10,9 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any
 
-from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, on_sent, rule
+from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.rules.subjects import (
+    SentByAnybody,
     completed_before,
     ephemeral,
     perhaps_same_folder,
@@ -92,20 +93,13 @@ class CwdCaptured(Monitor):
 
     In thread/started and in every later answer that shows the thread. One path written in two ways
     is the same; the one that the client asked for, and any whose last name is the same, may lead
-    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start asked
-    for another cwd (whether the thread then shows it is not said), a cwd that is no string
-    (shapes).
+    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start of
+    any client asked for another cwd (whether the thread then shows it is not said), a cwd that is
+    no string (shapes).
     """
 
     def begin(self) -> None:
-        self._moved: set[str] = set()
-
-    @on_sent("turn/start")
-    def turn(self, frame: Frame) -> Outcomes:
-        params = obj(frame.params)
-        if "cwd" in params:
-            self._moved.add(text(params.get("threadId")))
-        return None
+        self._turns = SentByAnybody(self.trace, "turn/start")
 
     @on("thread/started")
     def started(self, frame: Frame) -> Outcomes:
@@ -123,11 +117,18 @@ class CwdCaptured(Monitor):
     def answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
+    def _moved(self, thread: ThreadView, shown: Frame) -> bool:
+        """Whether a client asked for another cwd for the thread."""
+        return any(
+            "cwd" in obj(request.params) and obj(request.params).get("threadId") == thread.id
+            for request in self._turns.before(shown)
+        )
+
     def _judge(self, frame: Frame) -> Iterator[Outcome]:
         for where in thread_members(frame):
             shown_thread = obj(where.value)
             thread = self.conversation.threads.get(text(shown_thread.get("id")))
-            if thread is None or thread.reply is None or thread.id in self._moved:
+            if thread is None or thread.reply is None or self._moved(thread, frame):
                 continue
             captured, now = dig(thread.reply.result, "thread", "cwd"), shown_thread.get("cwd")
             if not isinstance(captured, str) or not isinstance(now, str):
@@ -158,10 +159,13 @@ class PreviewFirstMessage(Monitor):
     nothing is kept, first turns of others or without a text, a preview that is no string (shapes).
     """
 
+    def begin(self) -> None:
+        self._rollbacks = SentByAnybody(self.trace, "thread/rollback")
+
     @on_answer("thread/read", "thread/list", "thread/resume")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        if frame.kind is not Kind.RESPONSE or request is None or self._rolled_back():
+        if frame.kind is not Kind.RESPONSE or request is None or self._rollbacks.before(frame):
             return
         for where in thread_members(frame):
             thread = obj(where.value)
@@ -182,10 +186,6 @@ class PreviewFirstMessage(Monitor):
             else:
                 why = "what the first turn/start said, or its beginning"
                 yield differs(subject, frames, where.part("preview"), said, why=why)
-
-    def _rolled_back(self) -> bool:
-        requests = self.conversation.requests.values()
-        return any(request.method == "thread/rollback" for request in requests)
 
 
 def _first_turn(thread: ThreadView) -> TurnView | None:

@@ -1,0 +1,206 @@
+"""A small model of a legal server: what it knows, and how its messages leave it.
+
+Here: threads, turns, questions, the queues of notifications, one a thread and connection. Not here:
+what happens in a turn (legal_turns), what the client does (legal_conversations), any judgement.
+Everything that goes out may stand in a conversation of a server that obeys every stated sentence.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from tests.rules.approval_talk import CWD, FILE
+from tests.rules.legal_tape import Habits, Tape
+from tests.rules.traces import Talk, settings, thread_object, turn_object
+
+Item = dict[str, Any]
+
+
+class Wire(Talk):
+    """A talk whose server may write the member `jsonrpc`."""
+
+    tagged = False
+
+    def says(self, message: Any, *, note: str = "") -> Self:
+        """The server writes a message."""
+        return super().says({"jsonrpc": "2.0", **message} if self.tagged else message, note=note)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn as the server has it; `cut` once it is to end as interrupted."""
+
+    id: str
+    thread: "Thread"
+    policy: str
+    items: list[Item] = field(default_factory=list[Item])
+    open: dict[str, Item] = field(default_factory=dict[str, Item])
+    changed: list[str] = field(default_factory=list[str])
+    steered: list[str] = field(default_factory=list[str])
+    known: bool = False
+    cut: bool = False
+
+    def stored(self, status: str, error: Any = None) -> dict[str, Any]:
+        """The turn with its items, as history has it."""
+        return turn_object(self.id, status, items=list(self.items), error=error)
+
+
+@dataclass(slots=True)
+class Thread:
+    """A thread as the server has it; `policy` is "" where no message told it."""
+
+    id: str
+    policy: str
+    subscribers: set[str]
+    turns: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    active: Turn | None = None
+    status: str = "idle"
+    preview: str = ""
+    loaded: bool = True
+    archived: bool = False
+    remembered: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Question:
+    """A server request, and what became of it."""
+
+    id: int
+    turn: Turn
+    connection: str
+    method: str
+    asked: bool = False
+    decision: str = ""
+    over: bool = False
+
+
+class LegalServer:
+    """What a server knows; its messages wait in `queues` until `flush` lets them out."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.habits = Habits.chosen(tape)
+        self.talk = Wire()
+        self.talk.tagged = self.habits.tagged
+        self.threads: dict[str, Thread] = {}
+        self.questions: list[Question] = []
+        self.work: list[Iterator[None]] = []
+        self.queues: dict[tuple[str, str], deque[Callable[[], object]]] = {}
+        self.requests = 0
+        self._count = 0
+
+    def number(self) -> int:
+        """The next number, for ids and words of all kinds."""
+        self._count += 1
+        return self._count
+
+    def request(self, connection: str, method: str, **params: Any) -> int:
+        """The client sends a request; its id."""
+        self.requests += 1
+        message = {"method": method, "id": self.requests, "params": params}
+        self.talk.on(connection).sends(message)
+        return self.requests
+
+    def answer(self, connection: str, request: int, result: dict[str, Any]) -> None:
+        """An answer; it overtakes whatever notification waits."""
+        self.talk.on(connection).answers({**result, **self.habits.extra()}, to=request)
+
+    def refuse(self, connection: str, request: int, why: str) -> None:
+        """A request fails."""
+        self.talk.on(connection).refuses(why, to=request)
+
+    def tell(
+        self, thread: Thread, method: str, then: Callable[[], None] | None = None, /, **params: Any
+    ) -> None:
+        """A notification to all subscribers."""
+        for connection in sorted(thread.subscribers):
+            self._queue(thread, connection, {"method": method, "params": params}, then)
+
+    def ask(self, turn: Turn, method: str, item: str, **params: Any) -> Question:
+        """A server request to one of the subscribers."""
+        thread = turn.thread
+        connection = self.tape.one(sorted(thread.subscribers))
+        question = Question(self.number(), turn, connection, method)
+        self.questions.append(question)
+
+        def sent() -> None:
+            question.asked = True
+
+        where = {"threadId": thread.id, "turnId": turn.id, "itemId": item, **params}
+        asks = {"method": method, "id": question.id, "params": {**where, "reason": "may I?"}}
+        self._queue(thread, connection, asks, sent)
+        return question
+
+    def resolve(self, question: Question) -> None:
+        """serverRequest/resolved, whether answered or in vain."""
+        question.over = True
+        thread = question.turn.thread
+        self.tell(thread, "serverRequest/resolved", threadId=thread.id, requestId=question.id)
+
+    def move(self, thread: Thread, status: str) -> None:
+        """The status of a thread changes, which is told."""
+        if thread.status != status:
+            thread.status = status
+            told = self.shown_status(status)
+            self.tell(thread, "thread/status/changed", threadId=thread.id, status=told)
+
+    def shown_status(self, status: str) -> dict[str, Any]:
+        """A status as it is written."""
+        flags = ["x"] if self.habits.more else []
+        return {"type": status, "activeFlags": flags} if status == "active" else {"type": status}
+
+    def flush(self, key: tuple[str, str]) -> None:
+        """The first message of a queue goes out."""
+        waiting = self.queues[key]
+        waiting.popleft()()
+        if not waiting:
+            del self.queues[key]
+
+    def drain(self, thread: Thread) -> None:
+        """All that waits of a thread goes out."""
+        for key in [key for key in self.queues if key[0] == thread.id]:
+            while key in self.queues:
+                self.flush(key)
+
+    def shown(self, thread: Thread, *, live: bool, **more: Any) -> dict[str, Any]:
+        """A thread as an answer shows it."""
+        status = self.shown_status(thread.status if live and thread.loaded else "notLoaded")
+        said = {"preview": thread.preview, "status": status, **self.habits.extra()}
+        return thread_object(thread.id, **said, **more)
+
+    def history(self, thread: Thread) -> list[dict[str, Any]]:
+        """The turns of a thread with their items; the one that runs, where that is the habit."""
+        running = thread.active
+        if running is None or thread.status != "active" or not self.habits.running_is_read:
+            return list(thread.turns)
+        return [*thread.turns, running.stored("inProgress")]
+
+    def reply(self, thread: Thread, **more: Any) -> dict[str, Any]:
+        """What thread/start and thread/resume answer."""
+        policy = {"approvalPolicy": thread.policy} if thread.policy else {}
+        return {"thread": self.shown(thread, live=True, **more), **settings(), **policy}
+
+    def _queue(
+        self,
+        thread: Thread,
+        connection: str,
+        message: dict[str, Any],
+        then: Callable[[], None] | None,
+    ) -> None:
+        def out() -> None:
+            self.talk.on(connection).says(message)
+            if then is not None:
+                then()
+
+        key = (thread.id, connection)
+        self.queues.setdefault(key, deque()).append(out)
+        if not self.habits.queues:
+            self.flush(key)
+
+
+def question_of(method: str, words: str) -> dict[str, Any]:
+    """The further params of a request for approval."""
+    if method == FILE:
+        return {}
+    return {"command": words.split(), "cwd": CWD, "commandActions": []}

@@ -1,0 +1,64 @@
+"""The free choices of a legal server, read off a tape of bytes.
+
+Here: the tape, and the habits a server keeps through one conversation. Not here: what a server does
+with them (legal_conversations, legal_turns). A tape that has run out chooses the plainest: so a
+conversation that fails shrinks to the choices that matter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+POLICIES = ("untrusted", "on-request", "never", "on-failure", "reject")
+
+
+class Tape:
+    """Choices in a row; 0, the plainest of each, when the bytes have run out."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = iter(data)
+
+    def below(self, bound: int) -> int:
+        """A number from 0 to `bound` - 1."""
+        return next(self._data, 0) % bound
+
+    def one(self, choices: Sequence[T]) -> T:
+        """One of them, the first being the plainest."""
+        return choices[self.below(len(choices))]
+
+    def chance(self, of: int = 2) -> bool:
+        """True once in so many times."""
+        return self.below(of) == of - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What a server chose once and for all, where the text leaves it the choice."""
+
+    echoes: bool  # It shows what the user said as items; no sentence asks for it.
+    queues: bool  # Its notifications wait in a queue, which its answers overtake.
+    items_per_turn: bool  # It counts items anew in each turn.
+    nulls: bool  # It writes members it has no value for as null.
+    more: bool  # It writes members that the text does not list.
+    tagged: bool  # It writes the member `jsonrpc`.
+    live: bool  # thread/read shows the status of now, and not notLoaded.
+    failed_is_idle: bool  # After a failed turn a thread is idle, and not in systemError.
+    status_first: bool  # The status is told before turn/started and turn/completed.
+    running_is_read: bool  # thread/read shows the turn that runs.
+    completes_cut_off: bool  # What an interrupt cut off is completed.
+
+    @staticmethod
+    def chosen(tape: Tape) -> "Habits":
+        """Habits as the tape has them."""
+        echoes, queues = not tape.chance(4), tape.chance()
+        return Habits(echoes, queues, *(tape.chance() for _ in range(9)))
+
+    def optional(self, **members: Any) -> dict[str, Any]:
+        """Members that have no value yet: null, or left out."""
+        return dict.fromkeys(members) if self.nulls else {}
+
+    def extra(self) -> dict[str, Any]:
+        """A member that the text does not list."""
+        return {"x-note": "of our own"} if self.more else {}
