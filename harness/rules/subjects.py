@@ -113,10 +113,12 @@ def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> b
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
     """Whether the turn's thread was started within the trace, so that no turn came before.
 
-    False once this client left it: a turn that it did not hear of may have begun then.
+    False once this client left it, or opened it again, as after an archive that unloaded it: a turn
+    that it did not hear of may have begun meanwhile.
     """
     thread = thread_of(conversation, turn)
-    return thread is not None and thread.reply is not None and not thread.left
+    away = thread is not None and (thread.left or thread.resumed)
+    return thread is not None and thread.reply is not None and not away
 
 
 def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:

@@ -54,6 +54,20 @@ def answered_after_it_was_away() -> Talk:
     return talk.end_turn()
 
 
+def back_after_an_archive(*before: str) -> Talk:
+    """Archiving unloads the thread; another client begins a turn in it before it is back."""
+    talk = Talk().start_thread().asks("thread/archive", threadId=THREAD).answers({})
+    talk.tells("thread/archived", threadId=THREAD)
+    talk.asks("thread/unarchive", threadId=THREAD).answers({"thread": thread_object()})
+    talk.tells("thread/unarchived", threadId=THREAD)
+    for kind in before:
+        talk.status(kind)
+    talk.asks("thread/resume", threadId=THREAD)
+    status = {"type": "active", "activeFlags": []}
+    talk.answers({"thread": thread_object(status=status), **settings()})
+    return talk.end_turn()
+
+
 def greeted() -> Talk:
     """A running turn with a message that has begun."""
     return running().started(agent_message("m", "")).delta("m", "Hel")
@@ -160,6 +174,12 @@ LEGAL: list[Legal] = [
         DELTA,
         "asked-for-and-left-at-once",
         lambda: goes_on(away(Talk().start_thread().ask_turn().reply_turn())),
+    ),
+    Legal("turn.started-first", "back-after-an-archive", back_after_an_archive),
+    Legal(
+        "turn.started-first",
+        "back-after-an-archive-that-was-told",
+        lambda: back_after_an_archive("notLoaded", "active"),
     ),
     Legal(DIFF, "told-while-away", changed_while_away),
     Legal(WHOLE, "told-while-away", changed_before_and_after),
