@@ -410,7 +410,7 @@ def what_was_added_is_forgotten_with_its_turn() -> None:
     turn_ends("completed", unhear)
 
 
-@bug(reds={f"{STEERED}/second-time": UNTOLD})
+@bug(reds={f"{STEERED}/second-time": "steer.input-arrives"})
 def input_is_added_to_one_turn_only() -> None:
     """What is added to a second turn is accepted, and the model never hears it."""
     heard: list[bool] = []
