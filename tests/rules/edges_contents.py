@@ -180,6 +180,14 @@ def characters_of_another_set() -> Talk:
     return ran("printf 'caf\\303\\251\\n'", "caf\u00c3\u00a9\n")
 
 
+def cut_and_says_so() -> Talk:
+    return ran("seq 40", "1\n2\n[... 36 lines omitted ...]\n39\n40\n")
+
+
+def cut_at_the_end_and_says_so() -> Talk:
+    return ran("printf 'one\\ntwo\\nthree\\n'", "one\n(truncated)\n")
+
+
 def no_output_kept() -> Talk:
     return ran("printf 'one\\ntwo\\n'", None)
 
@@ -341,6 +349,12 @@ OUTPUTS = [
         a_part_that_may_have_failed,
         no_output_kept,
         a_file_takes_it,
+    ),
+    *legal(
+        "item.command-output",
+        cut_and_says_so,
+        cut_at_the_end_and_says_so,
+        hints=("item.command-output",),
     ),
     *legal("item.command-output", characters_of_another_set, hints=("item.command-output",)),
     *legal("model.output-shown", own_words_around_it, the_command_repeated),
