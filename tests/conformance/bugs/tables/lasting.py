@@ -381,6 +381,25 @@ def a_decline_clears_the_history() -> None:
     turn_ends("completed", lambda thread: forget_answers(thread) if declined else None)
 
 
+@bug(reds={f"{HISTORY}/after-compaction": UNTOLD})
+def a_compaction_is_where_every_turn_begins() -> None:
+    """After a compaction each turn begins with what that left, and nothing that was said since."""
+    left: dict[int, list[Message]] = {}
+
+    def replace(original: Any) -> Any:
+        def changed(turn: Any, history: Any, *about: Any) -> None:
+            original(turn, history, *about)
+            left[id(turn.thread)] = list(history)
+
+        return changed
+
+    def forget(thread: Any) -> None:
+        thread.history[:] = left.get(id(thread), thread.history)
+
+    swap("reference_server.engine.compaction:_replace", replace)
+    turn_begins(forget)
+
+
 @bug(reds={f"{HISTORY}/other-thread": "scenario.expectation: its input contains 'which-colour'"})
 def all_threads_have_one_history() -> None:
     """The model is told in one thread what was said in another."""
