@@ -86,7 +86,7 @@ class Reader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.scenario = path.stem.removeprefix("reference.").replace(".", "/", 1)
+        self.scenario = path.stem.removeprefix("reference.").replace(".", "/")
         self.items: dict[tuple[str, str], Played] = {}
         self.interrupted: set[str] = set()
         self._policies: dict[str, str] = {}

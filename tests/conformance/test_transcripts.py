@@ -39,8 +39,17 @@ UNORDERED = {
     "lasting/outputs/after-interrupt",
     # A request is sent while the model's stream is held: what came before the gate is told before
     # its answer or after it.
+    "interrupts/during-reasoning",
     "interrupts/no-such-thread",
+    "plans/interrupted",
     "steering/at-its-end",
+    # The thread is read while its compaction ends.
+    "compaction/cut-off",
+    "compaction/fails",
+    "compaction/falls-silent",
+    "compaction/tries-again",
+    # What is added in the pause before a retry is heard in that try, or in one more.
+    "steering/before-a-retry",
     # The second request comes before the end of the turn or after it.
     "interrupts/twice",
 }

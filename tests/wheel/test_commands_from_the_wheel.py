@@ -40,7 +40,7 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness status", 2, "--json .*reports/NAME.json records one"),
         ("harness scenario list", 0, "turns/plain-turn: "),
         ("harness scenario list .", 1, "no file below this folder"),
-        ("harness scenario validate .", 1, "0 scenario file"),
+        ("harness scenario validate .", 1, "no file below this folder"),
         ("harness scenario show turns/plain-turn", 0, "title: A plain turn"),
         ("harness scenario schema", 0, '"\\$schema"'),
         ("agent", 2, "usage: agent COMMAND"),
