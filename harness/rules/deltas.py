@@ -29,7 +29,7 @@ LONGEST_MARK: Final = 200
 
 
 # An output of this length or more may be cut wherever a server likes.
-_LARGE = 1000
+LARGE = 1000
 # What shows that a turn went on after an item, or how it ended.
 _NEXT = ("item/started", "item/completed", *DELTAS, "turn/completed")
 
@@ -204,7 +204,7 @@ class CommandOutput(Monitor):
         frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
         if joined == whole or _characters(joined) == _characters(whole):
             return [Witness(item.subject, frames)]
-        if _is_cut(joined, whole) or max(len(joined), len(whole)) >= _LARGE:
+        if _is_cut(joined, whole) or max(len(joined), len(whole)) >= LARGE:
             return None
         where = member(frame, "item", "aggregatedOutput")
         return [_not_joined(self.trace, item, frames, where, OUTPUT_DELTA, 0, joined)]

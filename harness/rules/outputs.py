@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from harness.rules.base import Monitor, Outcome, Outcomes, Witness, on, rule
-from harness.rules.deltas import OUTPUT_DELTA, joined_text
+from harness.rules.deltas import LARGE, OUTPUT_DELTA, joined_text
 from harness.rules.model_news import News
 from harness.rules.printed import Printed, lines_of, printed_by, script_of
 from harness.rules.subjects import item_in
@@ -23,8 +23,6 @@ from harness.trace.frame import Frame
 from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView
 
-# An output of this length or more may be cut wherever a server likes.
-_LARGE = 1000
 # A folder of Windows, whose shells print the same words otherwise.
 _ELSEWHERE = re.compile(r"[A-Za-z]:|\\\\")
 # How a line says that others were left out.
@@ -72,7 +70,7 @@ class CommandOutput(_Output):
         if known is None or not isinstance(whole, str) or not known[1].lines:
             return None
         item, printed = known
-        large = len(printed) >= _LARGE
+        large = len(printed) >= LARGE
         missing = list((printed.lines - lines_of(whole)).elements())
         if not missing or (large and whole.strip()):
             return [Witness(item.subject, (frame,))]
@@ -112,7 +110,7 @@ class OutputShown(News):
             lines = [
                 line
                 for output in map(_unwrapped, told)
-                if len(output) < _LARGE and script not in output
+                if len(output) < LARGE and script not in output
                 for line in lines_of(output)
                 if len(line) > 1 and re.search(rf"(?<!\w){re.escape(line)}(?!\w)", script)
             ]

@@ -35,7 +35,6 @@ class Why(StrEnum):
 
     NO_RULE = "no rule judges this document yet"
     NOT_ON_THE_WIRE = "another choice looks the same on the wire"
-    CLIENT = "it is the client that chooses, and a server cannot choose otherwise"
     NOTHING_LEFT = "whatever a server could choose is accepted in so many words by another point"
 
 

@@ -13,12 +13,13 @@ from tests.rules.open_point import Otherwise, Why, otherwise, untried
 BOOK = load_book()
 POINTS = {point.id: point for point in BOOK.unspecified}
 OTHERWISE, UNTRIED = otherwise(), untried()
+COMMANDS = "mcp-cli-and-sdk"
 
 
 def test_each_point_is_tried_or_says_why_it_cannot_be() -> None:
     tried = {one.point for one in OTHERWISE}
     excused = [one.point for one in UNTRIED]
-    commands = {point.id for point in BOOK.unspecified if point.document == "mcp-cli-and-sdk"}
+    commands = {point.id for point in BOOK.unspecified if point.document == COMMANDS}
     assert len(set(excused)) == len(excused)
     assert not tried & set(excused)
     assert tried | set(excused) | commands == set(POINTS)
@@ -27,9 +28,7 @@ def test_each_point_is_tried_or_says_why_it_cannot_be() -> None:
 
 def test_no_rule_judges_the_command_line_and_the_sdk_yet() -> None:
     """Their points need conversations as soon as one does."""
-    judged = [
-        one.id for one in BOOK.requirements if one.rules and _of_commands(one.clause.document)
-    ]
+    judged = [one.id for one in BOOK.requirements if one.rules and one.clause.document == COMMANDS]
     assert judged == [], Why.NO_RULE
 
 
@@ -45,7 +44,3 @@ def test_a_server_that_chose_otherwise_is_not_failed(one: Otherwise) -> None:
 
 def test_what_is_not_tried_says_more_than_a_word() -> None:
     assert [one.point for one in UNTRIED if len(one.because.split()) < 6] == []
-
-
-def _of_commands(document: str) -> bool:
-    return document == "mcp-cli-and-sdk"
