@@ -3,7 +3,7 @@
 
 def main() -> None:
     """The console script."""
-    from harness.suite.console import quiet_interrupt
+    from harness.runner.console import quiet_interrupt
 
     quiet_interrupt()
     from harness.cli import main as command  # Takes a while.

@@ -32,7 +32,7 @@ _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bund
 
 def main() -> None:
     """The console script."""
-    from harness.suite.console import guard_output
+    from harness.runner.console import guard_output
 
     guard_output(ends=True)
     try:
@@ -70,7 +70,7 @@ def _of_all(
         typer.Option("--version", is_eager=True, callback=_version, help="print the version"),
     ] = False,
 ) -> None:
-    from harness.suite.console import usual_interrupt
+    from harness.runner.console import usual_interrupt
 
     if context.invoked_subcommand != "run":
         usual_interrupt()
@@ -113,7 +113,7 @@ def run(
 
     Without arguments the bundled scenarios are played.
     """
-    from harness.suite.console import hold_interrupt, quiet_interrupt
+    from harness.runner.console import hold_interrupt, quiet_interrupt
 
     quiet_interrupt()
     _check_files(("--json", json), ("--junit", junit))
@@ -151,7 +151,7 @@ def run(
     # A process of its own, which takes no module from the current folder.
     # PYTHONWARNINGS=error speaks of the user's code, and would end a run in which a library warns.
     mild = ["-W", "default"] if sys.warnoptions else []
-    command = [sys.executable, "-P", *mild, "-m", "harness.suite.console", *arguments, *mild]
+    command = [sys.executable, "-P", *mild, "-m", "harness.suite", *arguments, *mild]
     command += scenarios or []
     sys.stdout.flush()
     hold_interrupt(on=True)
@@ -160,7 +160,7 @@ def run(
 
 def _check_files(*named: tuple[str, str]) -> None:
     """Refuse what could not be written after everything was played."""
-    from harness.suite.reportfile import unwritable
+    from harness.suite.report_file import unwritable
     from harness.target.place import base_folder
 
     if any(path.startswith(".harness/") for _, path in named):
@@ -201,7 +201,7 @@ def check(
     ] = False,
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
-    from harness.suite.checking import check_files
+    from harness.commands.check import check_files
 
     with _errors():
         status = check_files(traces, target=target, settled=settled, say=typer.echo)
@@ -215,7 +215,7 @@ def show(
     stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
-    from harness.report.tracecheck import sent_bytes, shown_lines
+    from harness.commands.stored_traces import sent_bytes, shown_lines
     from harness.target.place import kept
 
     with _errors():
@@ -231,7 +231,7 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
 ) -> None:
     """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
-    from harness.suite.explain import explain as explanation
+    from harness.commands.explain import explain as explanation
 
     with _errors():
         for line in explanation(name):
@@ -244,7 +244,7 @@ def list_(
     markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
 ) -> None:
     """List the rules."""
-    from harness.suite.explain import rule_table
+    from harness.commands.explain import rule_table
 
     for line in rule_table(markdown=markdown):
         typer.echo(line)
@@ -255,9 +255,9 @@ def doctor(
     *, target: Target = "spec", server_cmd: ServerCmd = "", timeout_scale: Scale = 1.0
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
-    from harness.suite.doctor import examine
-    from harness.suite.interruption import Interruption
-    from harness.suite.session import configure
+    from harness.commands.doctor import examine
+    from harness.runner.config import configure
+    from harness.runner.interruption import Interruption
 
     with _errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
@@ -284,11 +284,11 @@ def fuzz(
     timeout_scale: Scale = 1.0,
 ) -> None:
     """Send generated requests with all rules on. Exit status 1 if the server goes wrong."""
+    from harness.commands.doctor import target_words
     from harness.fuzz.campaign import check_method, search
-    from harness.suite.doctor import target_words
-    from harness.suite.interruption import Interruption
-    from harness.suite.servers import SetupFailed
-    from harness.suite.session import configure
+    from harness.runner.config import configure
+    from harness.runner.interruption import Interruption
+    from harness.runner.servers import SetupFailed
 
     with _errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
@@ -319,7 +319,7 @@ def example(
     force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
 ) -> None:
     """Print an example server, or write it to a file; without a name, list them."""
-    from harness.suite.shipped import example_lines, example_text, write_example
+    from harness.commands.shipped import example_lines, example_text, write_example
 
     with _errors():
         if not name and to is not None:
@@ -340,7 +340,7 @@ def docs(
     path: Annotated[bool, typer.Option("--path", help="where its file lies, not its text")] = False,
 ) -> None:
     """Print a page of the documents, or its part at an anchor; without a name, list them."""
-    from harness.suite.shipped import document_lines, document_text, documents, find_document
+    from harness.commands.shipped import document_lines, document_text, documents, find_document
 
     with _errors():
         if page:
@@ -360,7 +360,7 @@ def status(
     output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
 ) -> None:
     """The table requirement x rule x scenario x fault x target, from the last runs' records."""
-    from harness.suite.status import status_lines
+    from harness.commands.status import status_lines
 
     with _errors():
         lines = list(status_lines(full=full))
@@ -378,10 +378,10 @@ app.add_typer(scenario, name="scenario")
 @scenario.command()
 def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -> None:
     """Check scenario files without starting anything. Exit status 1 if one is bad."""
-    from harness.rules.base import all_rules
+    from harness.rules.discovery import all_rules
+    from harness.runner.lexicon import protocol_lexicon
     from harness.scenario.loader import load_all
-    from harness.spec.book import load_book
-    from harness.suite.lexicon import protocol_lexicon
+    from harness.spec.loading import load_book
 
     found, bad = _found(scenarios)
     rules, lexicon = set(all_rules()), protocol_lexicon()
@@ -417,7 +417,7 @@ def show_scenario(
     name: Annotated[str, typer.Argument(help="the id of a bundled scenario: turns/plain-turn")],
 ) -> None:
     """Print a bundled scenario's file, to read or to begin one's own with."""
-    from harness.suite.shipped import scenario_text
+    from harness.commands.shipped import scenario_text
 
     with _errors():
         typer.echo(scenario_text(name), nl=False)
@@ -474,7 +474,7 @@ class _errors:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        from harness.report.tracecheck import UsageProblem
+        from harness.commands.stored_traces import UsageProblem
         from harness.target.profile import ProfileError
         from harness.trace.store import TraceFormatError
 

@@ -1,7 +1,7 @@
 """The pytest plugin: options, and nothing else until one of them names a target.
 
 Registered by its entry point only. Without `--target` or `--server-cmd` it does nothing; with one
-of them `harness.suite.live` takes over. It is imported by every pytest run of whoever installs the
+of them `harness.suite.hooks` takes over. It is imported by every pytest run of whoever installs the
 harness, so it imports nothing itself, and takes no name from them: every option is `--harness-…`,
 and has its short name only in a run that uses it and in which nobody else defines it.
 """
@@ -85,7 +85,7 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Non
     _options(add)
 
 
-def options_of(config: pytest.Config) -> argparse.Namespace:
+def _options_of(config: pytest.Config) -> argparse.Namespace:
     """The options of a run, those of the harness by their short names too."""
     given = dict(vars(config.option))
     ours = {name: value for name, value in given.items() if name.startswith("harness_")}
@@ -111,7 +111,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
-    option = options_of(config)
+    option = _options_of(config)
     if option.server_cmd is None and option.target is None:
         idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
         if idle:
@@ -119,16 +119,16 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
     config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
-    from harness.suite.live import Live
-    from harness.suite.oneline import OneLine
+    from harness.suite.hooks import PytestPlugin
+    from harness.suite.one_line import OneLine
     from harness.target.profile import ProfileError
 
     try:
-        live = Live(config)
+        judging = PytestPlugin(config, option)
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
     except KeyboardInterrupt as error:
         raise pytest.exit.Exception("interrupted before the start", returncode=130) from error
-    config.pluginmanager.register(live, "harness-live")
+    config.pluginmanager.register(judging, "harness-judging")
     config.pluginmanager.register(OneLine(config), "harness-one-line")
-    config.pluginmanager.register(live.collecting, "harness-collecting")
+    config.pluginmanager.register(judging.collecting, "harness-collecting")

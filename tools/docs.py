@@ -7,13 +7,13 @@ docs/reports.md only the tables between the marks are made.
 from collections import defaultdict
 from pathlib import Path
 
-from harness.report.diagrams import machine_pages
-from harness.report.protocoldoc import protocol_page
-from harness.rules.base import all_rules
+from harness.commands.explain import rule_table
+from harness.rules.discovery import all_rules
 from harness.scenario.schema import schema_text
-from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
-from harness.suite.explain import rule_table
+from harness.spec.loading import load_book
+from tools.diagrams import machine_pages
+from tools.protocol_page import protocol_page
 
 ROOT = Path(__file__).parents[1]
 

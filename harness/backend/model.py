@@ -20,7 +20,7 @@ from harness.backend.play import (
     StreamCut,
     Unfit,
     answering_model,
-    brought,
+    reply_summary,
 )
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput, When
 from harness.backend.tools import ToolRow, outcome_of
@@ -268,7 +268,7 @@ class ScriptedModel:
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
         call.outcome = f"status {status}"
-        self._note("model-end", call, outcome=call.outcome, **fail.told())
+        self._note("model-end", call, outcome=call.outcome, **fail.error_fields())
         body = fail.sent()
         if body is None:
             body = self._encoder.error_body(status, fail.code, fail.message)
@@ -294,7 +294,7 @@ class ScriptedModel:
             self.unfit += performance.unfit
             if performance.unfit:
                 self.stuck.set()
-            found = brought(performance, step)
+            found = reply_summary(performance, step)
             if call.step is None:
                 # Said because the script had nothing left to say: nobody need show that.
                 found.pop("texts", None)

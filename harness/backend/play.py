@@ -239,8 +239,8 @@ def answering_model(step: ModelStep) -> str:
     return ""
 
 
-def brought(performance: Performance, step: ModelStep) -> dict[str, Any]:
-    """What an answer brought, for the mark `model-end`.
+def reply_summary(performance: Performance, step: ModelStep) -> dict[str, Any]:
+    """What an answer held, in short, for the mark `model-end`.
 
     `usage` is the number of tokens that was told, `plans` the plans (lists of step and status),
     `answers` the model that said it answers where it is another than the one asked, `code` and
@@ -250,7 +250,7 @@ def brought(performance: Performance, step: ModelStep) -> dict[str, Any]:
     """
     odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
     found: dict[str, Any] = {
-        **(step.fail.told() if step.fail is not None else {}),
+        **(step.fail.error_fields() if step.fail is not None else {}),
         "usage": performance.tokens,
         "plans": performance.plans,
         "answers": answering_model(step),

@@ -103,7 +103,7 @@ class Fail(Strict):
                 found["retry-after"] = f"{seconds:g}"
         return found
 
-    def told(self) -> dict[str, str]:
+    def error_fields(self) -> dict[str, str]:
         """What the caller can read of the failure, for the mark `model-end`."""
         if self.sent() is not None:
             return {}

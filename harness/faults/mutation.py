@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from harness.faults.base import Fault, NotApplied
-from harness.rules.judge import BROKEN, judge
-from harness.rules.verdict import Row, Verdict
+from harness.judge.judge import BROKEN, judge
+from harness.judge.verdict import Row, Verdict
+from harness.rules.discovery import all_rules
 from harness.trace.trace import Trace
 
 
@@ -43,7 +44,7 @@ def mutate(
     `deviations` are the rules that the target is known to break. MASKED: the primary rule is one of
     them, or was broken before the fault and says nothing new.
     """
-    before = _violations(judge(book, trace))
+    before = _violations(judge(book, trace, all_rules().values()))
     return [_mutation(book, trace, fault, before, deviations) for fault in faults]
 
 
@@ -54,7 +55,7 @@ def _mutation(
         broken = fault.trips(trace)
     except NotApplied:
         return Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED)
-    after = _violations(judge(book, broken))
+    after = _violations(judge(book, broken, all_rules().values()))
     fired = tuple(sorted(after - before))
     if fault.rule in deviations:
         outcome = Outcome.MASKED

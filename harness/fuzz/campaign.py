@@ -20,10 +20,10 @@ from hypothesis.errors import Flaky
 
 from harness.fuzz.live import Fuzzed, converse
 from harness.fuzz.params import Request, methods, requests
-from harness.suite.bench import Bench, open_bench
-from harness.suite.interruption import Interrupted, Interruption
-from harness.suite.servers import SetupFailed
-from harness.suite.session import Config
+from harness.runner.bench import Bench, open_bench
+from harness.runner.config import Config
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.servers import SetupFailed
 from harness.target.profile import ProfileError
 from harness.trace.nearest import unknown
 from harness.trace.store import save

@@ -16,14 +16,14 @@ from harness.backend.script import ModelStep
 from harness.client.inbox import TargetGone
 from harness.fuzz.params import Request
 from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Row, Verdict
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.baseline import known_row
+from harness.runner.bench import Bench
+from harness.runner.config import Config
+from harness.runner.run import ConversationContext, Run
 from harness.scenario.player import Unmet
 from harness.spec.book import Book
-from harness.suite.baseline import known_row
-from harness.suite.bench import Bench
-from harness.suite.run import Run, Stage
-from harness.suite.session import Config
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End
 from harness.trace.values import dig, text
@@ -53,7 +53,7 @@ async def converse(bench: Bench, config: Config, requests: Sequence[Request]) ->
     """Start a thread, send the requests one after the other, bring it to its end, judge."""
     sender = _Sender(bench, config.book)
 
-    async def talk(stage: Stage) -> Unmet | None:
+    async def talk(stage: ConversationContext) -> Unmet | None:
         try:
             await sender.open(stage)
             for request in requests:
@@ -84,7 +84,7 @@ class _Sender:
         self.results = self.errors = 0
         self.unanswered: list[str] = []
 
-    async def open(self, stage: Stage) -> None:
+    async def open(self, stage: ConversationContext) -> None:
         """The thread that the requests speak of."""
         settings = {"cwd": str(stage.cwd), "approvalPolicy": "never", **self._bench.profile.thread}
         with anyio.move_on_after(self._bound):
@@ -93,7 +93,7 @@ class _Sender:
         self._known = {THREAD: stage.cast.threads.get("t", "thr_0"), FOLDER: str(stage.cwd)}
         self._known |= {TURN: "turn_0", HUGE: HUGE_TEXT}
 
-    async def send(self, stage: Stage, request: Request) -> None:
+    async def send(self, stage: ConversationContext, request: Request) -> None:
         """One request and its answer; a turn that it started is waited for by a patient one."""
         params = filled(request.params, self._known)
         # A message of ours that is wrong by the book is the point, no finding against us.
@@ -109,7 +109,7 @@ class _Sender:
             self.results += 1
             await self._started(stage, answer, patient=request.patient)
 
-    async def _started(self, stage: Stage, answer: Frame, *, patient: bool) -> None:
+    async def _started(self, stage: ConversationContext, answer: Frame, *, patient: bool) -> None:
         turn_id = text(dig(answer.result, "turn", "id"))
         if not turn_id:
             return
@@ -125,7 +125,7 @@ class _Sender:
         with anyio.move_on_after(self._bound / 5):
             await stage.peer.inbox.wait(ends)
 
-    async def _missed(self, stage: Stage, request: Request, params: Any) -> None:
+    async def _missed(self, stage: ConversationContext, request: Request, params: Any) -> None:
         alive = False
         with anyio.move_on_after(self._bound):
             await stage.peer.request("thread/read", {"threadId": self._known[THREAD]})

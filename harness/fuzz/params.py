@@ -90,8 +90,3 @@ def requests(book: Book, only: str = "") -> st.SearchStrategy[Request]:
 
     strategies = {method: of(method) for method in methods(book)}
     return of(only) if only else st.sampled_from(methods(book)).flatmap(strategies.__getitem__)
-
-
-def unknown_methods() -> st.SearchStrategy[Request]:
-    """A method that no book has."""
-    return st.builds(Request, TEXTS.filter(lambda name: len(name) < 100), NONSENSE)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.rules.verdict import Level, Row, Verdict
+from harness.judge.verdict import Level, Row, Verdict
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import dig, obj, text

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.report.model import PlacementResult, Report, RuleResult, ScenarioResult, is_red
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.report import PlacementResult, Report, RuleResult, ScenarioResult, is_red
 
 VERSION = 1
 DISTRIBUTION = "agent-session-harness"

@@ -8,10 +8,10 @@ story of a scenario (suite).
 
 from collections.abc import Iterator
 
-from harness.report.again import named, near_path, play_again, reproduction
-from harness.report.model import Issue, Proof, Report, RuleResult
+from harness.judge.verdict import Verdict
 from harness.report.wirelines import frame_line, proof_lines, stored
-from harness.rules.verdict import Verdict
+from harness.results.report import Issue, Proof, Report, RuleResult
+from harness.results.rerun_command import named, near_path, play_again, reproduction
 from harness.spec.book import Book
 from harness.spec.findings import finding_kinds
 

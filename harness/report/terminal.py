@@ -6,8 +6,8 @@ Here: lines of text from a report. Not here: the story of one finding (story).
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.report.model import NOT_OFFERED, Report, RuleResult, gravest, is_red
-from harness.rules.verdict import Level, Verdict
+from harness.judge.verdict import Level, Verdict
+from harness.results.report import NOT_OFFERED, Report, RuleResult, gravest, is_red
 from harness.spec.book import Book
 
 WIDTH = 100

@@ -7,7 +7,7 @@ Not here: the rest of a story (story), and the cut of one line (trace.excerpt).
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from harness.rules.verdict import Place
+from harness.judge.verdict import Place
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import TraceFormatError, load

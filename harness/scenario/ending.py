@@ -34,7 +34,7 @@ class Ended:
     liveness: str = ""
 
 
-class Ending:
+class TraceFinisher:
     """Brings one trace to its end.
 
     `children` gives the ids of the server's living descendants; those in `before` were there at

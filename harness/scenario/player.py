@@ -21,7 +21,7 @@ from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
-from harness.scenario.steps.scene import Cast, OneConnection, Reach, Scene, StepFailed
+from harness.scenario.steps.context import Cast, OneConnection, Reach, StepContext, StepFailed
 from harness.target.profile import Bounds
 
 __all__ = ["Cast", "Player", "Unmet"]
@@ -73,7 +73,7 @@ class Player:
         settings = loaded.scenario.settings.model_dump(exclude_none=True)
         self._plays = plays_by_step()
         self._current = anyio.CancelScope()
-        self._scene = Scene(
+        self._scene = StepContext(
             reach=reach or OneConnection(peer),
             model=model,
             cast=self.cast,

@@ -1,40 +1,29 @@
 """The judge's book: everything that the specification says, as one value.
 
-Here: `load_book` and `Book`, the only door through which rules, reports and tools read the book,
-and what it answers. Not here: the checks between its files (check), any judgement beyond the shape
+Here: `Book`, the only door through which rules, reports and tools read the book,
+and what it answers. Not here: reading its files (loading), the checks
+between them (check), any judgement beyond the shape
 of one message, and anything of `harness.wire`: the book is transcribed from the documents alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from harness.spec.errors import SchemaError
 from harness.spec.rows import (
     Capability,
-    Clause,
     Document,
     EventRow,
     MethodRow,
     Requirement,
     Unspecified,
-    make_capability,
-    make_document,
-    make_event,
-    make_method,
-    make_requirement,
-    make_unspecified,
-    read_table,
 )
 from harness.spec.schemas import Path, SchemaBook
-from harness.spec.yamlfile import BookError, Row, names_in, read_text
+from harness.spec.yamlfile import BookError
 
 Part: TypeAlias = Literal["params", "result"]
-Form: TypeAlias = Literal[
-    "Request", "Response", "ErrorResponse", "Notification", "ServerRequest", "Answer"
-]
 
 # What a message must be whose payload the text does not show: the forms say "object".
 ANY_OBJECT = "rpc.json#/$defs/AnyObject"
@@ -89,14 +78,6 @@ class Book:
         """The requirements that a rule judges, in the order of the text."""
         return tuple(row for row in self.requirements if rule_id in row.rules)
 
-    def clauses_of(self, rule_id: str) -> tuple[Clause, ...]:
-        """The clauses of the requirements that a rule judges."""
-        return tuple(row.clause for row in self.requirements_of(rule_id))
-
-    def rule_ids(self) -> frozenset[str]:
-        """Every rule id that a requirement names."""
-        return frozenset(rule for row in self.requirements for rule in row.rules)
-
     def validate_params(self, method: str, params: Any) -> list[SchemaError]:
         """What is wrong with the params of a request; an unlisted method may have any object."""
         return self.schemas.errors(self._reference(method, "params"), params)
@@ -108,10 +89,6 @@ class Book:
     def validate_event(self, method: str, params: Any) -> list[SchemaError]:
         """What is wrong with a notification's params; an unlisted one may have any object."""
         return self.schemas.errors(self._event_reference(method), params)
-
-    def validate_form(self, form: Form, message: Any) -> list[SchemaError]:
-        """What is wrong with a whole message as one of the forms of messages."""
-        return self.schemas.errors(f"rpc.json#/$defs/{form}", message)
 
     def is_valid_event(self, method: str, params: Any) -> bool:
         """Whether `validate_event` would find nothing. The fast path: microseconds."""
@@ -154,44 +131,3 @@ class Book:
     def _event_reference(self, method: str) -> str:
         row = self._event_of.get(method)
         return (row.params if row else None) or ANY_OBJECT
-
-
-@cache
-def load_book() -> Book:
-    """The book of this package, checked; loaded once in a process. Raises BookError."""
-    # Here, because the checks know the Book that this module defines.
-    from harness.spec.check import check_book
-
-    documents = _table("documents.yaml", "name", make_document)
-    book = Book(
-        documents=documents,
-        requirements=_requirements(documents),
-        methods=_table("methods.yaml", "method", make_method),
-        events=_table("events.yaml", "method", make_event),
-        unspecified=_table("unspecified.yaml", "id", make_unspecified),
-        capabilities=_table("capabilities.yaml", "id", make_capability),
-        schemas=SchemaBook.load(),
-    )
-    check_book(book)
-    return book
-
-
-def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
-    """The rows of every file in requirements/, in the order of the text."""
-    found: dict[str, Requirement] = {}
-    for name in names_in("requirements"):
-        for row in read_table(name, read_text(name), "id", make_requirement).values():
-            if row.id in found:
-                raise BookError(f"{name}: id {row.id!r} is taken by a row of another file")
-            found[row.id] = row
-    order = {document.name: index for index, document in enumerate(documents)}
-    # A stable sort: rows of one line stay as the file has them.
-    rows = sorted(found.values(), key=lambda row: row.clause.line)
-    return tuple(sorted(rows, key=lambda row: order.get(row.clause.document, len(order))))
-
-
-T = TypeVar("T")
-
-
-def _table(name: str, key: str, make: Callable[[str, Row], T]) -> tuple[T, ...]:
-    return tuple(read_table(name, read_text(name), key, make).values())

@@ -1,8 +1,8 @@
 """The state machines of the protocol, as tables.
 
 Everything about states lives here, and nothing but tables: no side effects, no messages, no rule.
-Whoever walks a machine (the rules by `harness.rules.walks`, the diagrams in the docs) looks up and
-decides itself.
+Whoever walks a machine (rules/shared/state_tracking, the diagrams in the docs) looks up and decides
+itself.
 Events are named for what an observer of the wire sees.
 """
 

@@ -4,14 +4,15 @@ Here: the hooks of collecting, on the controller and on each worker. Not here: w
 mean (arguments), the collector and its items (items), which of them are kept (picking).
 """
 
+import argparse
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.plugin import options_of
-from harness.rules.base import all_rules
+from harness.rules.discovery import all_rules
+from harness.runner.config import Config
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, scenario_id
 from harness.suite.arguments import Wanted, deselected, wanted
@@ -19,7 +20,6 @@ from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.suite.picking import choose, nothing_played, unique, unknown_tag
 from harness.suite.selection import Selection, selection, tags
-from harness.suite.session import Config
 
 Playable = ScenarioItem | RaceItem
 
@@ -48,13 +48,14 @@ class Collecting:
     def __init__(
         self,
         pytest_config: pytest.Config,
+        option: argparse.Namespace,
         config: Config,
         found: Wanted,
         failing: Failing,
         furnish: Callable[[ScenarioFile], None],
         is_interrupted: Callable[[], bool],
     ) -> None:
-        option = self._option = options_of(pytest_config)
+        self._option = option
         self.unplayed = self.note = ""
         self.status = pytest.ExitCode.OK
         self._pytest = pytest_config

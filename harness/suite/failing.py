@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.rules.verdict import Level, Row, Verdict
-from harness.suite.console import READER_GONE, reader_is_gone
-from harness.suite.outcome import RaceOutcome, ScenarioOutcome
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.runner.console import READER_GONE, reader_is_gone
 
 SYNTHETIC = ("rules::", "findings::")
 LAST_FAILED, STEPWISE = "cache/lastfailed", "cache/stepwise"

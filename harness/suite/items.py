@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.runner.config import Config
+from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.families import scenarios_in
 from harness.scenario.loader import Loaded, ScenarioError, check_id, load
 from harness.scenario.model import Action
 from harness.scenario.races import placements
-from harness.suite.lexicon import protocol_lexicon
-from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 from harness.suite.selection import Selection
-from harness.suite.session import Config
 
 Play = Callable[[Loaded], ScenarioOutcome]
 Tell = Callable[[ScenarioOutcome], str]

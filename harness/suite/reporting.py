@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from harness.judge.verdict import Level, Verdict
 from harness.report.jsonform import to_plain
-from harness.report.model import Issue, Report, RuleResult, is_red
 from harness.report.story import issue_story, rule_story
 from harness.report.terminal import rule_line, summary
-from harness.rules.verdict import Level, Verdict
+from harness.results.report import Issue, Report, RuleResult, is_red
 from harness.spec.book import Book
 
 

@@ -13,12 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.runner.interruption import Interrupted, Interruption, Role
 from harness.scenario.identity import SUFFIX, file_of
 from harness.scenario.named import NameProblem, by_name
-from harness.suite.interruption import Interrupted, Interruption, Role
 from harness.suite.items import RaceItem, ScenarioItem
-from harness.suite.outcome import RaceOutcome, ScenarioOutcome
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -30,7 +30,7 @@ _DROPPED = ("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp")
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessExit:
     """How a process ended: its exit status, how hard we had to push, and what it left behind.
 
     `survivors` are processes, `files` what is in the temporary folder that it was given.
@@ -151,7 +151,7 @@ class ServerProcess:
         except OSError:
             return b"", start
 
-    async def stop(self, grace: float) -> Ending:
+    async def stop(self, grace: float) -> ProcessExit:
         """End it: close its input, then TERM, then KILL; `grace` seconds for each.
 
         Whatever of its descendants is still there afterwards is killed and named.
@@ -166,7 +166,7 @@ class ServerProcess:
                 await socket.release()
             await self._process.aclose()
             files = tuple(sorted(_below(self.temporary)))
-            return Ending(self._process.returncode, push, survivors, files)
+            return ProcessExit(self._process.returncode, push, survivors, files)
         raise RuntimeError("a shielded scope was cancelled")
 
     async def _push_out(self, grace: float) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from agreement.documents import disagreements
 from agreement.facts import differences
 from agreement.reading import book_facts, wire_facts
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.spec.rows import MethodRow
 from harness.spec.schemas import SchemaBook
 from harness.wire.methods import METHODS, MethodSpec

@@ -6,7 +6,7 @@ import pytest
 
 from agreement.messages import BOOK, document_differences, pairs, stated_differences
 from agreement.settled import DOCUMENTS, EXPLAINED, NOT_IN_THE_BOOK
-from harness.rules.errors import GIVEN
+from harness.rules.turns.errors import GIVEN
 from harness.spec.rows import MethodRow
 from harness.wire.error import AgentErrorInfo
 from harness.wire.methods import BY_METHOD, METHODS, Direction, MethodSpec

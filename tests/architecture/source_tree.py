@@ -34,7 +34,7 @@ def relative(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    """`harness/rules/base.py` -> `harness.rules.base`; a package's own file is the package."""
+    """`harness/judge/base.py` -> `harness.judge.base`; a package's own file is the package."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -54,7 +54,7 @@ def modules() -> frozenset[str]:
 def imports(*folders: str) -> tuple[Import, ...]:
     """Every import in the folders, those inside functions too.
 
-    `from harness.rules import judge` imports the module `harness.rules.judge`.
+    `from harness.rules import judge` imports the module `harness.judge.judge`.
     """
     return tuple(one for path in python_files(*folders) for one in _imports_of(path))
 
@@ -108,7 +108,7 @@ def _lazy_lines(tree: ast.Module) -> set[int]:
 
 
 def package_of(module: str) -> str:
-    """`harness.rules.base` -> `harness.rules`; a module of the top level stands for itself."""
+    """`harness.judge.base` -> `harness.rules`; a module of the top level stands for itself."""
     return ".".join(module.split(".")[:2])
 
 

@@ -12,26 +12,77 @@ from importlib.metadata import entry_points
 import pytest
 from source_tree import OURS, ROOT, imports, modules, package_of, python_files, reached_from, within
 
-# What a package may import: of ours, and of others beside the standard library. A package without
-# a row may import any package of the harness. `harness.rules.verdict` and `harness.rules.judge`
-# are what `harness.rules.base` speaks of; no other rule may be named from outside.
-JUDGE = ("harness.rules.base", "harness.rules.judge", "harness.rules.verdict")
+# What a package may import: of ours, and of others beside the standard library. No single rule may
+# be named from outside: whoever wants rules asks `harness.rules.discovery`.
+JUDGE = ("harness.judge", "harness.rules.discovery")
+PLAYS = (
+    "harness.backend",
+    "harness.client",
+    "harness.scenario",
+    "harness.target",
+    "harness.transport",
+)
 TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.wire": ((), ("pydantic",)),
     "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
     "harness.trace": ((), ()),
-    "harness.rules": (("harness.spec", "harness.trace"), ()),
+    "harness.judge": (("harness.spec", "harness.trace"), ()),
+    "harness.rules": (("harness.judge", "harness.spec", "harness.trace"), ()),
     "harness.faults": (
         ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
         ("anyio", "yaml"),
     ),
-    "harness.report": (("harness.spec", "harness.trace", *JUDGE), ("pydantic", "rich", "jinja2")),
     "harness.transport": (("harness.trace",), ("anyio", "websockets")),
     "harness.client": (("harness.trace", "harness.transport"), ("anyio",)),
     "harness.backend": (("harness.trace",), ("anyio", "httpx", "pydantic", "uvicorn")),
     "harness.target": (
         ("harness.trace", "harness.transport"),
         ("anyio", "psutil", "pydantic", "tomlkit"),
+    ),
+    "harness.scenario": (
+        ("harness.spec", "harness.trace", "harness.wire", *PLAYS),
+        ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
+    ),
+    "harness.results": (
+        ("harness.scenario", "harness.spec", "harness.target", "harness.trace", *JUDGE),
+        ("pydantic",),
+    ),
+    "harness.report": (
+        ("harness.results", "harness.spec", "harness.trace", *JUDGE),
+        ("pydantic", "rich", "jinja2"),
+    ),
+    "harness.runner": (
+        ("harness.results", "harness.spec", "harness.trace", "harness.wire", *JUDGE, *PLAYS),
+        ("anyio", "psutil", "pydantic"),
+    ),
+    "harness.fuzz": (
+        ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
+        ("anyio", "hypothesis"),
+    ),
+    "harness.commands": (
+        (
+            "harness.faults",
+            "harness.report",
+            "harness.results",
+            "harness.runner",
+            "harness.spec",
+            "harness.trace",
+            *JUDGE,
+            *PLAYS,
+        ),
+        ("anyio", "typer"),
+    ),
+    "harness.suite": (
+        (
+            "harness.report",
+            "harness.results",
+            "harness.runner",
+            "harness.spec",
+            "harness.trace",
+            *JUDGE,
+            *PLAYS,
+        ),
+        ("pytest", "_pytest"),
     ),
 }
 
@@ -43,6 +94,8 @@ def test_a_package_imports_only_what_the_table_gives_it(package: str) -> None:
         f"{one.place}: {one.importer} imports {one.imported}"
         for one in imports("harness")
         if within(one.importer, package)
+        # The name `harness` alone stands for its constants, such as the version.
+        and one.imported != "harness"
         and not within(one.imported, package, *ours, *others)
         and one.imported.split(".")[0] not in sys.stdlib_module_names
     ]
@@ -55,6 +108,17 @@ def test_the_table_names_packages_that_exist(package: str) -> None:
     assert set(TABLE[package][0]) <= modules()
 
 
+# What judges, and what tells of it.
+JUDGES = (
+    "harness.judge",
+    "harness.rules",
+    "harness.faults",
+    "harness.results",
+    "harness.report",
+    "harness.suite",
+)
+
+
 @pytest.mark.parametrize("package", ["harness.scenario", "harness.backend", "harness.client"])
 def test_what_plays_reaches_no_rule(package: str) -> None:
     starts = [module for module in modules() if within(module, package)]
@@ -62,7 +126,7 @@ def test_what_plays_reaches_no_rule(package: str) -> None:
         f"{start} reaches {reached}"
         for start in starts
         for reached in reached_from(start)
-        if within(reached, "harness.rules", "harness.suite", "harness.report", "harness.faults")
+        if within(reached, *JUDGES)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -100,37 +164,56 @@ def test_the_reference_server_never_reaches_the_player() -> None:
         "harness.target",
         "harness.transport",
         "harness.spec",
-        "harness.rules",
-        "harness.suite",
-        "harness.report",
-        "harness.faults",
+        "harness.runner",
+        *JUDGES,
     )
     assert [module for module in sorted(reached) if within(module, *players)] == []
 
 
-def test_packages_form_no_cycle() -> None:
-    graph: dict[str, set[str]] = {}
-    for one in imports(*OURS):
-        importer, imported = package_of(one.importer), package_of(one.imported)
-        # A package's own name stands for its constants, such as the version.
-        foreign = one.imported in modules() and imported not in (importer, *OURS)
-        if foreign and not one.lazy:
-            graph.setdefault(importer, set()).add(imported)
+def _no_cycle(graph: dict[str, set[str]]) -> None:
     try:
         list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
 
 
+def test_packages_form_no_cycle() -> None:
+    """Lazy imports count: who needs a package inside a function depends on it all the same."""
+    graph: dict[str, set[str]] = {}
+    for one in imports("harness"):
+        importer, imported = package_of(one.importer), package_of(one.imported)
+        # A package's own name stands for its constants, such as the version.
+        if one.imported in modules() and imported not in (importer, *OURS):
+            graph.setdefault(importer, set()).add(imported)
+    _no_cycle(graph)
+
+
+def test_modules_form_no_cycle() -> None:
+    """Nor inside a package, and lazy imports count here too."""
+    graph: dict[str, set[str]] = {}
+    for one in imports("harness"):
+        if one.imported in modules() and one.imported not in (one.importer, *OURS):
+            graph.setdefault(one.importer, set()).add(one.imported)
+    _no_cycle(graph)
+
+
+def test_the_runner_knows_no_pytest() -> None:
+    runner = [module for module in modules() if within(module, "harness.runner")]
+    assert [module for module in runner if "harness.suite" in reached_from(module)] == []
+    named = [one.place for one in imports("harness") if one.imported.split(".")[0] == "pytest"]
+    allowed = ("harness/suite/", "harness/plugin.py", "harness/snapshot/")
+    assert [place for place in named if not place.startswith(allowed)] == []
+
+
 def test_every_module_of_the_harness_belongs_to_a_package_that_is_known() -> None:
-    known = {*TABLE, "harness.scenario", "harness.suite", "harness.fuzz", "harness.snapshot"}
+    known = {*TABLE, "harness.snapshot"}
     found = {package_of(module) for module in modules() if within(module, "harness")}
     assert found - known <= {"harness", "harness.__main__", "harness.cli", "harness.plugin"}
 
 
 def test_the_walk_sees_imports_inside_functions() -> None:
     lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.plugin"]
-    assert {one.imported for one in lazy} >= {"harness.suite.live", "harness.target.profile"}
+    assert {one.imported for one in lazy} >= {"harness.suite.hooks", "harness.target.profile"}
     assert len(python_files("harness")) > 60
 
 

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from harness.faults.base import all_faults
-from harness.rules.base import Monitor, all_rules, rule
-from harness.rules.verdict import Level
+from harness.judge.base import Monitor, rule
+from harness.judge.verdict import Level
+from harness.rules.discovery import all_rules
 from harness.wire.methods import BY_METHOD
 from reference_server.handlers import discover
 from reference_server.handlers.registry import handles

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
-from harness.rules.base import all_rules
+from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_files
 
 pytestmark = pytest.mark.slow

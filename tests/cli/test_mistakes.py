@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, Said, call
 
-from harness.rules.base import all_rules
-from harness.spec.book import load_book
+from harness.commands.vocabulary import names
+from harness.rules.discovery import all_rules
 from harness.spec.findings import finding_kinds
-from harness.suite.words import names
+from harness.spec.loading import load_book
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
-from harness.spec.book import load_book
-from harness.suite import shipped
+from harness.commands import shipped
+from harness.spec.loading import load_book
 
 SERVERS = ROOT / "fixtures/servers"
 

@@ -18,14 +18,15 @@ from typing import Any
 
 import psutil
 
-from harness.report.model import Report, RuleResult, ScenarioResult
+from harness.report.scenario_story import scenario_story
 from harness.report.story import rule_story
+from harness.results.merge import merge
+from harness.results.outcome import ScenarioOutcome
+from harness.results.report import Report, RuleResult, ScenarioResult
+from harness.runner.config import Config, configure
+from harness.runner.session import Session
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import Loaded, find, load
-from harness.suite.merge import merge
-from harness.suite.outcome import ScenarioOutcome
-from harness.suite.session import Config, Session, configure
-from harness.suite.story import scenario_story
 from tests.conformance.peak import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.model import NOT_OFFERED
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.outcome import ScenarioOutcome
+from harness.results.report import NOT_OFFERED
+from harness.runner.capability_prober import probes
+from harness.runner.config import configure
+from harness.runner.session import Session
 from harness.scenario.loader import Loaded, load_text
-from harness.suite.asking import probes
-from harness.suite.outcome import ScenarioOutcome
-from harness.suite.session import Session, configure
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from harness.rules.base import all_rules
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
+from harness.rules.discovery import all_rules
 from tests.conformance.bugs.planting import instead, swap
 from tests.conformance.bugs.playing import KEEPER, play, scenarios, tells, told
 from tests.conformance.bugs.registry import bug, every

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.suite.session import configure
+from harness.runner.config import configure
 from harness.target.profile import ProfileError
 
 from .judging import ROOT, Ran, run_pytest

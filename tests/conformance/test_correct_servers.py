@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.rules.verdict import Level, Verdict
+from harness.judge.verdict import Level, Verdict
 
 from .judging import SERVERS, Judged, bundled, command, judged
 

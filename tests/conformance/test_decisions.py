@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 
-from harness.rules.judge import judge
-from harness.rules.verdict import Row, Verdict
+from harness.judge.judge import judge
+from harness.judge.verdict import Row, Verdict
+from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import Loaded, find, load
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
@@ -148,7 +149,7 @@ def readers() -> tuple[Reader, ...]:
 @cache
 def judged(scenario: str) -> list[Row]:
     reader = next(one for one in readers() if one.scenario == scenario)
-    return judge(load_book(), reader.trace)
+    return judge(load_book(), reader.trace, all_rules().values())
 
 
 def items() -> list[Played]:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.runner.config import configure
+from harness.runner.session import Session
 from harness.scenario.loader import load, load_text
-from harness.suite.session import Session, configure
 from harness.target.profile import load_profile
 from tools.examples import OWED, examples, write
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from harness.suite.conversation import Conversations
-from harness.suite.firstturn import silence_of
-from harness.suite.run import Run
-from harness.suite.silence import ENOUGH, SAME_SILENCE, traits_of
+from harness.runner.conversation import Conversations
+from harness.runner.first_turn import silence_of
+from harness.runner.run import Run
+from harness.runner.silence import ENOUGH, SAME_SILENCE, traits_of
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.verdict import Level
-from harness.suite.watch import WINDOW
+from harness.judge.verdict import Level
+from harness.runner.process_watch import WINDOW
 
 from .judging import SERVERS, Judged, bundled, command, judged
 

@@ -64,7 +64,7 @@ sys.meta_path.insert(0, AtImport())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "pytest", "_pytest.main", "harness.suite.live"])
+@pytest.mark.parametrize("module", ["typer", "pytest", "_pytest.main", "harness.suite.hooks"])
 def test_ctrl_c_while_the_command_starts_is_quiet(
     module: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

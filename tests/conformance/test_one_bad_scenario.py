@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.verdict import Level, Verdict
+from harness.judge.verdict import Level, Verdict
+from harness.runner.config import configure
+from harness.runner.session import Session
 from harness.scenario.loader import Loaded, load_text
-from harness.suite.session import Session, configure
 
 from .judging import SERVERS, Judged, command, judged
 

@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.model import Report
+from harness.judge.verdict import Verdict
+from harness.report.scenario_story import race_story
 from harness.report.story import rule_story
 from harness.report.terminal import summary
-from harness.rules.verdict import Verdict
+from harness.results.merge import merge
+from harness.results.outcome import RaceOutcome, broken
+from harness.results.report import Report
+from harness.runner.config import Config, configure
+from harness.runner.session import Session
 from harness.scenario.loader import load_text
 from harness.scenario.model import Action
 from harness.scenario.positions import DONE, positions
 from harness.scenario.races import placements
-from harness.suite.merge import merge
-from harness.suite.outcome import RaceOutcome, broken
-from harness.suite.session import Config, Session, configure
-from harness.suite.story import race_story
 
 from .judging import ROOT, bundled, command, run_pytest
 

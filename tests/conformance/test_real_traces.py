@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.tracecheck import Checked, check_trace
-from harness.rules.verdict import Level, Row, Verdict
+from harness.commands.stored_traces import Checked, check_trace
+from harness.judge.verdict import Level, Row, Verdict
 from harness.target.profile import load_profile
 from harness.trace.trace import End
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
+from harness.results.outcome import LEAKS, UNSTEADY
 from harness.scenario.loader import Loaded, load_text
-from harness.suite.repeat import LEAKS, UNSTEADY
 
 from .judging import SERVERS, Judged, bundled, command, judged
 

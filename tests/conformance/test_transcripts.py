@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.runner.config import configure
+from harness.runner.session import Session
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import Loaded, find, load
 from harness.snapshot.extension import TranscriptExtension
-from harness.suite.session import Session, configure
 from harness.target.profile import load_profile
 from harness.trace.normalise import transcript
 from harness.trace.store import load as load_trace

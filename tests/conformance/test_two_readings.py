@@ -18,7 +18,7 @@ from collections import Counter
 
 import pytest
 
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
 from harness.scenario.loader import Loaded
 
 from .judging import SERVERS, Judged, bundled, judged

@@ -8,15 +8,15 @@ from markdown_pages import PAGES, ROOT, anchors, blocks, links
 
 from harness.backend.parts import Part
 from harness.backend.script import ModelStep
-from harness.rules.base import all_rules
+from harness.rules.discovery import all_rules
+from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait
 from harness.scenario.identity import FAMILY, row_of_path
 from harness.scenario.loader import find, load, scenario_id
 from harness.scenario.model import Scenario, Settings
-from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
-from harness.suite.lexicon import protocol_lexicon
+from harness.spec.loading import load_book
 from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated
 from tools.examples import is_family

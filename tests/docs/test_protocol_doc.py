@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report import protocoldoc
-from harness.report.protocoldoc import DIAGRAMS, PAGE, protocol_page, slug
-from harness.report.protocolsections import TITLES
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.spec.machines import MACHINES
 from harness.spec.members import all_shapes
+from tools import protocol_page as protocoldoc
+from tools.protocol_page import DIAGRAMS, PAGE, protocol_page, slug
+from tools.protocol_sections import TITLES
 
 BOOK = load_book()
 TEXT = protocol_page(BOOK)
@@ -22,7 +22,7 @@ HEADINGS = [line.lstrip("# ") for line in LINES if re.match(r"#{1,4} ", line)]
 
 def test_the_committed_page_is_what_the_book_says():
     written = PAGE.read_text("utf-8")
-    assert written == TEXT, "`python -m harness.report.protocoldoc` writes it anew"
+    assert written == TEXT, "`python -m tools.protocol_page` writes it anew"
 
 
 def test_every_requirement_and_every_open_point_has_one_anchor():

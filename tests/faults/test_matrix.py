@@ -3,13 +3,13 @@
 import pytest
 
 from harness.faults.base import NotApplied, all_faults
-from harness.faults.matrix import GOOD, mutations, stored, table
 from harness.faults.mutation import Mutation, Outcome
-from harness.rules.base import all_rules
-from harness.rules.judge import BROKEN, judge
-from harness.spec.book import load_book
+from harness.judge.judge import BROKEN, judge
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.store import load
 from tests.rules.good_traces import GOOD as BUILDERS
+from tools.matrix import GOOD, mutations, stored, table
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def test_every_fault_is_killed_on_its_own_trace(found: dict[str, Mutation]) -> N
 
 
 def test_the_rules_that_fire_are_those_that_were_reviewed(found: dict[str, Mutation]) -> None:
-    assert table(found) == stored(), "python -m harness.faults.matrix writes it anew; read the diff"
+    assert table(found) == stored(), "python -m tools.matrix writes it anew; read the diff"
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -43,6 +43,6 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
             continue
         applied += 1
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
-        rows = judge(load_book(), broken)
+        rows = judge(load_book(), broken, all_rules().values())
         assert [row for row in rows if row.subject == BROKEN] == [], fault.id
     assert applied > 20

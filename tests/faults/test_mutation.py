@@ -6,7 +6,7 @@ from harness.faults import operators as op
 from harness.faults.base import Fault, NotApplied, all_faults, fault
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.faults.scene import Scene
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.good_traces import failed, plain_turn, two_threads
 from tests.rules.traces import Talk

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.fuzz.live import filled
 from harness.fuzz.params import methods, nearly_right, requests, right
 from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 
 BOOK = load_book()
 METHODS = sorted(set(methods(BOOK)))

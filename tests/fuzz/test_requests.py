@@ -16,7 +16,7 @@ import pytest
 from harness.fuzz.campaign import Campaign, Fuzzer, open_fuzzer, what_is_wrong
 from harness.fuzz.params import Request
 from harness.fuzz.values import THREAD
-from harness.suite.session import configure
+from harness.runner.config import configure
 from harness.trace.store import load
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"

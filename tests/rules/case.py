@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
 

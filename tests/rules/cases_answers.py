@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import Approvals
 from tests.rules.case import Case, Found, opened, running
 from tests.rules.cases_news import FIRST, SECOND, asked, over, unclear

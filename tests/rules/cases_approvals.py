@@ -1,6 +1,6 @@
 """Cases of the rules on approvals: the sequence, the decisions, the policies."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import FILE, Approvals, command_item, file_item
 from tests.rules.case import Case, Found
 

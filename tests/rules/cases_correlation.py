@@ -1,6 +1,6 @@
 """Cases of the rules on server requests, notifications, and our own answers."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item
 from tests.rules.case import Case, Found, silent
 from tests.rules.traces import Talk

@@ -1,6 +1,6 @@
 """Cases of the rules on the diff of a turn."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import Approvals, file_item
 from tests.rules.case import Case, Found
 from tests.rules.traces import THREAD, TURN

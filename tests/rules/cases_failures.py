@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened
 from tests.rules.cases_news import asked
 from tests.rules.traces import TROUBLE, Talk, command

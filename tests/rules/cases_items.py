@@ -1,6 +1,6 @@
 """Cases of the rules on items and their deltas."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened, running
 from tests.rules.traces import THREAD, TURN, Talk, agent_message, user_message
 

@@ -1,6 +1,6 @@
 """Cases of the rules on single messages and answers."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened, running, silent
 from tests.rules.traces import (
     THREAD,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import file_item
 from tests.rules.case import Case, Found
 from tests.rules.traces import THREAD, TURN, Talk, settings, thread_object

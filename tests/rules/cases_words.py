@@ -1,6 +1,6 @@
 """Cases of the rules on listed words and on methods of the text."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened
 from tests.rules.traces import THREAD, Talk, settings, thread_object
 

@@ -1,6 +1,6 @@
 """Cases of the rules on what items say of their work."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, running
 from tests.rules.traces import THREAD, TURN, Talk, agent_message, command, mcp_call
 

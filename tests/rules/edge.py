@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from harness.trace.store import save
 from harness.trace.trace import End, Trace
 from tests.rules.traces import Talk

@@ -6,7 +6,7 @@ it or because it was not subscribed; and calls that the server makes of its mode
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import CWD, Approvals, command_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import (

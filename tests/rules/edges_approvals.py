@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.approval_talk import FILE, Approvals, command_item, file_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import THREAD, TURN, Talk, mcp_call, thread_object

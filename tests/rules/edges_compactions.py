@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import THREAD, TURN, Talk, agent_message
 

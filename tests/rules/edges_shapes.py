@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from harness.trace.trace import End
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item, file_item
 from tests.rules.edge import Illegal, Legal

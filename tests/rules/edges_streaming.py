@@ -1,6 +1,6 @@
 """Edges of the rule that a turn is told while it goes on."""
 
-from harness.rules.verdict import Level
+from harness.judge.verdict import Level
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import Talk, agent_message, command, user_message
 

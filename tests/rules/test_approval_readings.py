@@ -7,11 +7,11 @@ import dataclasses
 
 import pytest
 
-from harness.rules import approval_order
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Row, Verdict
+from harness.rules.approvals import order as approval_order
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.spec.machines import APPROVAL
 from harness.trace.trace import End, Trace
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item, file_item
@@ -309,7 +309,7 @@ def test_a_question_that_is_told_and_not_asked_is_no_question() -> None:
     """Without an id it opens nothing: no rule but the one on the form speaks."""
     talk = running("never").started(command_item())
     talk.tells(COMMAND, threadId="thr_1", turnId="turn_1", itemId="call_1")
-    rows = judge(BOOK, talk.trace(End.CLOSED))
+    rows = judge(BOOK, talk.trace(End.CLOSED), all_rules().values())
     assert {row.rule for row in rows if row.verdict is Verdict.FAIL} == {
         "method.right-form",
         "method.known",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Row, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.case import opened, running
 from tests.rules.traces import (

@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Row, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.store import lines, load
 from harness.trace.trace import Trace
 from tests.rules.edge import FOLDER, Illegal, Legal, illegal, legal, stored_name
@@ -20,7 +21,7 @@ ILLEGAL = illegal()
 
 
 def wrong(trace: Trace) -> list[Row]:
-    rows = judge(load_book(), trace)
+    rows = judge(load_book(), trace, all_rules().values())
     return [row for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.store import lines, load
 from tests.rules.good_traces import FOLDER, GOOD
 
@@ -22,10 +22,14 @@ def test_a_stored_good_trace_is_what_the_builder_writes(name: str) -> None:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_no_rule_objects_to_a_good_trace(name: str) -> None:
-    rows = judge(load_book(), load(FOLDER / f"{name}.jsonl"))
+    rows = judge(load_book(), load(FOLDER / f"{name}.jsonl"), all_rules().values())
     assert [row for row in rows if row.verdict is not Verdict.PASS] == []
 
 
 def test_together_the_good_traces_exercise_every_rule() -> None:
-    exercised = {row.rule for build in GOOD.values() for row in judge(load_book(), build())}
+    exercised = {
+        row.rule
+        for build in GOOD.values()
+        for row in judge(load_book(), build(), all_rules().values())
+    }
     assert exercised == set(all_rules())

@@ -2,11 +2,12 @@
 
 import pytest
 
-from harness.rules import judge as judging
-from harness.rules.base import Monitor, Outcomes, Violation, all_rules, on_kind, on_mark, rule
-from harness.rules.judge import Judge, judge, judged
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
+from harness.judge import judge as judging
+from harness.judge.base import Monitor, Outcomes, Violation, on_kind, on_mark, rule
+from harness.judge.judge import Judge, judge, judged
+from harness.judge.verdict import Level, Row, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
@@ -20,7 +21,7 @@ def rows(trace: Trace, rule_id: str) -> list[Row]:
 def failures(trace: Trace) -> set[tuple[str, str]]:
     return {
         (row.rule, row.subject)
-        for row in judge(load_book(), trace)
+        for row in judge(load_book(), trace, all_rules().values())
         if row.verdict is not Verdict.PASS and row.level is Level.MUST
     }
 
@@ -170,7 +171,7 @@ def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is
         return talk.on("c2").asks("thread/read").trace()
 
     def unmet(trace: Trace) -> list[tuple[str, str]]:
-        found = judge(load_book(), trace)
+        found = judge(load_book(), trace, all_rules().values())
         return [(row.rule, row.subject) for row in found if row.verdict is Verdict.FAIL]
 
     assert [rule for rule, _ in unmet(restarted(first_closed=True))] == ["request.answered"]
@@ -193,10 +194,12 @@ def test_marks_are_about_the_one_connection_that_is_still_open() -> None:
 
 def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
     trace = running().failing(will_retry=True).delta("m-9", "x").trace()
-    live = Judge(load_book(), trace)
+    live = Judge(load_book(), trace, all_rules().values())
     for frame in trace.frames:
         live.feed(frame)
-    assert live.finish(End.QUIESCENT) == judged(load_book(), trace).finish(End.QUIESCENT)
+    assert live.finish(End.QUIESCENT) == judged(load_book(), trace, all_rules().values()).finish(
+        End.QUIESCENT
+    )
 
 
 def test_a_notification_with_an_id_is_none_and_breaks_no_rule() -> None:
@@ -204,7 +207,7 @@ def test_a_notification_with_an_id_is_none_and_breaks_no_rule() -> None:
     talk = running()
     for method in ("turn/completed", "item/started", "serverRequest/resolved"):
         talk.says({"method": method, "id": 7, "params": {"turn": {"id": "turn_1"}}})
-    found = judge(load_book(), talk.trace(End.CLOSED))
+    found = judge(load_book(), talk.trace(End.CLOSED), all_rules().values())
     assert [row for row in found if row.verdict is Verdict.ERROR] == []
     assert {row.rule for row in found if row.verdict is Verdict.FAIL} == {
         "method.right-form",

@@ -1,9 +1,9 @@
 """A witness that a rule saw within a set-up step is given again after it."""
 
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.legal_conversations import conversations
 
@@ -17,6 +18,8 @@ EXAMPLES = max(200, settings().max_examples)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(trace=conversations())
 def test_no_rule_that_binds_fails_a_legal_conversation(trace: Trace) -> None:
-    rows = [row for row in judge(load_book(), trace) if row.level is Level.MUST]
+    rows = [
+        row for row in judge(load_book(), trace, all_rules().values()) if row.level is Level.MUST
+    ]
     bad = [row for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     assert [f"{row.rule} {row.subject}: {row.actual}" for row in bad] == []

@@ -5,9 +5,10 @@ The head of `harness/spec/unspecified.yaml` promises it; here it is tried, row b
 
 import pytest
 
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from tests.rules.open_point import Otherwise, Why, otherwise, untried
 
 BOOK = load_book()
@@ -34,7 +35,7 @@ def test_no_rule_judges_the_command_line_and_the_sdk_yet() -> None:
 
 @pytest.mark.parametrize("one", OTHERWISE, ids=[f"{one.point}:{one.does}" for one in OTHERWISE])
 def test_a_server_that_chose_otherwise_is_not_failed(one: Otherwise) -> None:
-    rows = judge(BOOK, one.trace())
+    rows = judge(BOOK, one.trace(), all_rules().values())
     wrong = [row for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     told = [f"{row.rule} {row.level} {row.subject}: {row.actual}" for row in wrong]
     assert [

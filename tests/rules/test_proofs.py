@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from harness.faults.base import all_faults
-from harness.faults.matrix import GOOD
+from harness.judge.judge import judge
+from harness.judge.verdict import Place, Row, Verdict
 from harness.report.wirelines import frame_line, proof_lines
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Place, Row, Verdict
-from harness.spec.book import load_book
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Frame
 from harness.trace.store import load
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, at, read_path
 from tests.rules.test_rule_cases import CASES
+from tools.matrix import GOOD
 
 # Rules that speak of whole messages in some of their findings: of one that never came, or came too
 # early, or is none. What they say is told by the methods and ids alone.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.rules.base import all_rules
-from harness.rules.judge import judge
-from harness.rules.verdict import Row, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Row, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules import (
     cases_answers,

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.rules.judge import BROKEN, judge
-from harness.spec.book import load_book
+from harness.judge.judge import BROKEN, judge
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 from tests.rules.good_traces import GOOD
@@ -76,7 +77,9 @@ def spoilt_traces(draw: st.DrawFn) -> Trace:
 @settings(max_examples=200, deadline=None)
 @given(trace=spoilt_traces())
 def test_no_rule_breaks_on_a_spoilt_trace(trace: Trace) -> None:
-    broken = [row for row in judge(load_book(), trace) if row.subject == BROKEN]
+    broken = [
+        row for row in judge(load_book(), trace, all_rules().values()) if row.subject == BROKEN
+    ]
     assert broken == []
 
 
@@ -87,4 +90,8 @@ def test_no_rule_breaks_on_what_is_no_protocol_at_all(messages: list[Any]) -> No
     talk = Talk().start_thread()
     for message in messages:
         talk.says(message)
-    assert [row for row in judge(load_book(), talk.trace()) if row.subject == BROKEN] == []
+    assert [
+        row
+        for row in judge(load_book(), talk.trace(), all_rules().values())
+        if row.subject == BROKEN
+    ] == []

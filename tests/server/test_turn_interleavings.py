@@ -32,9 +32,10 @@ from model_side import (
 )
 from session_peer import Message, Peer, config, session
 
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
@@ -220,7 +221,7 @@ async def converse(home: Path, kinds: Sequence[str], actions: Sequence[str]) -> 
         assert [turn["id"] for turn in turns] == client.begun
         assert set(client.turns) <= set(client.begun)
         assert "inProgress" not in {turn["status"] for turn in turns}
-        rows = judge(BOOK, trace_of(recorder))
+        rows = judge(BOOK, trace_of(recorder), all_rules().values())
         bad = (Verdict.FAIL, Verdict.ERROR)
         assert [row for row in rows if row.verdict in bad and row.level is not Level.INFO] == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.fuzz.campaign import open_fuzzer
-from harness.suite.session import configure
+from harness.runner.config import configure
 
 CONVERSATIONS = 60
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 
-from harness.rules.base import all_rules
-from harness.rules.judge import Judge
-from harness.rules.verdict import Verdict
-from harness.spec.book import load_book
+from harness.judge.judge import Judge
+from harness.judge.verdict import Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.frame import Direction, Frame, Origin, classify, parse
 from harness.trace.trace import End, Trace
 
@@ -130,7 +130,7 @@ def turns(talk: Talk, frames: int) -> Iterator[list[Frame]]:
 
 def measure(frames: int = FRAMES) -> Json:
     """Judge so many frames: frames/s, bytes kept per frame, how many rules, what they found."""
-    judge, talk = Judge(load_book(), Trace()), Talk()
+    judge, talk = Judge(load_book(), Trace(), all_rules().values()), Talk()
     for frame in talk.opening():
         judge.feed(frame)
     judged, seconds = 0, 0.0

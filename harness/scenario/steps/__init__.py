@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from harness.scenario.steps.scene import Play, registered
+from harness.scenario.steps.context import Play, registered
 
 
 @cache

@@ -12,11 +12,11 @@ from harness.scenario.client_steps import (
     StartTurnStep,
     SteerStep,
 )
-from harness.scenario.steps.scene import Scene, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, plays
 
 
 @plays(StartThreadStep)
-async def start_thread(scene: Scene, step: StartThreadStep) -> None:
+async def start_thread(scene: StepContext, step: StartThreadStep) -> None:
     """thread/start with the scenario's settings, the profile's and the step's parameters."""
     body = step.start_thread
     params = {"cwd": str(scene.cwd), **scene.thread_params, **scene.resolved(body.params)}
@@ -26,7 +26,7 @@ async def start_thread(scene: Scene, step: StartThreadStep) -> None:
 
 
 @plays(StartTurnStep)
-async def start_turn(scene: Scene, step: StartTurnStep) -> None:
+async def start_turn(scene: StepContext, step: StartTurnStep) -> None:
     """turn/start; the first input of a thread that shares the model carries its marker."""
     body = step.start_turn
     thread_id = scene.thread(body.thread)
@@ -42,7 +42,7 @@ async def start_turn(scene: Scene, step: StartTurnStep) -> None:
 
 
 @plays(InterruptStep)
-async def interrupt(scene: Scene, step: InterruptStep) -> None:
+async def interrupt(scene: StepContext, step: InterruptStep) -> None:
     """turn/interrupt"""
     alias = step.interrupt.turn
     turn_id = scene.turn(alias)
@@ -51,7 +51,7 @@ async def interrupt(scene: Scene, step: InterruptStep) -> None:
 
 
 @plays(SteerStep)
-async def steer(scene: Scene, step: SteerStep) -> None:
+async def steer(scene: StepContext, step: SteerStep) -> None:
     """turn/steer with the turn as its precondition."""
     body = step.steer
     turn_id = scene.turn(body.turn)
@@ -67,7 +67,7 @@ async def steer(scene: Scene, step: SteerStep) -> None:
 
 
 @plays(ReadThreadStep)
-async def read_thread(scene: Scene, step: ReadThreadStep) -> None:
+async def read_thread(scene: StepContext, step: ReadThreadStep) -> None:
     """thread/read"""
     body = step.read_thread
     params: dict[str, Any] = {"threadId": scene.thread(body.thread)}

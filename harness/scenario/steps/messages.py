@@ -8,12 +8,12 @@ from typing import Any
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
 from harness.scenario.paths import described, fits, nearest_of
 from harness.scenario.player import StepFailed
-from harness.scenario.steps.scene import Scene, plays
+from harness.scenario.steps.context import StepContext, plays
 from harness.trace.frame import Frame, Kind
 
 
 @plays(RequestStep)
-async def request(scene: Scene, step: RequestStep) -> None:
+async def request(scene: StepContext, step: RequestStep) -> None:
     """A request, and its answer unless the step goes on without."""
     body = step.request
     peer = scene.peer(body.on)
@@ -30,7 +30,7 @@ async def request(scene: Scene, step: RequestStep) -> None:
 
 
 @plays(NotifyStep)
-async def notify(scene: Scene, step: NotifyStep) -> None:
+async def notify(scene: StepContext, step: NotifyStep) -> None:
     """A notification."""
     body = step.notify
     params = scene.resolved(body.params)
@@ -38,13 +38,13 @@ async def notify(scene: Scene, step: NotifyStep) -> None:
 
 
 @plays(SendRawStep)
-async def send_raw(scene: Scene, step: SendRawStep) -> None:
+async def send_raw(scene: StepContext, step: SendRawStep) -> None:
     """Bytes as they are; nobody is blamed for them."""
     await scene.peer(step.send_raw.on).send_raw(step.send_raw.raw)
 
 
 @plays(AnswerStep)
-async def answer(scene: Scene, step: AnswerStep) -> None:
+async def answer(scene: StepContext, step: AnswerStep) -> None:
     """Answer a server request that is not answered yet (or is, for `again`), or each to come."""
     body = step.answer
     peer = scene.peer(body.on)

@@ -15,7 +15,7 @@ from harness.client.inbox import Predicate, TargetGone
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
-from harness.scenario.steps.scene import Scene, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, plays
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text
@@ -27,7 +27,7 @@ SECOND = "race-second"
 
 
 @plays(BeginStep)
-async def begin(scene: Scene, step: BeginStep) -> None:
+async def begin(scene: StepContext, step: BeginStep) -> None:
     """turn/start, whose answer is not waited for."""
     body = step.begin.turn
     peer = scene.peer(body.on)
@@ -35,7 +35,7 @@ async def begin(scene: Scene, step: BeginStep) -> None:
     scene.sent[body.alias] = (peer, request, "any")
 
 
-def turn_params(scene: Scene, body: StartTurn) -> dict[str, Any]:
+def turn_params(scene: StepContext, body: StartTurn) -> dict[str, Any]:
     """What turn/start is sent with; a raced scenario has one thread, so no marker."""
     given = [{"type": "text", "text": body.text}] if body.input is None else body.input
     params = {"threadId": scene.thread(body.thread), "input": scene.resolved(given)}
@@ -43,7 +43,7 @@ def turn_params(scene: Scene, body: StartTurn) -> dict[str, Any]:
 
 
 @plays(ReachStep)
-async def reach(scene: Scene, step: ReachStep) -> None:
+async def reach(scene: StepContext, step: ReachStep) -> None:
     """Wait until all that is to be seen there was seen; a turn that ends first never gets there."""
     position: Position = step.reach.position
     thread_id = scene.thread(step.reach.thread)
@@ -70,7 +70,7 @@ async def reach(scene: Scene, step: ReachStep) -> None:
         raise StepFailed(NOT_REACHED, f"the turn ended before {position.name}")
 
 
-async def _seen(scene: Scene, thread_id: str, sight: Sight) -> None:
+async def _seen(scene: StepContext, thread_id: str, sight: Sight) -> None:
     inbox = scene.peer().inbox
     match sight.what:
         case "gate":
@@ -130,7 +130,7 @@ def _ends(thread_id: str, frame: Frame) -> bool:
 
 
 @plays(ActStep)
-async def act(scene: Scene, step: ActStep) -> None:
+async def act(scene: StepContext, step: ActStep) -> None:
     """The action itself."""
     body = step.act
     scene.peer().recorder.mark("race", {"action": body.action})
@@ -152,13 +152,15 @@ async def act(scene: Scene, step: ActStep) -> None:
 
 
 @plays(AgainStep)
-async def again(scene: Scene, step: AgainStep) -> None:
+async def again(scene: StepContext, step: AgainStep) -> None:
     """The killed server starts again over the same home."""
     scene.awaited = "the restarted server"
     await scene.reach.restart()
 
 
-async def _try(scene: Scene, method: str, params: dict[str, Any], alias: str | None = None) -> bool:
+async def _try(
+    scene: StepContext, method: str, params: dict[str, Any], alias: str | None = None
+) -> bool:
     """Whether a request was answered by a result."""
     peer = scene.peer()
     request = await peer.send_request(method, params)
@@ -166,7 +168,7 @@ async def _try(scene: Scene, method: str, params: dict[str, Any], alias: str | N
     return answer.kind is Kind.RESPONSE
 
 
-async def _interrupt(scene: Scene, body: Act) -> None:
+async def _interrupt(scene: StepContext, body: Act) -> None:
     params = {"threadId": scene.thread(body.thread), "turnId": scene.turn(body.turn)}
     accepted = await _try(scene, "turn/interrupt", params)
     if body.certain and not accepted:
@@ -177,7 +179,7 @@ async def _interrupt(scene: Scene, body: Act) -> None:
         await scene.peer().inbox.wait(partial(_ends, params["threadId"]))
 
 
-async def _steer(scene: Scene, body: Act) -> None:
+async def _steer(scene: StepContext, body: Act) -> None:
     params = {
         "threadId": scene.thread(body.thread),
         "input": [{"type": "text", "text": ADDED}],
@@ -191,7 +193,7 @@ async def _steer(scene: Scene, body: Act) -> None:
     scene.values["steered"] = accepted
 
 
-async def _second_turn(scene: Scene, body: Act) -> None:
+async def _second_turn(scene: StepContext, body: Act) -> None:
     given = [{"type": "text", "text": "A second turn."}]
     params = {"threadId": scene.thread(body.thread), "input": given, **scene.turn_params}
     accepted = await _try(scene, "turn/start", params, SECOND)
@@ -199,7 +201,7 @@ async def _second_turn(scene: Scene, body: Act) -> None:
         raise StepFailed("refused", "turn/start is refused, though no turn is running")
 
 
-async def _answer(scene: Scene, body: Act) -> None:
+async def _answer(scene: StepContext, body: Act) -> None:
     """Decline what is asked, or answer once more what was answered."""
     peer = scene.peer()
     asked = [one for one in peer.inbox.frames if one.kind is Kind.REQUEST]
@@ -215,7 +217,7 @@ def _denial(question: Frame) -> dict[str, Any]:
 
 
 @plays(SettleStep)
-async def settle(scene: Scene, step: SettleStep) -> None:
+async def settle(scene: StepContext, step: SettleStep) -> None:
     """Wait for the ends of the turns; an accepted input has then reached the model, once.
 
     In a turn that failed or was interrupted it need not have come so far.
@@ -238,7 +240,7 @@ async def settle(scene: Scene, step: SettleStep) -> None:
         _check_added(scene, accepted=bool(scene.values["steered"]), whole=whole)
 
 
-def _check_added(scene: Scene, *, accepted: bool, whole: bool) -> None:
+def _check_added(scene: StepContext, *, accepted: bool, whole: bool) -> None:
     inputs = [json.dumps(call.body.get("input")) for call in scene.model.calls]
     counts = [one.count(ADDED) for one in inputs]
     if not accepted and any(counts):

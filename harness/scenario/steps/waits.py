@@ -7,20 +7,20 @@ from functools import partial
 
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
-from harness.scenario.steps.scene import Scene, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text
 
 
 @plays(OpenStep)
-async def open_gate(scene: Scene, step: OpenStep) -> None:
+async def open_gate(scene: StepContext, step: OpenStep) -> None:
     """Open a gate of the model's side."""
     scene.model.gates.open(step.open)
     scene.peer().recorder.mark("gate", {"open": step.open})
 
 
 @plays(WaitStep)
-async def wait(scene: Scene, step: WaitStep) -> None:
+async def wait(scene: StepContext, step: WaitStep) -> None:
     """Wait for the one thing that the step names."""
     body = step.wait
     frame: Frame | None = None
@@ -52,7 +52,7 @@ async def wait(scene: Scene, step: WaitStep) -> None:
         scene.values[body.alias] = frame.json if body.message is not None else frame.params
 
 
-async def _turn(scene: Scene, body: Wait) -> Frame:
+async def _turn(scene: StepContext, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = scene.turn(alias)
     scene.waits_for(f"the end of turn {alias}")
@@ -69,7 +69,7 @@ async def _turn(scene: Scene, body: Wait) -> Frame:
     return frame
 
 
-async def _idle(scene: Scene, body: Wait) -> None:
+async def _idle(scene: StepContext, body: Wait) -> None:
     """The end of whatever runs on a thread, also of what no step started.
 
     A turn that began has its end; and where the thread was said to be active, that is over too.
@@ -98,7 +98,7 @@ def _status(thread: str, frame: Frame) -> str:
     return text(dig(frame.params, "status", "type"))
 
 
-async def _named(scene: Scene, body: Wait) -> Frame:
+async def _named(scene: StepContext, body: Wait) -> Frame:
     """A notification of one of some methods, or a server request of one."""
     told = body.notification is not None
     named = body.notification if body.notification is not None else body.request or ""
@@ -120,7 +120,7 @@ async def _named(scene: Scene, body: Wait) -> Frame:
     return await scene.take(body.on, matches, described(what, where), came)
 
 
-async def _model(scene: Scene, body: Wait) -> None:
+async def _model(scene: StepContext, body: Wait) -> None:
     wanted = body.model
     if wanted is None:
         return

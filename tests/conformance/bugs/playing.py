@@ -9,11 +9,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from harness.rules.verdict import Level, Verdict
+from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import ScenarioOutcome
+from harness.runner.config import configure
+from harness.runner.repeat import Repeats
+from harness.runner.session import Session
 from harness.scenario.loader import Loaded
-from harness.suite.outcome import ScenarioOutcome
-from harness.suite.repeat import Repeats
-from harness.suite.session import Session, configure
 from tests.conformance.bugs.registry import Bug
 from tests.conformance.judging import bundled
 

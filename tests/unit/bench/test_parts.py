@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.rules.base import all_rules
+from harness.rules.discovery import all_rules
 from tools.bench import fuzz, measures, rules, suite, targets
 from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, running

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.loader import ScenarioError, find, load
-from harness.suite.lexicon import protocol_lexicon
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "bad_scenarios"
 FILES = sorted([*FOLDER.glob("*.scenario.yaml"), *FOLDER.glob("*.family.yaml")])

@@ -1,9 +1,10 @@
 """Findings that are alike are one cause; the server's own words are told beside it."""
 
+from harness.judge.judge import judge
+from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.report.causes import Words, causes
-from harness.rules.judge import judge
-from harness.rules.verdict import Level, Place, Row, Verdict
-from harness.spec.book import load_book
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from tests.rules.traces import TROUBLE, Talk, agent_message
 
 
@@ -52,7 +53,7 @@ def test_the_heaviest_come_first_and_known_ones_last() -> None:
 
 def words_about(talk: Talk, rule: str) -> list[str]:
     trace = talk.trace()
-    found = [one for one in judge(load_book(), trace) if one.rule == rule]
+    found = [one for one in judge(load_book(), trace, all_rules().values()) if one.rule == rule]
     return Words(trace).about(found[0])
 
 

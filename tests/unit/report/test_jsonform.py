@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.report.jsonform import VERSION, from_plain, to_plain
-from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult
-from harness.rules.verdict import Level, Place, Row, Verdict
+from harness.results.report import Issue, Proof, Report, RuleResult, ScenarioResult
 
 
 def report() -> Report:

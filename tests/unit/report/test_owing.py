@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from harness.report.owing import Decision, Owing, decide
-from harness.rules.judge import judged
-from harness.spec.book import load_book
+from harness.judge.ending_known import Decision, Owing, decide
+from harness.judge.judge import judged
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.trace.foreign import read
 from harness.trace.trace import End, Trace
 from tests.rules.traces import THREAD, TURN, Talk, command
@@ -23,7 +24,7 @@ def recording(talk: Talk, *notes: tuple[float, dict[str, Any]]) -> Trace:
 
 
 def decided(trace: Trace, *, settled: bool = False) -> Decision:
-    seen = judged(load_book(), trace)
+    seen = judged(load_book(), trace, all_rules().values())
     return decide(trace, seen.owed, settle=1.0, settled=settled)
 
 
@@ -99,5 +100,5 @@ def test_a_process_that_was_started_again_owes_nothing_of_the_former_one() -> No
     rows.append(line(5, "##", STOPPED))
     trace = read(rows, name="talk.jsonl", names={}, paths_of=nowhere)
     assert [one.data for one in trace.marks_of("closed")] == [{"connection": "c1"}]
-    seen = judged(load_book(), trace)
+    seen = judged(load_book(), trace, all_rules().values())
     assert [obligation for one in seen.owed for obligation in one.open()] == []

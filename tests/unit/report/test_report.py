@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.report.model import Issue, Proof, Report, RuleResult, ScenarioResult, is_red
-from harness.rules.verdict import Level, Row, Verdict
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.report import Issue, Proof, Report, RuleResult, ScenarioResult, is_red
 
 
 def rule(*rows: tuple[Verdict, Level], verdict: Verdict = Verdict.FAIL) -> RuleResult:

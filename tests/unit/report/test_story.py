@@ -8,11 +8,11 @@ from shlex import quote
 
 import pytest
 
-from harness.report.model import Issue, Proof, Report, RuleResult
+from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.report.story import issue_story, rule_story
 from harness.report.wirelines import frame_line
-from harness.rules.verdict import Level, Place, Row, Verdict
-from harness.spec.book import load_book
+from harness.results.report import Issue, Proof, Report, RuleResult
+from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.store import save

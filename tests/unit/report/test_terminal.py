@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.report.model import Proof, Report, RuleResult, ScenarioResult
+from harness.judge.verdict import Level, Row, Verdict
 from harness.report.terminal import summary
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
+from harness.results.report import Proof, Report, RuleResult, ScenarioResult
+from harness.spec.loading import load_book
 
 
 def lines(report: Report) -> list[str]:

@@ -14,7 +14,7 @@ from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import WAITED_FOR, ClientStep
 from harness.scenario.loader import Loaded, find, load, scenario_id
 from harness.scenario.model import Scenario
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.target.profile import load_profile
 from harness.trace.values import obj
 

@@ -13,7 +13,7 @@ import anyio
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
-from harness.scenario.ending import QUIET, Ended, Ending
+from harness.scenario.ending import QUIET, Ended, TraceFinisher
 from harness.target.profile import Bounds
 from harness.trace.owed import Owed
 from harness.trace.trace import End
@@ -35,7 +35,7 @@ class Stage:
     before: set[int] = field(default_factory=set[int])
 
     async def end(self, bounds: Bounds = BOUNDS) -> Ended:
-        return await Ending(
+        return await TraceFinisher(
             self.peer,
             self.model,
             self.owed,

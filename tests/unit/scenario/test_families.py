@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.commands.shipped import scenario_text
+from harness.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.families import load_family
@@ -20,8 +22,6 @@ from harness.scenario.named import NameProblem, by_name, named_files
 from harness.scenario.parts import MOST
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import parse
-from harness.suite.own import own_of
-from harness.suite.shipped import scenario_text
 
 TABLE = """\
 title: Greetings

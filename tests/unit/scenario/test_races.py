@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.verdict import Level, Row, Verdict
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.baseline import known_row
 from harness.scenario.client_steps import AnswerStep, OpenStep
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import Placement, base_id, derived, placements
-from harness.suite.baseline import known_row
 from harness.suite.selection import ALL, Selection, selection
 from harness.target.profile import Deviation, ProfileError
 

@@ -10,17 +10,17 @@ from typing import get_args
 
 import pytest
 
+from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.lexicon import Kind
 from harness.scenario.loader import Loaded, ScenarioError, find, load, load_text
 from harness.scenario.words import words
-from harness.spec.book import load_book
 from harness.spec.listed import unlisted
-from harness.suite.lexicon import protocol_lexicon
+from harness.spec.loading import load_book
 from harness.wire.methods import METHODS
 
 BOOK, LEXICON = load_book(), protocol_lexicon()
-PROBES = Path(__file__).resolve().parents[3] / "harness/suite/probes"
+PROBES = Path(__file__).resolve().parents[3] / "harness/runner/probes"
 EVERY = find([bundled_folder(), PROBES])
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.rules.base import all_rules
-from harness.rules.verdict import Level
-from harness.spec.book import load_book
+from harness.judge.verdict import Level
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "blind"
 CLASSES = {"STATED", "DERIVED", "CHOSEN", "WRONG"}

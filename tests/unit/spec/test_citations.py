@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.spec import citations
-from harness.spec.book import load_book
-from harness.spec.citations import (
+from harness.spec.loading import load_book
+from harness.spec.yamlfile import BookError, parse_rows
+from tools import citations
+from tools.citations import (
     Hashes,
     Uncited,
     committed_hashes,
@@ -20,7 +21,6 @@ from harness.spec.citations import (
     lines_yaml,
     uncited_lines,
 )
-from harness.spec.yamlfile import BookError, parse_rows
 
 BOOK = load_book()
 DOCUMENTS = Path(__file__).parents[4] / "shared" / "spec"

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.base import all_rules
+from harness.rules.discovery import all_rules
 from harness.spec.findings import accepted_ids, finding_kinds
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(r"(scenario|setup|liveness|hygiene|baseline|harness)\.[a-z]+(-[a-z]+)*")
 # Where findings are made. Names of packages look like ids of `harness.*`, so only these are read.
-FOLDERS = ("harness/suite", "harness/target", "harness/scenario", "harness/report")
+FOLDERS = tuple(
+    f"harness/{name}"
+    for name in ("suite", "runner", "results", "commands", "target", "scenario", "report")
+)
 # So do files that mark the top of a project.
 MODULES = {
     "setup.py",
@@ -35,9 +38,9 @@ def _given() -> Iterator[str]:
                 value = node.value if isinstance(node, ast.Constant) else None
                 if isinstance(value, str) and ID.fullmatch(value) and value not in MODULES:
                     yield value
-            if path.name == "repeat.py":
+            if path.name == "outcome.py":
                 yield from re.findall(r'"(leaks-state|unsteady)"', path.read_text("utf-8"))
-    hygiene = (ROOT / "harness/suite/hygiene.py").read_text("utf-8")
+    hygiene = (ROOT / "harness/runner/hygiene.py").read_text("utf-8")
     for name in re.findall(r'self\._add\(\s*"([a-z-]+)"', hygiene):
         yield f"hygiene.{name}"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.spec.machines import (
     COUPLINGS,
     INVARIANTS,

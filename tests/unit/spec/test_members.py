@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.spec.members import Member, Shape, Variant, all_shapes, shape_of, type_words
 from harness.spec.yamlfile import BookError
 

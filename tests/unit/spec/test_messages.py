@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from spec.examples import EVENTS, ITEMS, PARAMS, RESULTS, TURN, WHERE, changed, item, without
 
 BOOK = load_book()
@@ -219,4 +219,6 @@ def test_brand_colour_is_six_hexadecimal_digits():
     ],
 )
 def test_message_forms(form: Any, message: Any, path: tuple[str, ...] | None):
-    assert paths(BOOK.validate_form(form, message)) == ([path] if path else [])
+    assert paths(BOOK.schemas.errors(f"rpc.json#/$defs/{form}", message)) == (
+        [path] if path else []
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from harness.spec.book import load_book
+from harness.spec.loading import load_book
 from harness.spec.schemas import FILES, SchemaBook, cited
 from harness.spec.yamlfile import BookError, load_schemas
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.rules.base import all_rules
-from harness.rules.verdict import Level
-from harness.spec.book import load_book
+from harness.judge.verdict import Level
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.spec.rows import make_requirement
 from harness.spec.yamlfile import BookError
 

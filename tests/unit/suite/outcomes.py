@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from harness.report.model import Report
-from harness.rules.base import all_rules
-from harness.rules.verdict import Level, Row, Verdict
-from harness.spec.book import load_book
-from harness.suite.merge import merge
-from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.merge import merge
+from harness.results.outcome import Finding, ScenarioOutcome
+from harness.results.report import Report
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
 from harness.target.profile import Deviation, Profile
 
 BOOK, RULES = load_book(), all_rules()

@@ -1,9 +1,9 @@
 """Which command shows a finding of the run again."""
 
-from harness.report.model import Report
-from harness.rules.verdict import Verdict
-from harness.suite.again import Again, owned
-from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.judge.verdict import Verdict
+from harness.results.outcome import Finding, ScenarioOutcome
+from harness.results.report import Report
+from harness.results.rerun import Again, owned
 from harness.target.profile import Deviation
 
 REPORT = Report("p", "serve 'a b' {listen}", profile="my profile.toml")

@@ -12,12 +12,12 @@ import pytest
 from harness.backend.model import ScriptedModel
 from harness.backend.script import Script
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.capability_evidence import METHODS
+from harness.runner.capability_prober import CapabilityProber, probes, shown_absent
+from harness.runner.run import Run
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
-from harness.suite.asking import Asking, probes, shown_absent
-from harness.suite.probe import METHODS
-from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -101,7 +101,7 @@ def test_every_method_of_a_capability_of_requests_is_asked_for() -> None:
 
 def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
     target = Target(run(unknown=HISTORY))
-    asking = Asking(SPEC, target.play)
+    asking = CapabilityProber(SPEC, target.play)
     assert asking.lacking(needing()) == []
     assert asking.lacking(needing("ephemeral")) == []
     assert target.played == []
@@ -112,7 +112,7 @@ def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
 
 def test_promise_is_not_asked_for() -> None:
     target = Target(run(unknown=HISTORY))
-    asking = Asking(Profile(name="p", capabilities=["core", "history"]), target.play)
+    asking = CapabilityProber(Profile(name="p", capabilities=["core", "history"]), target.play)
     assert asking.lacking(needing("history")) == []
     assert target.played == []
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from harness.rules.verdict import Row, Verdict
-from harness.suite.baseline import known_finding, known_row, load_baseline
-from harness.suite.outcome import Finding, ScenarioOutcome
+from harness.judge.verdict import Row, Verdict
+from harness.results.baseline import known_finding, known_row, load_baseline
+from harness.results.outcome import Finding, ScenarioOutcome
 from harness.target.profile import Deviation
 
 from .outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of

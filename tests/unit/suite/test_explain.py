@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.tracecheck import UsageProblem
-from harness.rules.base import all_rules
-from harness.rules.verdict import Level, Verdict
+from harness.commands.explain import explain
+from harness.commands.stored_traces import UsageProblem
+from harness.commands.vocabulary import LEVELS, VERDICTS
+from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.loader import load_scenario
-from harness.spec.book import load_book
 from harness.spec.findings import finding_kinds
+from harness.spec.loading import load_book
 from harness.spec.rows import Capability
-from harness.suite.explain import explain
-from harness.suite.words import LEVELS, VERDICTS
 
 ROOT = Path(__file__).parents[3]
 

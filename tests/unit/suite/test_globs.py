@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.results.baseline_globs import Spoken, check_globs
 from harness.scenario.bundled import bundled_folder
-from harness.suite.globs import Spoken, check_globs
 from harness.target.profile import ProfileError, builtin_names, load_profile
 from harness.target.tomltext import Where
 

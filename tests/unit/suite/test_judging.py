@@ -11,13 +11,13 @@ import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.outcome import Finding, ScenarioOutcome
+from harness.runner.judging import blocked_outcome, outcome_of
+from harness.runner.run import Run
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
-from harness.suite.judging import blocked_outcome, outcome_of
-from harness.suite.outcome import Finding, ScenarioOutcome
-from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder

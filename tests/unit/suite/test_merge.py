@@ -7,16 +7,16 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.judge.verdict import Level, Row, Verdict
 from harness.report.jsonform import to_plain
-from harness.report.model import Report, RuleResult
 from harness.report.terminal import rule_line, summary
-from harness.rules.verdict import Level, Row, Verdict
-from harness.suite.outcome import (
+from harness.results.outcome import (
     Finding,
     ScenarioOutcome,
     finding_from_plain,
     finding_to_plain,
 )
+from harness.results.report import Report, RuleResult
 
 from .outcomes import BOOK, LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
 

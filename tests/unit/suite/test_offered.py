@@ -10,11 +10,11 @@ import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.capability_evidence import absent
+from harness.runner.run import Run
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast
-from harness.suite.probe import absent
-from harness.suite.run import Run
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder

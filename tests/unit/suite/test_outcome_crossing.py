@@ -2,8 +2,8 @@
 
 import json
 
-from harness.rules.verdict import Level, Place, Row, Verdict
-from harness.suite.outcome import (
+from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.results.outcome import (
     Finding,
     ScenarioOutcome,
     finding_from_plain,

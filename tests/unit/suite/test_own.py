@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_folder
-from harness.suite.own import own_of
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from harness.backend.gates import Gates
-from harness.suite.pipes import laid
+from harness.runner.named_pipes import named_pipes
 
 pytestmark = pytest.mark.anyio
 BOUND = 20
@@ -21,7 +21,7 @@ async def shell(script: str, folder: Path) -> str:
 async def test_a_command_that_writes_has_reached_its_gate(tmp_path: Path) -> None:
     gates = Gates()
     with anyio.fail_after(BOUND):
-        async with laid(tmp_path, ["in/begun", "other"], ["in/begun"], gates):
+        async with named_pipes(tmp_path, ["in/begun", "other"], ["in/begun"], gates):
             await shell("echo here > in/begun", tmp_path)
             await gates.reached("in/begun")
             with anyio.move_on_after(0) as scope:
@@ -39,7 +39,7 @@ async def test_commands_that_read_a_line_wait_until_their_gate_is_open(tmp_path:
 
     with anyio.fail_after(BOUND):
         async with (
-            laid(tmp_path, ["begun", "go-on"], ["begun"], gates),
+            named_pipes(tmp_path, ["begun", "go-on"], ["begun"], gates),
             anyio.create_task_group() as tasks,
         ):
             tasks.start_soon(run)
@@ -53,7 +53,7 @@ async def test_all_pipes_are_opened_with_all_gates_and_gone_afterwards(tmp_path:
     gates = Gates()
     gates.open_all()
     with anyio.fail_after(BOUND):
-        async with laid(tmp_path, ["go-on"], [], gates):
+        async with named_pipes(tmp_path, ["go-on"], [], gates):
             assert await shell("read line < go-on; echo on", tmp_path) == "on\n"
     # Nobody holds it open any more: a writer that must not wait is refused.
     assert "No such device" in await shell(

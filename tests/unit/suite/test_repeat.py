@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.rules.verdict import Level, Verdict
+from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import LEAKS, UNSTEADY, Finding
+from harness.runner.repeat import ENOUGH, REPLAYED, Attempt, Repeats, failures
 from harness.scenario.loader import Loaded, load_text
-from harness.suite.outcome import Finding
-from harness.suite.repeat import ENOUGH, LEAKS, REPLAYED, UNSTEADY, Attempt, Repeats, failures
 
 from .outcomes import LAST, ONCE, failed, outcome, passed
 

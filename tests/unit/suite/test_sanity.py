@@ -10,10 +10,10 @@ import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.run import Run
+from harness.runner.sanity import SANITY, proves, trouble
 from harness.scenario.ending import Ended
 from harness.scenario.player import Cast, Unmet
-from harness.suite.run import Run
-from harness.suite.sanity import SANITY, proves, trouble
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.rules.verdict import Verdict
+from harness.judge.verdict import Verdict
+from harness.results.outcome import Finding
+from harness.runner.first_turn import silence_of
+from harness.runner.run import Run
+from harness.runner.silence import ENOUGH, SAME_SILENCE, Silences, awaited, traits_of
 from harness.scenario.ending import Ended
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Unmet
-from harness.suite.firstturn import silence_of
-from harness.suite.outcome import Finding
-from harness.suite.run import Run
-from harness.suite.silence import ENOUGH, SAME_SILENCE, Silences, awaited, traits_of
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End

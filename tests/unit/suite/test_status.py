@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands.status import status_lines
+from harness.commands.stored_traces import UsageProblem
+from harness.judge.verdict import Verdict
 from harness.report.jsonform import to_plain
-from harness.report.model import Report
-from harness.report.tracecheck import UsageProblem
-from harness.rules.verdict import Verdict
-from harness.suite.merge import merge
-from harness.suite.outcome import RaceOutcome, ScenarioOutcome
-from harness.suite.status import status_lines
+from harness.results.merge import merge
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.results.report import Report
 from harness.target.profile import Profile
 
 from .outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of

@@ -1,8 +1,8 @@
 """The stories of scenarios that fail alike: the first are whole, the others name them."""
 
-from harness.rules.verdict import Verdict
-from harness.suite.outcome import Finding
-from harness.suite.story import ALIKE, Stories
+from harness.judge.verdict import Verdict
+from harness.report.scenario_story import ALIKE, Stories
+from harness.results.outcome import Finding
 
 from .outcomes import outcome
 

@@ -10,9 +10,9 @@ import pytest
 
 from harness.backend.parts import McpCall, ViewImage
 from harness.backend.tools import VALUES, intent_of
-from harness.spec.book import load_book
-from harness.suite.session import configure
-from harness.suite.typos import check_profile
+from harness.runner.config import configure
+from harness.runner.name_checks import check_profile
+from harness.spec.loading import load_book
 from harness.target.profile import ProfileError, builtin_names, load_profile
 
 HEAD = f'name = "mine"\ncommand = ["{sys.executable}", "-c", "pass"]\n'

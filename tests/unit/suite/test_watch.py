@@ -10,16 +10,16 @@ from typing import Any, cast
 import pytest
 
 from harness.client.peer import Peer
-from harness.rules.verdict import Level
-from harness.suite import watch as watching
-from harness.suite.hygiene import Hygiene
-from harness.suite.watch import GROWTH, WINDOW, Watch
-from harness.target.process import Ending
+from harness.judge.verdict import Level
+from harness.runner import process_watch as watching
+from harness.runner.hygiene import Hygiene
+from harness.runner.process_watch import GROWTH, WINDOW, Watch
+from harness.target.process import ProcessExit
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header
 
-CLEAN = Ending(0, "none", ())
+CLEAN = ProcessExit(0, "none", ())
 
 
 class Process:
@@ -63,7 +63,7 @@ class Bed:
     def writes(self, line: str) -> None:
         self.peer.recorder.record(line.encode(), Direction.FROM_TARGET)
 
-    def found(self, ending: Ending = CLEAN) -> list[str]:
+    def found(self, ending: ProcessExit = CLEAN) -> list[str]:
         self.watch.ended(ending, 2.0)
         return [finding.id.removeprefix("hygiene.") for finding in self.hygiene.findings]
 
@@ -205,15 +205,15 @@ def test_noise_within_a_conversation_is_left_to_the_rules(bed: Bed) -> None:
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
-        (Ending(0, "none", (), ("a", "b")), True),
-        (Ending(-15, "TERM", (), ("a", "b")), True),
-        (Ending(0, "none", ()), False),
-        (Ending(1, "none", (), ("a",)), False),
-        (Ending(-9, "none", (), ("a",)), False),
+        (ProcessExit(0, "none", (), ("a", "b")), True),
+        (ProcessExit(-15, "TERM", (), ("a", "b")), True),
+        (ProcessExit(0, "none", ()), False),
+        (ProcessExit(1, "none", (), ("a",)), False),
+        (ProcessExit(-9, "none", (), ("a",)), False),
     ],
 )
 def test_files_are_told_of_a_server_that_ended_in_its_own_way(
-    ending: Ending, *, told: bool, bed: Bed
+    ending: ProcessExit, *, told: bool, bed: Bed
 ) -> None:
     bed.converse()
     assert bed.found(ending) == (["temporary-files"] if told else [])
@@ -222,7 +222,7 @@ def test_files_are_told_of_a_server_that_ended_in_its_own_way(
 def test_of_a_server_that_never_conversed_only_its_end_is_told(bed: Bed) -> None:
     bed.process.stderr = b"FATAL no licence\n"
     bed.writes("no licence")
-    assert bed.found(Ending(-9, "KILL", ("child (pid 7)",), ("a",))) == [
+    assert bed.found(ProcessExit(-9, "KILL", ("child (pid 7)",), ("a",))) == [
         "leaked-process",
         "ignores-term",
     ]

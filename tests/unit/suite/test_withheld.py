@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.verdict import Verdict
 from harness.report.jsonform import from_plain, to_plain
-from harness.report.model import Report
 from harness.report.terminal import summary
-from harness.rules.verdict import Verdict
+from harness.results.merge import merge
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.results.report import Report
+from harness.runner.config import configure
+from harness.runner.session import Session
+from harness.runner.withheld import withdraw, withheld_outcome
 from harness.scenario.loader import Loaded, load_text
-from harness.suite.merge import merge
-from harness.suite.outcome import RaceOutcome, ScenarioOutcome
-from harness.suite.session import Session, configure
-from harness.suite.withheld import withdraw, withheld_outcome
 from harness.target.host import Lack
 from harness.target.profile import Profile, ProfileError, Program
 

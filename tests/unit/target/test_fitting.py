@@ -1,11 +1,11 @@
-"""A profile is fitted to a scenario: configuration, placeholders, and listening where it can."""
+"""A profile with what one scenario overrides: configuration, placeholders, listening."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from harness.target.fitting import fitted, model_told, places
+from harness.target.overrides import model_told, places, with_overrides
 from harness.target.profile import Profile, load_profile, parse_profile
 
 PLAIN = Profile(
@@ -18,30 +18,30 @@ PLACES = {"cwd": "/w", "agent": ".agent", "python": "/py"}
 
 
 def test_a_scenario_that_asks_for_nothing_gets_the_profile_itself() -> None:
-    assert fitted(PLAIN, config={}, places=PLACES, several=False) is PLAIN
+    assert with_overrides(PLAIN, config={}, places=PLACES, several=False) is PLAIN
 
 
 def test_configuration_is_added_table_by_table_with_its_places() -> None:
     config = {"servers": {"two": {"command": "{python}", "args": ["{cwd}/x.py", "{other}"]}}}
-    found = fitted(PLAIN, config=config, places=PLACES, several=False)
+    found = with_overrides(PLAIN, config=config, places=PLACES, several=False)
     assert found.home["config.toml"] == {
         "model": "m",
         "servers": {"one": {"url": "u"}, "two": {"command": "/py", "args": ["/w/x.py", "{other}"]}},
     }
     assert PLAIN.home["config.toml"]["servers"] == {"one": {"url": "u"}}
-    assert fitted(Profile(name="p"), config={"a": 1}, places={}, several=False).home == {
+    assert with_overrides(Profile(name="p"), config={"a": 1}, places={}, several=False).home == {
         "config.toml": {"a": 1}
     }
 
 
 def test_several_clients_make_a_server_listen_that_knows_how() -> None:
-    found = fitted(PLAIN, config={}, places=PLACES, several=True)
+    found = with_overrides(PLAIN, config={}, places=PLACES, several=True)
     assert found.command == ["server", "--listen", "{listen}"]
     assert found.listening() == "ws"
     listening = PLAIN.model_copy(update={"command": ["server", "--at={listen}"]})
-    assert fitted(listening, config={}, places=PLACES, several=True) is listening
+    assert with_overrides(listening, config={}, places=PLACES, several=True) is listening
     cannot = Profile(name="p", command=["server"])
-    assert fitted(cannot, config={}, places=PLACES, several=True) is cannot
+    assert with_overrides(cannot, config={}, places=PLACES, several=True) is cannot
 
 
 def test_places_are_the_workspace_the_folder_of_the_agent_and_an_interpreter() -> None:

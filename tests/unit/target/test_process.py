@@ -11,7 +11,7 @@ import anyio
 import psutil
 import pytest
 
-from harness.target.process import Ending, ServerProcess, environment, start
+from harness.target.process import ProcessExit, ServerProcess, environment, start
 from harness.target.profile import ProfileError
 from harness.target.program import find_program
 
@@ -187,14 +187,14 @@ async def test_files_in_the_temporary_folder_of_its_own_are_named_at_its_end(
 @pytest.mark.parametrize(
     ("ending", "graceful"),
     [
-        (Ending(0, "none", ()), True),
-        (Ending(-15, "TERM", ()), True),
-        (Ending(1, "none", ()), False),
-        (Ending(-9, "none", ()), False),
-        (Ending(-9, "KILL", ()), False),
+        (ProcessExit(0, "none", ()), True),
+        (ProcessExit(-15, "TERM", ()), True),
+        (ProcessExit(1, "none", ()), False),
+        (ProcessExit(-9, "none", ()), False),
+        (ProcessExit(-9, "KILL", ()), False),
     ],
 )
-def test_only_an_end_of_its_own_making_is_graceful(ending: Ending, *, graceful: bool) -> None:
+def test_only_an_end_of_its_own_making_is_graceful(ending: ProcessExit, *, graceful: bool) -> None:
     assert ending.graceful is graceful
 
 

@@ -1,0 +1,202 @@
+"""`harness doctor`: in seconds, can this server be judged, and what to do if not.
+
+Here: the questions in the order in which a newcomer needs them, each with its answer and what to
+do next. It plays one plain turn on its own bench and judges nothing. Not here: words for what kept
+the server from being used at all (ailments).
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anyio.from_thread import start_blocking_portal
+
+from harness.runner.bench import open_bench
+from harness.runner.config import Config
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.run import Run
+from harness.runner.servers import SetupFailed
+from harness.runner.setup_diagnosis import Check, last_words, noise_check, not_usable, partial_of
+from harness.scenario.loader import load_text
+from harness.target.profile import Bounds, Profile, builtin_names, load_profile
+from harness.target.shell import left_alone
+from harness.trace.frame import Kind
+from harness.trace.values import arr, dig, obj, text
+
+# A newcomer waits for this: with all of them hit, still a few seconds. What a profile says itself
+# stands: who knows that a server is slow must not be told that it hangs.
+BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
+
+_TURN = """
+title: a plain turn
+model: [{reply: [{message: "hello"}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "hello", as: u}
+  - wait: {turn: u}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the plain turn gave, and where the model was."""
+
+    run: Run
+    profile: Profile
+    model_url: str
+
+
+def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
+    """The checks, in order; ends after the first that makes the rest meaningless, or when a signal
+    comes to `interruption`.
+    """
+    interruption = interruption or Interruption(config.base)
+    loaded = load_text(_TURN, name="doctor")
+    profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
+    healthy = True
+    for word in left_alone(profile.command):
+        yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(
+            open_bench(profile, config.book, base=config.base, worker="doctor", scale=config.scale)
+        ) as bench,
+    ):
+        try:
+            run = interruption.wait(portal.start_task_soon(bench.run, loaded))
+        except Interrupted as signal:
+            yield Check(None, f"interrupted ({signal}): whether it can be judged is not known")
+            return
+        except SetupFailed as failed:
+            yield from not_usable(failed, profile)
+            return
+        asked = _Asked(run, profile, bench.model_url)
+    for check in _answers(asked):
+        healthy = healthy and check.good is not False
+        yield check
+    for lack in config.lacks:
+        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
+        yield Check(None, text, lack.advice)
+    if healthy:
+        yield Check(None, "next: judge it", next_command(config))
+    else:
+        yield Check(None, "next: mend the first FAIL above, and ask again")
+
+
+def bounds_of(profile: Profile) -> Bounds:
+    """Ours, but for those that the profile sets itself, in its file or in one that it extends."""
+    own = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
+    if "step" in own:
+        # Three steps are waited for; never longer than `harness run` does.
+        whole = min(3 * profile.bounds.step, profile.bounds.scenario)
+        own.setdefault("scenario", max(BOUNDS.scenario, whole))
+    return BOUNDS.model_copy(update=own)
+
+
+def next_command(config: Config) -> str:
+    """The command that judges what was examined."""
+    return shlex.join(["harness", "run", *target_words(config)])
+
+
+def target_words(config: Config) -> list[str]:
+    """The options that name this target again, as `--target` and `--server-cmd` take them."""
+    words: list[str] = []
+    if config.option not in ("", "spec"):
+        words += ["--target", config.option]
+    if config.profile.command != load_profile(config.option or "spec").command:
+        words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
+    return words
+
+
+def _quoted(word: str) -> str:
+    """As `shlex.quote`, but a placeholder in braces is left bare: no shell will see it."""
+    return word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word)
+
+
+def _answers(asked: _Asked) -> Iterator[Check]:
+    run, frames = asked.run, asked.run.trace.frames
+    yield Check(True, "the server starts")
+    yield noise_check(frames, asked.profile, partial_of(run.trace))
+    first = next((f for f in frames if f.from_target and f.kind in _ANSWERS), None)
+    if first is not None and asked.profile.handshake != "none":
+        how = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
+        yield Check(True, f"it answers initialize ({how}, after {first.at * 1000:.0f} ms)")
+    yield from _model(asked)
+    yield from _turn(asked)
+
+
+def _others(profile: Profile) -> str:
+    return ", ".join(name for name in builtin_names() if name not in (profile.name, "spec"))
+
+
+_ANSWERS = (Kind.RESPONSE, Kind.ERROR)
+
+
+def _model(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    if not run.cast.turns and not run.model.calls:
+        yield Check(None, "whether it calls the model is not known: no turn was started")
+    elif not run.model.calls:
+        yield Check(
+            False,
+            f"a turn was started, and the model at {asked.model_url} was not called",
+            "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
+            f"config.toml in ${asked.profile.home_env}, or write {{model_url}} into --server-cmd\n"
+            f"a server that wants other settings has a profile: --target {_others(asked.profile)}\n"
+            "what the model is and is asked: harness docs servers#the-model-that-it-must-call",
+        )
+    else:
+        tools = [
+            text(obj(tool).get("name")) or text(obj(tool).get("type")) or "?"
+            for tool in arr(run.model.calls[0].body.get("tools"))
+        ]
+        yield Check(True, f"it calls the model ({len(run.model.calls)} call(s))")
+        none = "none, so that scenarios about commands and files do not apply"
+        yield Check(None, f"tools offered to the model: {', '.join(tools) or none}")
+
+
+def _turn(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    ends = [
+        dig(frame.params, "turn")
+        for frame in run.trace.frames
+        if frame.from_target and frame.method == "turn/completed"
+    ]
+    status = text(dig(ends[0], "status")) if ends else ""
+    if run.died:
+        how = "closed its output" if run.status is None else f"ended, exit status {run.status},"
+        said = last_words(run.stderr)
+        yield Check(False, f"the server {how} in the middle of a plain turn{said}", _LIVES)
+    elif run.unmet is not None:
+        yield Check(
+            False,
+            f"a plain turn does not come to its end: {run.unmet.step}: {run.unmet.message}"
+            f"{_last_message(run)}{last_words(run.stderr)}",
+            "thread/start and turn/start want an answer at once, and each turn ends with "
+            "turn/completed; a server that does it in 200 lines: harness example minimal\n"
+            "what it must answer: harness docs servers#the-least-that-it-must-answer\n"
+            "if the server is only slow, give --timeout-scale 3",
+        )
+    elif status != "completed":
+        why = text(dig(ends[0], "error", "message")) if ends else ""
+        advice = "the model answered with one message and no tool call: what went wrong with it?"
+        if not run.model.calls:
+            advice = "reach the model first: see above"
+        yield Check(False, f"a plain turn ends as {status or '?'}: {why or 'no reason'}", advice)
+    else:
+        yield Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
+
+
+_LIVES = (
+    "a server lives until its input ends, whatever becomes of a turn; what it wrote may say why"
+)
+
+
+def _last_message(run: Run) -> str:
+    """The last message that the server sent, so that it shows where it stopped."""
+    sent = [frame for frame in run.trace.frames if frame.from_target]
+    # The answer to our own barrier, after the end, is no news.
+    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
+    sent = [frame for frame in sent if frame.at < over]
+    return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"

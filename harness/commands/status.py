@@ -1,0 +1,231 @@
+"""The table requirement x rule x scenario x fault x target, made from the records of real runs.
+
+Here: reading the last report and traces of each target (`.harness/reports`, `.harness/traces`),
+trying every fault on those traces, and the lines of the table. Nothing in it is written by hand:
+a target without a run has no column.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.commands.stored_traces import UsageProblem
+from harness.faults.base import Fault, all_faults
+from harness.faults.mutation import Mutation, Outcome, mutate
+from harness.report.jsonform import read_report
+from harness.results.report import Report, RuleResult
+from harness.spec.book import Book
+from harness.spec.loading import load_book
+from harness.spec.rows import Requirement
+from harness.target.place import base_folder
+from harness.trace.names import Renamer
+from harness.trace.store import load
+
+# A fault that dies on one trace of a target need not be tried on the others.
+_BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
+
+
+_LEGEND = (
+    "faults: ways to break a rule, tried on the traces of a target to see that the rule finds them",
+    "killed: found by the rule; not applied: no trace of the target has what the fault changes",
+    "owed: no rule judges the requirement yet; the part of the work that it is left to is named",
+    "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target's last run, what came of each fault on its traces, and its runs of races."""
+
+    report: Report
+    rules: dict[str, RuleResult]
+    faults: dict[str, Outcome]
+    raced: tuple[Report, ...] = ()
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        """The profile's name; with the command where another target has that profile too."""
+        command = self.report.command.replace("|", "\\|")
+        return f"{self.report.target} ({command})" if self.shared else self.report.target
+
+
+def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
+    """The lines of the table as Markdown. Raises `UsageProblem` where nothing has run yet."""
+    folder = base or base_folder()
+    book, faults = load_book(), all_faults()
+    targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
+    if not targets:
+        raise UsageProblem(
+            f"no run is recorded in {folder}; "
+            f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
+        )
+    times = Counter(one.report.target for one in targets)
+    targets = [replace(one, shared=times[one.report.target] > 1) for one in targets]
+    yield from _rule_table(book, faults, targets)
+    yield ""
+    yield from _LEGEND
+    yield from _summary(book, faults, targets)
+    if full:
+        yield ""
+        yield from _requirement_table(book, faults, targets)
+
+
+def _reports(folder: Path) -> list[Report]:
+    found = sorted((folder / "reports").glob("*.json"))
+    # The reference first: it is what the others are read against.
+    return [_read(path) for path in sorted(found, key=lambda path: path.stem != "reference")]
+
+
+def _read(path: Path) -> Report:
+    try:
+        return read_report(path)
+    except (OSError, ValueError) as error:
+        raise UsageProblem(f"{path}: no report that can be read ({error}); run it again") from error
+
+
+def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
+    """Each target's run of scenarios with its runs of races; a run of races alone is both."""
+    played = {one.target for one in reports if one.scenarios or not one.races}
+    for report in reports:
+        if report.scenarios or not report.races or report.target not in played:
+            same = (one for one in reports if one.target == report.target)
+            yield report, tuple(one for one in same if one.races)
+
+
+def _target(
+    report: Report,
+    raced: tuple[Report, ...],
+    folder: Path,
+    book: Book,
+    faults: dict[str, Fault],
+) -> Target:
+    known = {
+        rule.id for rule in report.rules if any(str(p.row.verdict) == "KNOWN" for p in rule.proofs)
+    }
+    outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
+    for trace_path in sorted((folder / "traces" / report.target).rglob("*.jsonl")):
+        names = load(trace_path).header.names
+        trace = load(trace_path, renamer=Renamer(names, book.paths_of))
+        left = [one for one in faults.values() if outcomes[one.id] is not Outcome.KILLED]
+        for mutation in mutate(book, trace, left, known):
+            outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
+    return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
+
+
+def _better(before: Outcome, mutation: Mutation) -> Outcome:
+    """Killed on one trace is killed; survived on one and killed on none is survived."""
+    pair = (before, mutation.outcome)
+    if Outcome.KILLED in pair:
+        return Outcome.KILLED
+    if Outcome.SURVIVED in pair:
+        return Outcome.SURVIVED
+    return min(pair, key=_BEST.index)
+
+
+def _rule_table(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    names = [target.name for target in targets]
+    yield f"| rule | level | requirements | scenarios | faults | {' | '.join(names)} |"
+    yield "|---|---|---|---|---|" + "---|" * len(names)
+    for rule_id in targets[0].rules:
+        mine = [fault.id for fault in faults.values() if fault.rule == rule_id]
+        scenarios = {name for target in targets for name in _scenarios(target, rule_id)}
+        cells = [_cell(target, rule_id, mine) for target in targets]
+        level = targets[0].rules[rule_id].level
+        yield (
+            f"| {rule_id} | {level} | {len(book.requirements_of(rule_id))} | {len(scenarios)} "
+            f"| {len(mine)} | {' | '.join(cells)} |"
+        )
+
+
+def _scenarios(target: Target, rule_id: str) -> list[str]:
+    return target.rules[rule_id].scenarios if rule_id in target.rules else []
+
+
+def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
+    """ "PASS 12; 2/2 killed": the verdict with its witnesses, and the faults on its traces."""
+    rule = target.rules.get(rule_id)
+    if rule is None:
+        return "not run"
+    counts = Counter(target.faults[fault] for fault in faults)
+    shown = [f"{counts[Outcome.KILLED]}/{len(faults)} killed"]
+    shown += [
+        f"{counts[outcome]} {outcome.lower().replace('_', ' ')}"
+        for outcome in (Outcome.SURVIVED, Outcome.MASKED, Outcome.NOT_APPLIED)
+        if counts[outcome]
+    ]
+    verdict = str(rule.verdict)
+    if verdict == "FAIL" and str(rule.level) != "MUST":
+        verdict = f"{rule.level} finding"
+    return f"{verdict} {rule.witnesses}; {', '.join(shown)}"
+
+
+def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    rules = set(targets[0].rules)
+    killed_by = {fault.rule for fault in faults.values()}
+    yield (
+        "PASS 3; 1/2 killed: passed with three witnesses; of two faults of this rule, tried on the "
+        "target's traces, one was found"
+    )
+    yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
+    judged = [one for one in book.requirements if one.rules]
+    owed = Counter(one.owed for one in book.requirements if one.owed)
+    excluded = sum(1 for one in book.requirements if one.excluded)
+    parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
+    yield (
+        f"requirements in the book: {len(book.requirements)}; judged by a rule {len(judged)}, "
+        f"owed {sum(owed.values())} ({parts}), no rule can judge {excluded}"
+    )
+    for target in targets:
+        verdicts = Counter(target.report.requirements.values())
+        outcomes = Counter(str(outcome) for outcome in target.faults.values())
+        yield (
+            f"{target.name}: requirements {_counts(verdicts)}; "
+            f"scenarios {_counts(Counter(str(one.verdict) for one in target.report.scenarios))}; "
+            f"faults on its traces {_counts(outcomes)}; "
+            f"verdict {'RED' if target.report.red else 'GREEN'}"
+        )
+        for report in target.raced:
+            yield f"{target.name}, {_races(report)}"
+
+
+def _races(report: Report) -> str:
+    """ "races: 57 PASS; placements 404 PASS; verdict GREEN", with the rules that were broken."""
+    races = Counter(str(one.verdict) for one in report.races)
+    placed = Counter(str(one.verdict) for race in report.races for one in race.placements)
+    broken = [rule.id for rule in report.red_rules()]
+    told = f"; broken {', '.join(broken)}" if broken else ""
+    verdict = "RED" if report.red else "GREEN"
+    return f"races: {_counts(races)}; placements {_counts(placed)}{told}; verdict {verdict}"
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counter.items())) or "none"
+
+
+def _requirement_table(
+    book: Book, faults: dict[str, Fault], targets: Sequence[Target]
+) -> Iterator[str]:
+    names = " | ".join(target.name for target in targets)
+    yield f"| requirement | basis | rules | scenarios | faults | {names} |"
+    yield "|---|---|---|---|---|" + "---|" * len(targets)
+    for requirement in book.requirements:
+        scenarios = {
+            name
+            for target in targets
+            for rule in requirement.rules
+            for name in _scenarios(target, rule)
+        }
+        killers = [fault.id for fault in faults.values() if fault.rule in requirement.rules]
+        cells = [target.report.requirements.get(requirement.id, "-") for target in targets]
+        yield (
+            f"| {requirement.id} | {requirement.clause.basis} | {_judged(requirement)} "
+            f"| {len(scenarios)} | {len(killers)} | {' | '.join(cells)} |"
+        )
+
+
+def _judged(requirement: Requirement) -> str:
+    if requirement.rules:
+        return ", ".join(requirement.rules)
+    return f"owed: {requirement.owed}" if requirement.owed else f"none: {requirement.excluded}"

@@ -1,0 +1,161 @@
+"""What a rule is, and how rules are found.
+
+Here: `Monitor`, the outcomes it yields, the decorators that say which frames it wants, and the
+registry. Not here: any rule, and the dispatch (judge). A rule is a pure, incremental monitor: it
+sees each frame it asked for once, with the conversation up to and including it, and yields
+`Witness` where it truly judged something and found it right, `Violation` where it was wrong.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from harness.judge.verdict import Level, Place
+from harness.trace.frame import Frame, Kind
+from harness.trace.owed import Owed
+from harness.trace.trace import Trace
+from harness.trace.views import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The rule judged `subject` by these frames and found it right."""
+
+    subject: str
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The rule is broken for `subject`; `level` overrides the rule's for this one finding.
+
+    `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
+    becomes an ERROR, never the target's failure. `clauses` names the requirements it speaks of,
+    where the rule serves many; empty for all of them. `places` are the members that it is about
+    (telling makes violations with them).
+    """
+
+    subject: str
+    frames: tuple[Frame, ...]
+    expected: str
+    actual: str
+    level: Level | None = None
+    blame_harness: bool = False
+    clauses: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+Outcome = Witness | Violation
+Outcomes = Iterable[Outcome] | None
+# A handler takes its monitor and a frame, or a mark where it listens to marks.
+Handler = Callable[[Any, Any], Outcomes]
+
+# What a handler listens to: ("method", name), ("answer", method), ("sent", method), ("kind", kind),
+# ("own", ""), ("mark", kind)
+Topic = tuple[str, str]
+
+
+class Monitor:
+    """One rule over one connection of one trace. Subclasses add handlers with `on_*` decorators.
+
+    Order is known only within a connection, and each subscribed connection gets its own copy of
+    every notification; so every connection of a trace has monitors and a view of its own.
+    `once` keeps the first violation of each subject of the whole trace and drops the rest.
+
+    `book` is the judge's book (typed loosely here so that rules need no import of its loader's
+    dependencies), `conversation` the view of the trace so far, `owed` what is still open.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    level: ClassVar[Level]
+    needs: ClassVar[tuple[str, ...]]
+    once: ClassVar[bool] = False
+    # Within a set-up step: a witness of then does not count, so it must be given again later.
+    setup: bool = False
+
+    def __init__(self, book: Any, conversation: Conversation, owed: Owed, trace: Trace) -> None:
+        self.book = book
+        self.conversation = conversation
+        self.owed = owed
+        self.trace = trace
+        self.begin()
+
+    def begin(self) -> None:
+        """Set up the rule's own state; called once, before any frame."""
+
+    def finish(self) -> Outcomes:
+        """Called once at the end of a QUIESCENT trace: the place to judge what never came."""
+        return None
+
+
+_RULES: dict[str, type[Monitor]] = {}
+_ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
+
+M = TypeVar("M", bound=type[Monitor])
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+def rule(
+    rule_id: str, *, title: str, level: Level, needs: tuple[str, ...] = ("core",)
+) -> Callable[[M], M]:
+    """Register a monitor class as the rule `family.slug`. A duplicate id raises."""
+
+    def register(monitor: M) -> M:
+        if not _ID.fullmatch(rule_id):
+            raise ValueError(f"rule id {rule_id!r}: expected family.slug in lower case")
+        if rule_id in _RULES:
+            raise ValueError(f"rule id {rule_id!r} is taken by {_RULES[rule_id].__qualname__}")
+        monitor.id, monitor.title, monitor.level, monitor.needs = rule_id, title, level, needs
+        _RULES[rule_id] = monitor
+        return monitor
+
+    return register
+
+
+def on(*methods: str) -> Callable[[H], H]:
+    """Listen to notifications and server requests of these methods, from the target."""
+    return _topics(*(("method", method) for method in methods))
+
+
+def on_answer(*methods: str) -> Callable[[H], H]:
+    """Listen to the target's answers (results and errors) to requests of these methods."""
+    return _topics(*(("answer", method) for method in methods))
+
+
+def on_sent(*methods: str) -> Callable[[H], H]:
+    """Listen to requests of these methods that the harness sent."""
+    return _topics(*(("sent", method) for method in methods))
+
+
+def on_kind(*kinds: Kind) -> Callable[[H], H]:
+    """Listen to every frame from the target of these kinds. Dear: once per frame."""
+    return _topics(*(("kind", str(kind)) for kind in kinds))
+
+
+def on_own(handler: H) -> H:
+    """Listen to every frame that the harness wrote."""
+    return _topics(("own", ""))(handler)
+
+
+def on_mark(*kinds: str) -> Callable[[H], H]:
+    """Listen to marks of these kinds, while the trace has had one connection only.
+
+    A mark has no order to the messages of several connections, so rules do not see it then.
+    """
+    return _topics(*(("mark", kind) for kind in kinds))
+
+
+def _topics(*topics: Topic) -> Callable[[H], H]:
+    def mark(handler: H) -> H:
+        known: tuple[Topic, ...] = getattr(handler, "topics", ())
+        handler.topics = (*known, *topics)  # pyright: ignore[reportFunctionMemberAccess]
+        return handler
+
+    return mark
+
+
+def registered() -> dict[str, type[Monitor]]:
+    """The rules whose modules were imported so far, by id, sorted."""
+    return dict(sorted(_RULES.items()))

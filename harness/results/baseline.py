@@ -1,0 +1,165 @@
+"""Known findings: a profile's deviations and the entries of a baseline file, one format.
+
+Here: matching rows and findings against entries, and which entries have gone stale. Not here: what
+a profile is (target), whether what an entry names exists (typos, globs).
+"""
+
+import dataclasses
+import fnmatch
+import textwrap
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.judge.verdict import Row, Verdict
+from harness.results.outcome import Finding
+from harness.scenario.races import base_id
+from harness.target.mistakes import mistake
+from harness.target.profile import Deviation, ProfileError
+from harness.target.tomltext import Toml, TomlError, Where, read_toml
+
+_OF_SCENARIO = "scenario."
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    deviations: list[Deviation] = Field(default_factory=list[Deviation])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Baseline:
+    """The entries of a baseline file, and where each stands."""
+
+    entries: tuple[Deviation, ...]
+    toml: Toml
+
+    def place(self, index: int, key: str) -> Where:
+        """Where a key of an entry stands."""
+        return self.toml.place(("deviations", index, key))
+
+
+def load_baseline(path: Path) -> Baseline:
+    """A baseline file (`[[deviations]]` as in a profile). Raises `ProfileError`."""
+    try:
+        toml = read_toml(path.read_text("utf-8"), str(path))
+    except FileNotFoundError as error:
+        raise ProfileError(f"--baseline {path}: no such file") from error
+    except OSError as error:
+        raise ProfileError(f"--baseline {path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"--baseline {path}: cannot be read: {error}") from error
+    except TomlError as error:
+        raise ProfileError(str(error)) from error
+    try:
+        return Baseline(tuple(_File.model_validate(toml.value).deviations), toml)
+    except ValidationError as error:
+        raise ProfileError(mistake(error, _File, toml)) from error
+
+
+def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
+    """The row, KNOWN where it is a violation that an entry names."""
+    if row.verdict is not Verdict.FAIL:
+        return row
+    for entry in entries:
+        if _matches(entry, row.rule, scenario, _text(row)):
+            return dataclasses.replace(row, verdict=Verdict.KNOWN)
+    return row
+
+
+def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation]) -> Finding:
+    """The finding, with the reason of the entry that names it."""
+    for entry in entries:
+        if _matches(entry, finding.id, scenario, finding.message):
+            return dataclasses.replace(finding, known=entry.reason)
+    return finding
+
+
+def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
+    """Why a KNOWN row is known."""
+    for entry in entries:
+        if _matches(entry, row.rule, scenario, _text(row)):
+            return entry.reason
+    return ""
+
+
+def _text(row: Row) -> str:
+    """What a pinned text is looked for in."""
+    return f"{row.subject} {row.expected} {row.actual}"
+
+
+def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
+    return entry.rule == rule and _is_of(scenario, entry) and entry.pinned in text
+
+
+def _is_of(scenario: str, entry: Deviation) -> bool:
+    """Whether an entry speaks of a scenario, or of the one that a race was made from."""
+    names = {scenario, base_id(scenario)}
+    return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that fits nothing any more; `instead` is what was found without its pinned text."""
+
+    entry: Deviation
+    instead: str = ""
+
+    @property
+    def why(self) -> str:
+        """What was seen of it, and what to do."""
+        entry = self.entry
+        if self.instead:
+            found = textwrap.shorten(self.instead, 160, placeholder=" …")
+            return (
+                f"the pinned text {entry.pinned!r} is in nothing of what was found, such as: "
+                f"{found}; correct pinned, or remove the entry"
+            )
+        if entry.rule.startswith(_OF_SCENARIO):
+            return "it was not found in any of its scenarios; remove the entry"
+        return "the rule passed wherever it ran; remove the entry"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Staleness:
+    """What became of the entries of a baseline in one run."""
+
+    stale: tuple[Stale, ...]
+    unchecked: tuple[Deviation, ...]
+
+
+def staleness(
+    entries: Sequence[Deviation],
+    rows: dict[str, list[Row]],
+    findings: dict[str, list[Finding]],
+    completed: set[str],
+    existing: Callable[[Deviation], Collection[str]],
+) -> Staleness:
+    """Which steady entries are stale, and which could not be checked.
+
+    `rows` and `findings` by scenario; `completed` the scenarios that ran to the end; `existing`
+    gives those that an entry may speak of, played or not. An entry is stale when its scenarios all
+    ran to the end, and the rule gained a witness and no violation that the entry fits.
+    """
+    stale: list[Stale] = []
+    unchecked: list[Deviation] = []
+    for entry in entries:
+        concerned = {name for name in existing(entry) if fnmatch.fnmatchcase(name, entry.scenario)}
+        mine = [row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule]
+        texts = [_text(row) for row in mine if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
+        texts += [
+            finding.message
+            for name in concerned
+            for finding in findings.get(name, ())
+            if finding.id == entry.rule
+        ]
+        if entry.flaky or any(entry.pinned in text for text in texts):
+            continue
+        # An entry about a scenario's own verdict has no witness to wait for.
+        judged = bool(mine) or entry.rule.startswith(_OF_SCENARIO)
+        if concerned and concerned <= completed and judged:
+            stale.append(Stale(entry, min(texts, default="")))
+        else:
+            unchecked.append(entry)
+    return Staleness(tuple(stale), tuple(unchecked))

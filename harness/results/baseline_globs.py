@@ -1,0 +1,94 @@
+"""Deviations about scenarios that do not exist: an entry that can never fit is refused.
+
+Here: whether a glob speaks of any scenario: a bundled one, one of a race, or one of the user's that
+lies below the project's folder, since a run may play a part of what a baseline is about. Not here:
+which those are (own), matching findings with entries (baseline).
+"""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.results.users_scenarios import own_of
+from harness.scenario.bundled import bundled_files, bundled_ids
+from harness.scenario.loader import load
+from harness.scenario.model import ACTIONS, Action
+from harness.scenario.races import placements
+from harness.target.profile import ProfileError
+from harness.target.tomltext import Where
+from harness.trace.nearest import unknown
+
+# What harness fuzz plays goes by this name.
+FUZZ = "fuzz"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The glob of an entry, and where it stands."""
+
+    glob: str
+    where: Where
+
+
+def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
+    """Raises `ProfileError` for an entry about no scenario that exists.
+
+    `given` are the files and folders that the run was given.
+    """
+    wanted = [one for one in spoken if not _matches_any(one.glob, _bundled())]
+    if not wanted:
+        return
+    own = own_of(given)
+    for one in wanted:
+        if not _matches_any(one.glob, own.named_by(one.glob)):
+            theirs = own.everywhere()
+            if not _matches_any(one.glob, theirs):
+                near = unknown("scenario", one.glob, _worth_naming(one.glob, theirs))
+                raise ProfileError(f"{one.where}: scenario: {near}")
+
+
+def _worth_naming(glob: str, theirs: set[str]) -> set[str]:
+    """The id itself where its race is wrong, or those whose last part was given; else all."""
+    every, name = {*_bundled(), *theirs}, glob.partition("@")[0]
+    meant = {one for one in every if one == name or one.endswith(f"/{name}")}
+    return meant or {*every, *_folders(every)}
+
+
+def _bundled() -> set[str]:
+    return {*bundled_ids(), FUZZ}
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    return {f"{name.rpartition('/')[0]}/*" for name in names if "/" in name}
+
+
+def _matches_any(glob: str, names: Iterable[str]) -> bool:
+    """Whether a glob fits a scenario, or a race or a placement of one."""
+    name, _, rest = glob.partition("@")
+    action, _, position = rest.partition("@")
+    for one in names:
+        if fnmatch.fnmatchcase(one, glob):
+            return True
+        if not rest and any(fnmatch.fnmatchcase(f"{one}@{action}", glob) for action in ACTIONS):
+            return True
+        if rest and fnmatch.fnmatchcase(one, name) and _is_raced(one, action, position):
+            return True
+    return False
+
+
+def _is_raced(scenario: str, action: str, position: str) -> bool:
+    """Whether an action that the glob fits is raced, and has a position that it fits."""
+    actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, action)]
+    file = bundled_files().get(scenario)
+    if not actions or file is None:
+        return bool(actions)
+    loaded = load(file)
+    actions = [one for one in actions if one in loaded.scenario.raced]
+    if not position:
+        return bool(actions)
+    return any(
+        fnmatch.fnmatchcase(one.position.name, position)
+        for action in actions
+        for one in placements(loaded.scenario, action)
+    )

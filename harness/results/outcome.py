@@ -1,0 +1,131 @@
+"""What one scenario's run gave, as plain data that can cross to another process.
+
+Here: the values and their conversion to and from builtins (a worker's report carries them to the
+controller). Not here: how they come about (bench, judging), what they mean together (merge).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.judge.verdict import Level, Place, Row, Verdict
+
+# What repeating a scenario showed, as findings.
+LEAKS, UNSTEADY = "leaks-state", "unsteady"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
+
+    `line` is that of the scenario's file. `places` are the members of messages that it is about,
+    `about` the ids of the scenarios to play, in this order, to see it again, `detail` lines of more
+    than fits into a sentence. Those of one id and another `kind` are told apart in a report.
+    """
+
+    id: str
+    message: str
+    line: int = 0
+    level: Level = Level.MUST
+    known: str = ""
+    places: tuple[Place, ...] = ()
+    about: tuple[str, ...] = ()
+    detail: tuple[str, ...] = ()
+    kind: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it makes the run red."""
+        return self.level is Level.MUST and not self.known
+
+
+@dataclass(slots=True)
+class ScenarioOutcome:
+    """One scenario on one target.
+
+    Of a race: `race` names the placement (`interrupt@item:1:started`); one that is `racy` was
+    played several times (`runs`), and this is the gravest.
+
+    `before` is what was played before it to see whether anything can be, and showed that nothing
+    can: no scenario of the run, but what its trace breaks is broken.
+    """
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    rows: list[Row] = field(default_factory=list[Row])
+    trace: str = ""
+    end: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    played: bool = False
+    race: str = ""
+    racy: bool = False
+    runs: int = 1
+    before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _SCENARIO.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "ScenarioOutcome":
+        """The reverse of `to_plain`."""
+        return _SCENARIO.validate_python(plain)
+
+
+@dataclass(slots=True)
+class RaceOutcome:
+    """One action placed at every position of one scenario, on one target.
+
+    `findings` are those of the scenario's own play before, which show that nothing can be tried;
+    so are the plays `before` it.
+    """
+
+    id: str
+    scenario: str
+    path: str
+    title: str
+    action: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    placements: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+    before: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _RACE.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "RaceOutcome":
+        """The reverse of `to_plain`."""
+        return _RACE.validate_python(plain)
+
+
+def broken(outcome: ScenarioOutcome) -> tuple[str, ...]:
+    """The MUST rules that a trace breaks."""
+    return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))
+
+
+def _is_breach(row: Row) -> bool:
+    return row.verdict is Verdict.FAIL and row.level is Level.MUST
+
+
+_SCENARIO = TypeAdapter(ScenarioOutcome)
+_RACE = TypeAdapter(RaceOutcome)
+_FINDING = TypeAdapter(Finding)
+
+
+def finding_to_plain(finding: Finding) -> dict[str, Any]:
+    """A finding as builtins."""
+    return _FINDING.dump_python(finding, mode="json")
+
+
+def finding_from_plain(plain: dict[str, Any]) -> Finding:
+    """A finding from builtins."""
+    return _FINDING.validate_python(plain)

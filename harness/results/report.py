@@ -1,0 +1,180 @@
+"""One run's report as a value; every form of output is a function of it.
+
+Here: the values. Not here: how rows are merged (suite.merge), how it looks (terminal, json, …).
+"""
+
+from dataclasses import dataclass, field
+
+from harness.judge.verdict import Level, Row, Verdict
+
+NOT_OFFERED = "the server does not offer "
+"""How the reason of a scenario begins whose capabilities are missing; their names follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One violation and where it was seen; `race` is the placement, "" for none."""
+
+    scenario: str
+    row: Row
+    trace: str
+    path: str
+    stderr: str
+    reason: str = ""
+    race: str = ""
+
+
+@dataclass(slots=True)
+class RuleResult:
+    """What a run says about one rule.
+
+    `scenarios` are those in which it judged something, `broken_in` those in which it was broken and
+    that is not known; `proofs` has each subject once.
+    """
+
+    id: str
+    title: str
+    level: Level
+    verdict: Verdict
+    witnesses: int = 0
+    subjects: int = 0
+    scenarios: list[str] = field(default_factory=list[str])
+    proofs: list[Proof] = field(default_factory=list[Proof])
+    reason: str = ""
+    broken_in: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """What a run says about one scenario."""
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str
+    seconds: float
+    end: str
+    messages: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementResult:
+    """What a run says about one action at one position.
+
+    `racy` where no gate holds the server there; `runs` is how often it was played, and this is the
+    gravest. `broken` are the MUST rules that its trace breaks, each counted at its rule.
+    """
+
+    position: str
+    verdict: Verdict
+    racy: bool
+    runs: int
+    reason: str
+    seconds: float
+    trace: str
+    broken: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    """What a run says about one action in one scenario."""
+
+    id: str
+    scenario: str
+    path: str
+    action: str
+    verdict: Verdict
+    reason: str
+    placements: tuple[PlacementResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
+
+    `repeat` is the command that shows it again, "" where there is none.
+    """
+
+    id: str
+    message: str
+    level: Level
+    known: str = ""
+    repeat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A capability that the target promises and the machine of the run could not do.
+
+    `program` is what the machine wants, `why` what was found, `advice` what to do; then the ids of
+    what was not judged because of it.
+    """
+
+    capability: str
+    program: str
+    why: str
+    advice: str
+    scenarios: tuple[str, ...] = ()
+    races: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Report:
+    """The whole run. `profile` is the option that names the target, `command` is quoted.
+
+    `interrupted` is the name of the signal that ended it before all was played, "" for none.
+    """
+
+    target: str
+    command: str
+    profile: str = ""
+    rules: list[RuleResult] = field(default_factory=list[RuleResult])
+    scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
+    races: list[RaceResult] = field(default_factory=list[RaceResult])
+    issues: list[Issue] = field(default_factory=list[Issue])
+    unchecked: list[str] = field(default_factory=list[str])
+    requirements: dict[str, str] = field(default_factory=dict[str, str])
+    withheld: list[Withheld] = field(default_factory=list[Withheld])
+    strict: bool = False
+    interrupted: str = ""
+
+    def counts(self, level: Level | None = None) -> dict[Verdict, int]:
+        """How many rules have each verdict."""
+        found = dict.fromkeys(Verdict, 0)
+        for rule in self.rules:
+            if level is None or rule.level is level:
+                found[rule.verdict] += 1
+        return found
+
+    def red_rules(self) -> list[RuleResult]:
+        """Rules that make the run fail."""
+        return [rule for rule in self.rules if is_red(rule, strict=self.strict)]
+
+    @property
+    def red(self) -> bool:
+        """Whether the run fails (design: "Exit status 1")."""
+        return bool(
+            self.red_rules()
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.races)
+            or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
+        )
+
+
+def gravest(rule: RuleResult) -> Level:
+    """The highest level of what failed; the rule's own where nothing did."""
+    failed = {proof.row.level for proof in rule.proofs if proof.row.verdict is Verdict.FAIL}
+    return next((level for level in Level if level in failed), rule.level)
+
+
+def is_red(rule: RuleResult, *, strict: bool = False) -> bool:
+    """Whether this rule alone makes the run fail."""
+    if rule.verdict is Verdict.ERROR:
+        return True
+    levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)
+    return rule.verdict is Verdict.FAIL and any(
+        proof.row.level in levels for proof in rule.proofs if proof.row.verdict is Verdict.FAIL
+    )

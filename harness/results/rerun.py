@@ -1,0 +1,48 @@
+"""Which command shows a finding of the run again.
+
+Here: from a finding, or a stale entry of a baseline, to a command line. Not here: how commands are
+written (report.again), and what the findings mean (spec.findings).
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from harness.results.outcome import Finding, ScenarioOutcome
+from harness.results.report import Report
+from harness.results.rerun_command import examine_again, named, play_again
+from harness.rules.discovery import all_rules
+from harness.scenario.races import base_id
+from harness.target.profile import Deviation
+
+
+class Again:
+    """The commands of one run: on its target, with the files of its scenarios."""
+
+    def __init__(self, report: Report, outcomes: Iterable[ScenarioOutcome]) -> None:
+        self._target, self._command = report.profile or report.target, report.command
+        self._played: dict[str, ScenarioOutcome] = {}
+        for outcome in outcomes:
+            self._played.setdefault(outcome.id, outcome)
+            self._played.setdefault(base_id(outcome.id), outcome)
+
+    def of(self, finding: Finding) -> str:
+        """The command that shows a finding again, "" where there is none."""
+        if finding.id.startswith("setup."):
+            return examine_again(self._target, self._command)
+        played = [self._played[name] for name in finding.about if name in self._played]
+        if not played or len(played) < len(finding.about):
+            return ""
+        race = played[0].race if played[0].id == finding.about[0] and len(played) == 1 else ""
+        paths = [named(one.path, one.id) for one in played]
+        return play_again(self._target, self._command, paths, race=race)
+
+    def of_entry(self, entry: Deviation) -> str:
+        """The command that plays what a stale entry speaks of."""
+        if entry.rule not in all_rules():
+            return ""
+        return play_again(self._target, self._command, (), rule=entry.rule)
+
+
+def owned(outcome: ScenarioOutcome) -> list[Finding]:
+    """The findings of a scenario's outcome, each naming at least that scenario."""
+    return [one if one.about else replace(one, about=(outcome.id,)) for one in outcome.findings]

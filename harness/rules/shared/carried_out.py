@@ -1,0 +1,90 @@
+"""What shows on the wire that an operation was carried out, whatever its status says.
+
+Here: the diff of a turn against the changes of an item, and the output of a command. Not here: any
+rule. What was really done shows on disk only: scenarios look there.
+"""
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from harness.rules.items.outputs import printed_by
+from harness.rules.shared.view_queries import item_in
+from harness.trace.frame import Frame
+from harness.trace.values import arr, obj, text
+from harness.trace.views import Conversation, ItemView
+
+DIFF: Final = "turn/diff/updated"
+# Items whose work may write files of any name.
+_WRITERS: Final = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
+
+
+def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
+    """Whether a turn/diff/updated names a file of a fileChange and adds the lines that it adds.
+
+    In which form a change is written is not shown: with the marks of a unified diff, or as the
+    whole new content. Where neither leaves a line to look for, nothing is certain.
+    """
+    diff = text(obj(frame.params).get("diff"))
+    added = set(_added(diff.splitlines()))
+    for change in map(obj, arr(item.get("changes"))):
+        lines = text(change.get("diff")).splitlines()
+        marked = any(line.startswith(("@@", "+", "-")) for line in lines)
+        wanted = {line for line in (_added(lines) if marked else lines) if line.strip()}
+        name = PurePosixPath(text(change.get("path"))).name
+        if name and name in diff and wanted and wanted <= added:
+            return True
+    return False
+
+
+def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bool:
+    """Whether nothing else of the trace can have written the files of a fileChange item.
+
+    Commands and tools may write any file, and so may another change of the same name; of those
+    that ended as declined nothing was done.
+    """
+    names = set(_names(item))
+    for turn in conversation.turns.values():
+        for other in turn.items.values():
+            if other is item or not other.started or other.started[0].seq > before.seq:
+                continue
+            if any(item_in(done).get("status") == "declined" for done in other.completed):
+                continue
+            if other.type in _WRITERS or (
+                other.type == "fileChange" and names & set(_names(other))
+            ):
+                return False
+    return True
+
+
+def prints(shows: dict[str, Any]) -> bool:
+    """Whether the output in an item has each line that its command certainly prints."""
+    printed = printed_by(text(shows.get("command")))
+    output = text(shows.get("aggregatedOutput"))
+    if printed is None or not printed.lines:
+        return False
+    return not printed.lines.keys() - {line.strip() for line in output.splitlines()}
+
+
+def exit_code(shows: dict[str, Any]) -> int | float | None:
+    """The exit code in an item, None where it has none."""
+    code = shows.get("exitCode")
+    return code if isinstance(code, int | float) and not isinstance(code, bool) else None
+
+
+def printed_before(item: ItemView, frame: Frame) -> bool:
+    """Whether an item had output after it began and before a message, as of a first try."""
+    first = item.first_delta
+    if first is None or not item.started:
+        return False
+    return item.started[-1].seq < first.seq < frame.seq
+
+
+def _added(lines: Iterable[str]) -> list[str]:
+    return [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
+
+
+def _names(item: ItemView) -> list[str]:
+    shown = (*item.started, *item.completed)
+    changes = [change for frame in shown for change in arr(item_in(frame).get("changes"))]
+    return [PurePosixPath(text(obj(change).get("path"))).name for change in changes]

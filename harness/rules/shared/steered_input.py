@@ -1,0 +1,157 @@
+"""What was said to a server with turn/start and turn/steer, and where it came.
+
+Here: `Steer`, one turn/steer and its answer, and `Inputs`, the ground of the rules that ask what
+became of its input. Not here: any rule.
+
+An input is known by the beginning of its first text. Where it may be seen: in userMessage items,
+and in the texts of the user that the harness's own model was called with.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sent
+from harness.rules.shared.turn_calls import Undisturbed
+from harness.rules.shared.view_queries import failed, item_in, request_subject
+from harness.trace.frame import Frame
+from harness.trace.trace import Mark
+from harness.trace.values import arr, obj, text
+from harness.trace.views import Conversation, TurnView
+
+# Enough of a text to know it by, and too little; a mark holds a little more.
+BEGINNING, LEAST = 100, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """A turn/steer that was answered; `said` is the beginning of its first text, or ""."""
+
+    request: Frame
+    answer: Frame
+    thread_id: str
+    expected: str
+    said: str
+
+    @property
+    def granted(self) -> bool:
+        """Whether the server took the input."""
+        return not failed(self.answer)
+
+    @property
+    def subject(self) -> str:
+        """How findings name it."""
+        return request_subject(self.request)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Request and answer."""
+        return (self.request, self.answer)
+
+
+def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
+    """The turn/steer that an answer answers; None where it was wrong on purpose."""
+    request = conversation.request_of(answer)
+    if request is None or request.deliberate:
+        return None
+    params = obj(request.params)
+    where = text(params.get("threadId")), text(params.get("expectedTurnId"))
+    return Steer(request, answer, *where, first_text(params.get("input")))
+
+
+def first_text(parts: Any) -> str:
+    """The beginning of the first text of an input or of a userMessage's content."""
+    texts = [text(obj(part).get("text")) for part in arr(parts) if obj(part).get("type") == "text"]
+    return texts[0].strip()[:BEGINNING] if texts else ""
+
+
+class Inputs(Undisturbed, ABC):
+    """Gathers inputs, userMessages and model calls; a rule says in `judged` what became of each.
+
+    `judged` is asked at the end of a quiescent trace for every turn/steer with a text by which its
+    input can be told from every other one. Nothing is judged where the thread's memory may have
+    been rewritten (a compaction, a rollback and the like).
+    """
+
+    def begin(self) -> None:
+        """Nothing was said."""
+        super().begin()
+        self.steers: list[Steer] = []
+        self.calls: list[list[str]] = []
+        self._places: list[int] = []
+        self._starts: list[Frame] = []
+        self.shown: dict[tuple[str, str, str], str] = {}
+        self._said: list[str] = []
+
+    @abstractmethod
+    def judged(self, steer: Steer) -> Iterable[Outcome]:
+        """Judge one."""
+
+    def turn_of_steer(self, steer: Steer) -> TurnView | None:
+        """The turn that was to take the input, if it ended completed."""
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected)
+        return turn if turn is not None and turn.status == "completed" else None
+
+    def heard(self, steer: Steer) -> bool:
+        """Whether a model call held the input."""
+        return any(steer.said in words for call in self.calls for words in call)
+
+    def heard_by(self, steer: Steer, turn: TurnView) -> bool:
+        """Whether a model call held it that may be the turn's, as none is of a later turn.
+
+        A turn that was asked for when this one had ended, and everything after it, is later.
+        """
+        ended = turn.completed[0].seq
+        later = [one.seq for one in self._starts if one.seq > ended]
+        return any(
+            steer.said in words
+            for call, place in zip(self.calls, self._places, strict=True)
+            if not later or place < later[0]
+            for words in call
+        )
+
+    def shown_items(self, steer: Steer) -> list[str]:
+        """The ids of the userMessages that show the input."""
+        return [item for (*_, item), words in self.shown.items() if steer.said in words]
+
+    @on_sent("turn/start", "turn/steer")
+    def _sent(self, frame: Frame) -> Outcomes:
+        self._said.append(first_text(obj(frame.params).get("input")))
+        if frame.method == "turn/start":
+            self._starts.append(frame)
+        return None
+
+    @on_answer("turn/steer")
+    def _answer(self, frame: Frame) -> Outcomes:
+        steer = steer_of(self.conversation, frame)
+        if steer is not None:
+            self.steers.append(steer)
+        return None
+
+    @on("item/started", "item/completed")
+    def _item(self, frame: Frame) -> Outcomes:
+        item = item_in(frame)
+        if item.get("type") == "contextCompaction":
+            self.muddled = True
+        if item.get("type") == "userMessage":
+            params = obj(frame.params)
+            turn = text(params.get("threadId")), text(params.get("turnId"))
+            self.shown[*turn, text(item.get("id"))] = first_text(item.get("content"))
+        return None
+
+    @on_mark("model-call")
+    def _called(self, mark: Mark) -> Outcomes:
+        # A call for which the script has no answer left is its thread's all the same.
+        owned = mark.data.get("step", -1) >= 0 or mark.data.get("thread")
+        if "user_texts" in mark.data and owned:
+            self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
+            self._places.append(mark.after)
+        return None
+
+    def finish(self) -> Outcomes:
+        """Judge all that can be."""
+        for steer in self.steers:
+            alike = sum(steer.said in said for said in self._said)
+            if len(steer.said) >= LEAST and alike == 1 and not self.muddled:
+                yield from self.judged(steer)

@@ -1,0 +1,142 @@
+"""Which model calls belong to which turn, for the rules that compare the two.
+
+Here: `Calls`, the ground of those rules. Model calls and messages have no order but through cause
+and effect, so a call belongs to a turn only while that turn alone runs on the only thread of the
+trace. Not here: any rule.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
+from harness.rules.shared.state_tracking import COMPLETED
+from harness.rules.shared.view_queries import failed, turn_in
+from harness.trace.frame import Frame
+from harness.trace.trace import Mark
+from harness.trace.values import obj, text
+
+# What also calls the model, may change what a thread remembers, or keeps the client from hearing of
+# it: nothing is judged from there on.
+MUDDLING = (
+    "thread/resume",
+    "thread/fork",
+    "thread/rollback",
+    "thread/compact/start",
+    "thread/unsubscribe",
+    "review/start",
+)
+
+
+@dataclass(slots=True)
+class TurnCalls:
+    """A turn/start, its params, and the model calls of its turn, by the key of its view.
+
+    `calls` is what each call asked for, `ends` what came of each (the data of the marks
+    `model-call` and `model-end`). An end may be known only after the turn's own.
+    """
+
+    request: Frame
+    params: dict[str, Any]
+    turn_id: str = ""
+    unclear: bool = False
+    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    ends: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    @property
+    def subject(self) -> str:
+        """How findings name it."""
+        return f"turn {self.turn_id}"
+
+
+def came_to_its_end(end: Frame) -> bool:
+    """Whether a turn/completed says that the agent finished the turn."""
+    return turn_in(end).get("status") == COMPLETED
+
+
+class Undisturbed(Monitor):
+    """Knows, by `muddled`, whether anything was asked that makes calls and memory uncertain."""
+
+    def begin(self) -> None:
+        """Nothing was."""
+        self.muddled = False
+
+    @on_sent(*MUDDLING)
+    def _muddling(self, frame: Frame) -> Outcomes:
+        self.muddled = True
+        return None
+
+
+class Calls(Undisturbed, ABC):
+    """Gathers the calls of each turn; a rule says in `ended` what they must be.
+
+    `ended` gives a turn away when it has ended; who needs the ends of its calls, or messages whose
+    place is open, keeps it until the trace has ended.
+    """
+
+    def begin(self) -> None:
+        """Nothing has been asked."""
+        super().begin()
+        self._open: list[TurnCalls] = []
+        self._of_call: dict[object, TurnCalls] = {}
+        self._threads: set[str] = set()
+        self._unclear = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing that an earlier turn asked for is certain any more."""
+
+    @abstractmethod
+    def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
+        """Judge a turn whose calls are all known, of which there is at least one."""
+
+    @on_sent("turn/start")
+    def _sent(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        self._threads.add(text(params.get("threadId")))
+        unclear = bool(self._open) or self._unclear or frame.deliberate
+        for other in self._open:
+            other.unclear = True
+        self._open.append(TurnCalls(frame, params, unclear=unclear))
+        self._unclear = False
+        return None
+
+    @on_answer("turn/start")
+    def _answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        for asked in [asked for asked in self._open if asked.request is request]:
+            asked.turn_id = self.conversation.key_of(frame)
+            if failed(frame):
+                self._open.remove(asked)
+                self.forget()
+        return None
+
+    @on_mark("model-call")
+    def _called(self, mark: Mark) -> Outcomes:
+        if len(self._open) == 1 and "model" in mark.data and mark.data.get("step", -1) >= 0:
+            self._open[0].calls.append(mark.data)
+            self._of_call[mark.data.get("call")] = self._open[0]
+        return None
+
+    @on_mark("model-end")
+    def _answered(self, mark: Mark) -> Outcomes:
+        asked = self._of_call.pop(mark.data.get("call"), None)
+        if asked is not None:
+            asked.ends.append(mark.data)
+        return None
+
+    @on("turn/completed")
+    def _completed(self, frame: Frame) -> Outcomes:
+        turn_id = self.conversation.key_of(frame)
+        asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
+        if asked is None:
+            return
+        self._open.remove(asked)
+        asked.turn_id = turn_id
+        # A call of a turn that was cut off may come late, while the next turn runs.
+        self._unclear = not came_to_its_end(frame)
+        if asked.unclear or self.muddled or len(self._threads) > 1:
+            self.forget()
+        elif asked.calls:
+            yield from self.ended(asked, frame)

@@ -1,0 +1,271 @@
+"""What several rules ask of the view: is this ours to judge, and how a finding names it.
+
+Here: small questions over views and frames. Not here: any rule.
+
+A shared process serves other clients, and a client that joins in the middle has not seen the
+beginning. So a rule that needs the beginning of a turn asks `began_here`, and one that judges what
+a thread owes asks `opened_here`.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from harness.rules.shared.violations import Member, member
+from harness.trace.frame import SAYS_NOTHING, Frame, Kind
+from harness.trace.trace import Trace
+from harness.trace.values import MISSING, arr, dig, obj, text
+from harness.trace.views import Conversation, ThreadView, TurnView
+
+# macOS shows the temporary folders under their real name.
+_REAL_ROOT: Final = "/private"
+
+TURN_EVENTS: Final = ("turn/started", "turn/completed")
+
+# What could have kept a server busy in the end: member of the mark `settled` -> words.
+_OUTSTANDING: Final = {
+    "model_streams": "model streams",
+    "server_requests": "server requests",
+    "child_processes": "child processes",
+    "retries": "announced retries",
+}
+
+# Which type of item each delta belongs to (Events; the type is the middle of the name).
+DELTA_ITEMS: Final = {
+    "item/agentMessage/delta": "agentMessage",
+    "item/plan/delta": "plan",
+    "item/reasoning/summaryTextDelta": "reasoning",
+    "item/reasoning/summaryPartAdded": "reasoning",
+    "item/reasoning/textDelta": "reasoning",
+    "item/commandExecution/outputDelta": "commandExecution",
+    "item/fileChange/outputDelta": "fileChange",
+}
+DELTAS: Final = tuple(DELTA_ITEMS)
+
+
+def failed(answer: Frame) -> bool:
+    """Whether an answer reports failure.
+
+    The form of failures is not shown, so `result: null` beside an `error`, or beside any other
+    member that says something, is one too.
+    """
+    if answer.kind is Kind.ERROR:
+        return True
+    said = (value for key, value in obj(answer.json).items() if key not in SAYS_NOTHING)
+    return answer.result is None and any(value is not None for value in said)
+
+
+def request_subject(request: Frame) -> str:
+    """How findings name a request."""
+    return f"request {request.method} id {request.id}"
+
+
+def opened_here(thread: ThreadView | None) -> bool:
+    """Whether this client opened the thread (start, resume, fork) within the trace."""
+    return thread is not None and bool(thread.opened)
+
+
+def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
+    """The thread that a turn was last said to belong to, None while nothing said so."""
+    return conversation.threads.get(turn.thread_id)
+
+
+def ours(conversation: Conversation, turn: TurnView | None) -> bool:
+    """Whether this client started the turn, or opened its thread."""
+    if turn is None:
+        return False
+    return turn.reply is not None or opened_here(thread_of(conversation, turn))
+
+
+def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
+    """Whether everything of the turn, from its first message on, came to this client.
+
+    True when the client asked for it, and when the thread was opened before `turn/started` came,
+    unless it left the thread while the turn went on.
+    """
+    if turn is None:
+        return False
+    thread = thread_of(conversation, turn)
+    if thread is not None and _left_in(thread, turn):
+        return False
+    if turn.reply is not None:
+        return True
+    if thread is None or not thread.opened or not turn.started:
+        return False
+    return thread.opened[0].seq < turn.started[0].seq
+
+
+def _left_in(thread: ThreadView, turn: TurnView) -> bool:
+    """Whether the client left the thread of a turn after that began and before it had ended."""
+    begins = [turn.request, *turn.started[:1]]
+    begun = min((frame.seq for frame in begins if frame is not None), default=-1)
+    ended = turn.completed[0].seq if turn.completed else None
+    return any(begun < left.seq and (ended is None or left.seq < ended) for left in thread.left)
+
+
+def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
+    """Whether the client opened a thread again between two messages: it may be told anew."""
+    resumed = thread.resumed if thread is not None else ()
+    return any(first.seq < request.seq < second.seq for request in resumed)
+
+
+def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
+    """Whether the turn's thread was started within the trace, so that no turn came before.
+
+    False once this client left it, or opened it again, as after an archive that unloaded it: a turn
+    that it did not hear of may have begun meanwhile.
+    """
+    thread = thread_of(conversation, turn)
+    away = thread is not None and (thread.left or thread.resumed)
+    return thread is not None and thread.reply is not None and not away
+
+
+def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
+    """Whether the turn had certainly ended when a request was sent."""
+    return any(trace.before(end, request) is True for end in turn.completed)
+
+
+def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[TurnView]:
+    """The turns of a thread that had certainly ended when a request was sent."""
+    return [turn for turn in thread.turns.values() if completed_before(trace, turn, request)]
+
+
+def ephemeral(thread: ThreadView) -> bool:
+    """Whether any answer or notification showed the thread as one that is not kept."""
+    shown = [dig(frame.result, "thread", "ephemeral") for frame in thread.opened]
+    shown += [dig(frame.params, "thread", "ephemeral") for frame in thread.started]
+    return True in shown
+
+
+def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
+    """The thread objects that an answer or a `thread/started` carries."""
+    holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
+    if isinstance(holder.get("thread"), dict):
+        yield obj(holder["thread"])
+    for element in arr(holder.get("data")):
+        if isinstance(element, dict):
+            yield obj(element)
+
+
+def thread_members(frame: Frame) -> Iterator[Member]:
+    """Where the threads of `threads_in` stand."""
+    holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
+    if isinstance(holder.get("thread"), dict):
+        yield member(frame, "thread")
+    for index, element in enumerate(arr(holder.get("data"))):
+        if isinstance(element, dict):
+            yield member(frame, "data", index)
+
+
+def turn_in(frame: Frame) -> dict[str, Any]:
+    """The turn object of a turn event or of a turn/start answer."""
+    holder = frame.params if frame.kind is Kind.NOTIFICATION else frame.result
+    return obj(dig(holder, "turn"))
+
+
+def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
+    """The ids of turns that the answer to a request names whose method the text does not show.
+
+    A review, for example, is begun by an answer that holds its turn. On which thread such a turn
+    is, the text does not say; that of a turn/start is in the view.
+    """
+    request = conversation.request_of(frame)
+    turn_id = text(turn_in(frame).get("id"))
+    if turn_id and (request is None or request.method != "turn/start"):
+        yield turn_id
+
+
+def stranger(conversation: Conversation, thread_id: str) -> bool:
+    """Whether nothing but messages about turns has ever named the thread.
+
+    Such a message may be a late one of another client's thread, or name its thread wrongly.
+    """
+    thread = conversation.threads.get(thread_id)
+    if thread is None:
+        return True
+    return not (thread.opened or thread.started or thread.statuses) and not any(
+        turn.started or turn.reply for turn in thread.turns.values()
+    )
+
+
+def ends_elsewhere(conversation: Conversation, turn: TurnView) -> Frame | None:
+    """The turn/completed with the id of a turn that has none, on a thread that nothing else names.
+
+    None where another turn of that id may be meant.
+    """
+    alike = [one for one in conversation.turns.values() if one.id == turn.id and one is not turn]
+    if turn.completed or any((one.started or one.reply) and not one.completed for one in alike):
+        return None
+    ends = [one.completed[0] for one in alike if one.completed and not one.started]
+    lost = [end for end in ends if stranger(conversation, text(obj(end.params).get("threadId")))]
+    return lost[0] if lost else None
+
+
+def never_came(trace: Trace, what: str = "none came") -> str:
+    """What is said of something owed that never came: how long it was waited for, and why no more.
+
+    The mark `settled`, where the trace has one, holds what was outstanding in the end.
+    """
+    settled = next((mark for mark in reversed(trace.marks) if mark.kind == "settled"), None)
+    if settled is None:
+        return what
+    counted = [f"{settled.data.get(name)} {words}" for name, words in _OUTSTANDING.items()]
+    return (
+        f"{what} in {settled.data.get('silence')} s of silence; outstanding: {', '.join(counted)}"
+    )
+
+
+def item_in(frame: Frame) -> dict[str, Any]:
+    """The item object of an item event."""
+    return obj(dig(frame.params, "item"))
+
+
+def turn_id_of(frame: Frame) -> str:
+    """The turn that a notification names, "" where it names none."""
+    params = obj(frame.params)
+    return text(params.get("turnId")) or text(dig(params, "turn", "id"))
+
+
+def same_folder(asked: str, given: str) -> bool:
+    """Whether two absolute paths name one folder, as far as their words tell."""
+    return plain_folder(asked) == plain_folder(given)
+
+
+def perhaps_same_folder(asked: str, given: str) -> bool:
+    """Whether two paths may name one folder: a folder above it can be a link to another one."""
+    one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
+    return one == other
+
+
+def plain_folder(path: str) -> str:
+    """A path without what can be written otherwise: dots, slashes, the real name of /tmp."""
+    plain = posixpath.normpath(path)
+    # The standard lets two slashes in the beginning mean something of their own; no folder does.
+    plain = plain[1:] if plain.startswith("//") else plain
+    return plain.removeprefix(_REAL_ROOT) if plain.startswith(f"{_REAL_ROOT}/") else plain
+
+
+def shown(value: Any, limit: int = 120) -> str:
+    """A value for reading in a finding."""
+    if value is MISSING:
+        return "nothing"
+    line = repr(value)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+class SentByAnybody:
+    """The requests of some methods that any client sent; looks at each frame of the trace once."""
+
+    def __init__(self, trace: Trace, *methods: str) -> None:
+        self._trace = trace
+        self._methods = methods
+        self._looked_at = 0
+        self._found: list[Frame] = []
+
+    def before(self, message: Frame) -> list[Frame]:
+        """Those that were sent before a message, oldest first."""
+        new = islice(self._trace.frames, self._looked_at, None)
+        self._found += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
+        self._looked_at = len(self._trace.frames)
+        return [frame for frame in self._found if frame.seq < message.seq]

@@ -1,0 +1,200 @@
+"""How a finding tells what it is about: the member by its JSON path, what it should be, what it is.
+
+Here: members of frames, and violations about them, with values as JSON and differences where they
+begin. Every rule that speaks of a member makes its violations here, so that reports can show the
+wire line around it. Not here: any rule, and the comparison itself (trace.difference).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from harness.judge.base import Violation
+from harness.judge.verdict import Level, Place
+from harness.trace.difference import difference, literal
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import MISSING, Path, at, show_path
+
+# So many characters of the names of members are told where one is missing.
+MOST_KEYS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a message, there or not."""
+
+    frame: Frame
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its JSON path for reading."""
+        return show_path(self.path)
+
+    @property
+    def value(self) -> Any:
+        """What is there, `MISSING` for nothing."""
+        return at(self.frame.json, self.path)
+
+    @property
+    def place(self) -> Place:
+        """What a report finds it by."""
+        return Place(self.frame.seq, self.name)
+
+    def __str__(self) -> str:
+        """Path and value: `params.turn.status: "failed"`; of one that is missing, what is there."""
+        value = self.value
+        if value is not MISSING:
+            return f"{self.name}: {literal(value)}"
+        above = at(self.frame.json, self.path[:-1]) if self.path else MISSING
+        if not isinstance(above, dict):
+            return f"{self.name}: missing"
+        keys = ", ".join(cast("dict[str, Any]", above)) or "no member"
+        there = keys if len(keys) <= MOST_KEYS else f"{keys[:MOST_KEYS]}…"
+        holder = show_path(self.path[:-1]) if len(self.path) > 1 else "the message"
+        return f"{self.name}: missing; {holder} has {literal(there)[1:-1]}"
+
+    def part(self, *steps: str | int) -> "Member":
+        """A member of this one."""
+        return replace(self, path=(*self.path, *steps))
+
+
+def member(frame: Frame, *path: str | int) -> Member:
+    """The member of a frame at a path that begins in its `params`, or its `result`.
+
+    Of an answer that is an error, whose `result` is not there, the path begins in the message.
+    """
+    if frame.kind is Kind.RESPONSE:
+        return Member(frame, ("result", *path))
+    return Member(frame, ("params", *path))
+
+
+def whole(frame: Frame, *path: str | int) -> Member:
+    """The member of a frame at a path from its beginning, such as its `id` or its `error`."""
+    return Member(frame, path)
+
+
+def refusal(answer: Frame) -> Member:
+    """What a failed answer says of the failure: its `error`, or else the whole message."""
+    return Member(answer, () if answer.error is MISSING else ("error",))
+
+
+def wrong(
+    subject: str,
+    frames: tuple[Frame, ...],
+    where: Member,
+    expected: str,
+    *,
+    level: Level | None = None,
+    also: Iterable[Member] = (),
+    clauses: tuple[str, ...] = (),
+) -> Violation:
+    """A member that is not as it should be; `expected` says in words how it should be.
+
+    `also` are members that are the reason for it: they are named and shown beside it.
+    """
+    others = tuple(also)
+    return Violation(
+        subject,
+        frames,
+        f"{where.name}: {expected}{_because(others)}",
+        str(where),
+        level,
+        clauses=clauses,
+        places=(where.place, *(one.place for one in others)),
+    )
+
+
+def instead(
+    subject: str,
+    frames: tuple[Frame, ...],
+    where: Member,
+    expected: str,
+    *,
+    level: Level | None = None,
+    clauses: tuple[str, ...] = (),
+) -> Violation:
+    """A member that should not be there, or tells that something else came; `expected` in words."""
+    return Violation(
+        subject, frames, expected, str(where), level, clauses=clauses, places=(where.place,)
+    )
+
+
+def several(
+    subject: str,
+    frames: tuple[Frame, ...],
+    members: Sequence[tuple[Member, str]],
+    *,
+    level: Level | None = None,
+    clauses: tuple[str, ...] = (),
+) -> Violation:
+    """Several members that are not as they should be, each with words for how it should be."""
+    return Violation(
+        subject,
+        frames,
+        "; ".join(f"{where.name}: {expected}" for where, expected in members),
+        "; ".join(str(where) for where, _ in members),
+        level,
+        clauses=clauses,
+        places=tuple(where.place for where, _ in members),
+    )
+
+
+def differs(
+    subject: str,
+    frames: tuple[Frame, ...],
+    where: Member,
+    expected: Any,
+    *,
+    found: Any = None,
+    why: str = "",
+    level: Level | None = None,
+    also: Iterable[Member] = (),
+    clauses: tuple[str, ...] = (),
+) -> Violation:
+    """A member that is another value than `expected`, told where the two begin to differ.
+
+    `found` is what was compared where that is not the member as it stands; `why` says where the
+    expectation comes from, beside the members in `also`.
+    """
+    others = tuple(also)
+    found = where.value if found is None else found
+    told = difference(expected, found)
+    one, other = told.told(where.name)
+    because = (f", {why}" if why else "") + _because(others)
+    place = Place(where.frame.seq, show_path((*where.path, *told.path)), told.offset or 0)
+    return Violation(
+        subject,
+        frames,
+        one + because,
+        other,
+        level,
+        clauses=clauses,
+        places=(place, *(one.place for one in others)),
+    )
+
+
+def absent(
+    subject: str,
+    frames: tuple[Frame, ...],
+    expected: str,
+    actual: str,
+    *about: Member,
+    level: Level | None = None,
+    clauses: tuple[str, ...] = (),
+) -> Violation:
+    """Something that never came, or came in vain; `about` are the members that ask for it."""
+    places = tuple(one.place for one in about)
+    because = _because(about)
+    return Violation(
+        subject, frames, f"{expected}{because}", actual, level, clauses=clauses, places=places
+    )
+
+
+def _because(others: Iterable[Member]) -> str:
+    named = [f"{_message(one.frame)} has {one}" for one in others]
+    return f" (since {' and '.join(named)})" if named else ""
+
+
+def _message(frame: Frame) -> str:
+    return frame.method or f"the answer to id {literal(frame.id)}"

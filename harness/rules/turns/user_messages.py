@@ -1,0 +1,129 @@
+"""The rule on user input as the server shows it back.
+
+Here: userMessage items against what was sent with turn/start and turn/steer.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.judge.base import (
+    Monitor,
+    Outcome,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    rule,
+)
+from harness.judge.verdict import Level
+from harness.rules.shared.view_queries import item_in
+from harness.rules.shared.violations import Member, differs, member, wrong
+from harness.trace.frame import Frame
+from harness.trace.values import arr, obj, text
+from harness.trace.views import ItemView, TurnView
+
+# With more inputs than this in one turn only whole ones are compared.
+_MOST_INPUTS = 8
+
+
+@rule("user-message.echo", title="A userMessage shows the input that was sent", level=Level.SHOULD)
+class Echo(Monitor):
+    """Judges that a turn has a userMessage with the texts of an input that was sent to it.
+
+    The input of the turn/start, or of any turn/steer on its thread, or several of them at once.
+    Only elements of type text are compared, by their text; they may be one text, with a space or
+    line ends in between, and without the white space around it. Further members, other elements and
+    further userMessages that the server writes, as for skills, are free. Nothing says that input is
+    shown unchanged: SHOULD. A turn that this client did not start is not judged, nor one without a
+    userMessage.
+    """
+
+    def begin(self) -> None:
+        self._waiting: dict[str, list[Frame]] = {}
+        self._echoed: set[str] = set()
+        self._found: dict[str, Violation] = {}
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or item.type != "userMessage" or len(item.completed) > 1:
+            return None
+        if item.turn.request is None:
+            self._waiting.setdefault(item.turn.key, []).append(frame)
+            return None
+        return self._judge(item, item.turn.request, frame)
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        for waiting in self._waiting.pop(self.conversation.key_of(frame), []):
+            item = self.conversation.item_of(waiting)
+            if item is not None and item.turn.request is not None:
+                yield from self._judge(item, item.turn.request, waiting)
+
+    @on("turn/completed")
+    def ended(self, frame: Frame) -> Outcomes:
+        found = self._found.pop(self.conversation.key_of(frame), None)
+        return [found] if found is not None else None
+
+    def finish(self) -> Outcomes:
+        return list(self._found.values())
+
+    def _judge(self, item: ItemView, request: Frame, frame: Frame) -> Iterator[Outcome]:
+        shown, turn = _texts(item_in(frame).get("content")), item.turn.key
+        sent = [_texts(obj(request.params).get("input")), *self._steered(item.turn)]
+        if _alike(shown, sent):
+            self._echoed.add(turn)
+            self._found.pop(turn, None)
+            yield Witness(item.subject, (request, frame))
+        elif turn not in self._echoed and turn not in self._found:
+            self._found[turn] = self._unlike(item, request, frame, sent[0], shown)
+
+    def _unlike(
+        self, item: ItemView, request: Frame, frame: Frame, sent: list[str], shown: list[str]
+    ) -> Violation:
+        pairs = zip(sent, shown, strict=False)
+        alike = min(len(sent), len(shown))
+        first = next((at for at, (one, other) in enumerate(pairs) if one != other), alike)
+        asked = _text_at(member(request, "input"), first)
+        where, frames = _text_at(member(frame, "item", "content"), first), (request, frame)
+        if first < alike:
+            return differs(item.subject, frames, where, sent[first], also=(asked,))
+        expected = f"{len(sent)} text(s), as were sent, and there are {len(shown)}"
+        return wrong(item.subject, frames, where, expected, also=(asked,))
+
+    def _steered(self, turn: TurnView) -> list[list[str]]:
+        return [
+            _texts(obj(request.params).get("input"))
+            for request in self.conversation.requests.values()
+            if request.method == "turn/steer"
+            and text(obj(request.params).get("threadId")) == turn.thread_id
+        ]
+
+
+def _alike(shown: list[str], sent: list[list[str]]) -> bool:
+    """Whether this is one of the inputs, some of them after one another, or one text of them."""
+    if shown in sent:
+        return True
+    if len(sent) > _MOST_INPUTS:
+        return False
+    runs = [
+        [words for given in sent[start:end] for words in given]
+        for start in range(len(sent))
+        for end in range(start + 1, len(sent) + 1)
+    ]
+    whole = {between.join(run).strip() for run in runs for between in ("", " ", "\n", "\n\n")}
+    return shown in runs or "".join(shown).strip() in whole
+
+
+def _text_at(elements: Member, number: int) -> Member:
+    """Where the text of that number stands; all the elements where there are not so many."""
+    parts = [obj(part) for part in arr(elements.value)]
+    places = [at for at, part in enumerate(parts) if part.get("type") == "text"]
+    return elements.part(places[number], "text") if number < len(places) else elements
+
+
+def _texts(elements: Any) -> list[str]:
+    parts = [obj(part) for part in arr(elements)]
+    return [text(part.get("text")) for part in parts if part.get("type") == "text"]

@@ -1,0 +1,268 @@
+"""A worker's bench: one model server, one server under test at a time, scenarios one by one.
+
+Here: which scenario gets which process, and whether the model is reached. Not here: the process
+(servers), the conversation (conversation), judging (judging), merging (merge), pytest (plugin).
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.backend.script import Script
+from harness.backend.server import ModelServer, model_server
+from harness.judge.verdict import Level
+from harness.results.outcome import Finding
+from harness.runner.conversation import Conversations, Needs, Talk
+from harness.runner.first_turn import NO_TURN, plain_turn
+from harness.runner.hygiene import Hygiene
+from harness.runner.run import ConversationContext, Run
+from harness.runner.sanity import SANITY, proves, trouble
+from harness.runner.servers import Servers, SetupFailed
+from harness.scenario.loader import Loaded
+from harness.scenario.player import Player, Unmet
+from harness.spec.book import Book
+from harness.target.overrides import model_told, places
+from harness.target.place import RunFolder
+from harness.target.profile import Bounds, Profile
+
+Hold = Callable[..., Awaitable[Run]]
+# Set-up findings that concern only what starts a turn.
+_OF_TURNS = ("setup.model-not-called", NO_TURN)
+
+
+class Bench:
+    """Plays scenarios against one target. Make it with `open_bench`."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        tasks: TaskGroup,
+    ) -> None:
+        self.profile = profile
+        self.blocked: Finding | None = None
+        self.hygiene = Hygiene(Level(profile.hygiene))
+        self.servers = Servers(
+            profile, bounds, folder, self.hygiene, model_url=models.url, tasks=tasks
+        )
+        self._bounds = bounds
+        self._models = models
+        self._conversations = Conversations(
+            profile, bounds, book, folder, models, self.servers, self.hygiene
+        )
+        self._model_reached = False
+        # The scenario after which the process has yet to show that it is still good.
+        self._doubted = ""
+        self._proven = False
+        self._runs_alone = False
+
+    @property
+    def bounds(self) -> Bounds:
+        """The profile's bounds, as this run scales them."""
+        return self._bounds
+
+    @property
+    def model_url(self) -> str:
+        """Where the fake model answers."""
+        return self._models.url
+
+    def blocks(self, loaded: Loaded) -> Finding | None:
+        """The set-up finding because of which this scenario need not be tried, if any."""
+        finding = self.blocked
+        if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
+            return None
+        return finding
+
+    async def first_turn(self, patience: float) -> Run:
+        """Play the plain turn on a fresh process; `patience` scales the bound of its steps.
+
+        What was found about the model before is forgotten: it is found again, or was wrong. What
+        follows the steps is bounded by one short silence, and as they are.
+        """
+        await self.servers.retire()
+        self.blocked = None
+        step = self._bounds.step * patience
+        bounds = self._bounds.model_copy(update={"step": step})
+        ending = self._bounds.model_copy(update={"step": self._bounds.settle, "scenario": step})
+        return await self._play(plain_turn(), self.converse, bounds=bounds, ending=ending)
+
+    async def run(self, loaded: Loaded) -> Run:
+        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
+
+        A process that a scenario wants for itself is used by none before it and none after it.
+        """
+        if loaded.scenario.fresh:
+            return await self._run_apart(loaded)
+        if self._doubted:
+            await self._sanity_turn(self._doubted)
+        live = self.servers.live
+        before = tuple(live.served) if live is not None and not live.peer.inbox.closed else ()
+        run = await self._play(loaded, self.converse)
+        run.before = before
+        if self.servers.live is not None:
+            self.servers.live.served.append(loaded)
+        proven = proves(run)
+        self._doubted = "" if proven else loaded.id
+        self._proven = self._proven or proven
+        return run
+
+    async def _run_apart(self, loaded: Loaded) -> Run:
+        """Play a scenario on a process of its own, while the shared one waits."""
+        async with self.servers.apart():
+            if self._runs_alone:
+                await self.servers.alone()
+            try:
+                run = await self._play(loaded, self.converse)
+            except SetupFailed:
+                # Of some servers only one can run at a time: they have a fixed port, or a lock.
+                if not await self.servers.alone():
+                    raise
+                self.blocked, self._runs_alone = None, True
+                run = await self._play(loaded, self.converse)
+        self._proven = self._proven or proves(run)
+        return run
+
+    async def _play(
+        self,
+        loaded: Loaded,
+        hold: Hold,
+        *,
+        bounds: Bounds | None = None,
+        ending: Bounds | None = None,
+    ) -> Run:
+        scenario, markers = loaded.scenario, loaded.markers()
+        bounds = bounds or self._bounds
+
+        async def talk(stage: ConversationContext) -> Unmet | None:
+            player = Player(
+                loaded,
+                stage.peer,
+                stage.model,
+                cast=stage.cast,
+                cwd=stage.cwd,
+                bounds=bounds,
+                thread_params=self.profile.thread,
+                turn_params=_turn_params(self.profile, scenario.needs),
+                places=places(self.profile, stage.cwd),
+                markers=markers,
+                reach=stage.wires,
+            )
+            return await player.play()
+
+        return await hold(
+            loaded.id,
+            scenario.scripts(),
+            talk,
+            needs=Needs(
+                files=scenario.workspace.contents(loaded.path.parent),
+                pipes=scenario.workspace.pipes,
+                told=scenario.awaited_gates(),
+                config=scenario.config,
+                several_clients=scenario.several_clients,
+            ),
+            markers=markers,
+            strict_model=scenario.strict_model,
+            ending=ending,
+        )
+
+    async def _sanity_turn(self, after: str) -> None:
+        """Make sure that the process is still good after a scenario; else it is retired."""
+        live = self.servers.live
+        if self.blocked is not None:
+            return  # No plain turn can be had on any process.
+        if live is None or live.peer.inbox.closed or not (self._proven and self._model_reached):
+            return
+        problem = trouble(await self._play(SANITY, self._conversations.hold))
+        if problem:
+            self.hygiene.unusable(after, problem)
+            await self.servers.retire()
+
+    async def converse(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        talk: Talk,
+        *,
+        needs: Needs | None = None,
+        markers: Mapping[str, str] | None = None,
+        strict_model: bool = False,
+        ending: Bounds | None = None,
+    ) -> Run:
+        """Hold one conversation: `talk` speaks, then the trace is brought to its end.
+
+        Raises `SetupFailed` where the server cannot be used at all.
+        """
+        try:
+            run = await self._conversations.hold(
+                name,
+                scripts,
+                talk,
+                needs=needs,
+                markers=markers,
+                strict_model=strict_model,
+                ending=ending,
+            )
+        except SetupFailed as failed:
+            self.blocked = failed.finding
+            raise
+        self._watch_model(run)
+        return run
+
+    def _watch_model(self, run: Run) -> None:
+        """One finding, and nothing more to try, when the server never reaches the model."""
+        if run.model.calls:
+            self._model_reached = True
+        if self._model_reached or run.died or run.flooded or not run.cast.turns:
+            return  # One that died or flooded had no time to: what ended it is the finding.
+        strays = f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
+        self.blocked = Finding(
+            "setup.model-not-called",
+            f"a turn was started and the model at {self._models.url} was never called{strays}; "
+            f"{_way_to_the_model(self.profile)}",
+        )
+        run.findings.append(self.blocked)
+
+
+def _way_to_the_model(profile: Profile) -> str:
+    """What to do where the model is not called, by what the server is told of its address."""
+    told = model_told(profile)
+    if told:
+        return (
+            f"point the server at it: it is told the address by {told}, and {{model_url}} can "
+            "stand in --server-cmd"
+        )
+    return (
+        f"nothing tells the server that address: the profile {profile.name!r} has {{model_url}} "
+        "nowhere; put it into the command, a variable of [env] or a file of [home]"
+    )
+
+
+def _turn_params(profile: Profile, needs: list[str]) -> dict[str, Any]:
+    """What the profile adds to every turn/start of a scenario that needs a capability."""
+    return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
+
+
+@asynccontextmanager
+async def open_bench(
+    profile: Profile, book: Book, *, base: Path, worker: str = "main", scale: float = 1.0
+) -> AsyncGenerator[Bench]:
+    """A bench for one worker; everything it started is gone when it closes."""
+    folder = RunFolder(base, worker)
+    try:
+        async with model_server() as models, anyio.create_task_group() as tasks:
+            bounds = profile.bounds.scaled(scale)
+            bench = Bench(profile, bounds, book, folder, models, tasks)
+            try:
+                yield bench
+            finally:
+                await bench.servers.retire()
+                tasks.cancel_scope.cancel()
+    finally:
+        folder.close()

@@ -1,0 +1,85 @@
+"""What a probed target does not offer in any way: asked once, before a scenario that needs it.
+
+Of the scenarios of the suite most need something that a small server lacks, and playing each to
+find the same again takes a minute. So a worker asks for a capability when the first scenario needs
+it: it plays the `probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. What
+that shows to be absent ends every scenario that needs it as NOT_APPLICABLE, unplayed.
+
+The answer depends on the server alone, never on the scenarios played before, so that every order
+and every number of workers gives the same verdicts, reasons and rows. That is why nothing is
+learned from the scenarios themselves: one that breaks off, or asks in its own way, knows less.
+
+A probe asks in several ways and shows absent only what failed in all of them, and nothing at all
+where it did not come to its end. What is offered in part is then decided by each scenario, as is
+what no probe asks for. A probe's trace is kept and not judged, as no set-up is.
+
+Here: which probe is played when, and what it shows. Not here: what counts as absent (probe).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from harness.runner.capability_evidence import ASKED_ONLY, METHODS, absent, refused
+from harness.runner.run import Run
+from harness.scenario.loader import Loaded, find, load
+from harness.target.profile import Profile
+from harness.trace.views import conversation_of
+
+_FOLDER = Path(__file__).parent / "probes"
+
+
+class CapabilityProber:
+    """What one worker's target was asked for. `play` plays a probe and may raise `SetupFailed`."""
+
+    def __init__(self, profile: Profile, play: Callable[[Loaded], Run]) -> None:
+        self._profile = profile
+        self._play = play
+        self._asked: set[str] = set()
+        self._absent: set[str] = set()
+
+    def lacking(self, loaded: Loaded) -> list[str]:
+        """The needs of a scenario that the target does not offer in any way."""
+        if self._profile.capabilities != "probe":
+            return []
+        needs = loaded.scenario.needs
+        for probe in probes():
+            if probe.id not in self._asked and not set(needs).isdisjoint(probe.scenario.needs):
+                run = self._play(probe)
+                self._asked.add(probe.id)
+                self._absent |= shown_absent(probe, run, self._profile)
+        return [need for need in needs if need in self._absent]
+
+
+@cache
+def probes() -> tuple[Loaded, ...]:
+    """The probes, by name; no two ask for the same."""
+    return tuple(load(file, root=_FOLDER.parent) for _, file in find([_FOLDER]))
+
+
+def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
+    """What a probe's run shows not to be offered in any of the ways in which it asked."""
+    conversation = conversation_of(run.trace)
+    if not _came_to_its_end(probe, run):
+        return set()
+    unknown = refused(run, conversation)
+    shown = {
+        need
+        for need in absent(probe, run, conversation, profile, asking=True)
+        if need not in METHODS or unknown.issuperset(METHODS[need])
+    }
+    return shown | {
+        need
+        for need in probe.scenario.needs
+        if need in ASKED_ONLY and not ASKED_ONLY[need](run, conversation)
+    }
+
+
+def _came_to_its_end(probe: Loaded, run: Run) -> bool:
+    """Whether everything was asked for, down to the model; or could not be, for want of a tool."""
+    if not run.whole:
+        return False
+    if run.unmet is not None:
+        return bool(run.unmet.capability)
+    called = {call.thread for call in run.model.calls}
+    return called.issuperset(alias for alias, steps in probe.scenario.scripts().items() if steps)

@@ -1,0 +1,149 @@
+"""What a run was asked to do, checked before any server is started.
+
+Here: `Config`, and `configure`, which makes it from the options. Not here: playing (session).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.judge.base import Monitor
+from harness.results.baseline import load_baseline
+from harness.results.baseline_globs import Spoken
+from harness.rules.discovery import all_rules
+from harness.runner.name_checks import check_command, check_entry, check_profile
+from harness.runner.withheld import withdraw
+from harness.scenario.explain import unknown
+from harness.spec.book import Book
+from harness.spec.loading import load_book
+from harness.target.host import Lack
+from harness.target.place import base_folder
+from harness.target.profile import (
+    Deviation,
+    Profile,
+    ProfileError,
+    load_profile,
+    split_command,
+)
+from harness.target.program import find_program
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a run was asked to do, checked. Make it with `configure`.
+
+    `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
+    profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
+    what the profile promised. With `keep_going` every scenario is played, however hopeless the
+    server is.
+    """
+
+    profile: Profile
+    entries: tuple[Deviation, ...]
+    rules: dict[str, type[Monitor]]
+    book: Book
+    base: Path
+    scale: float = 1.0
+    strict: bool = False
+    only_rules: tuple[str, ...] = ()
+    option: str = ""
+    shipped: tuple[Deviation, ...] = ()
+    spoken: tuple[Spoken, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    keep_going: bool = False
+
+
+def configure(
+    *,
+    target: str = "spec",
+    server_cmd: str = "",
+    baseline: str = "",
+    rule: str = "",
+    require: str = "",
+    scale: float = 1.0,
+    strict: bool = False,
+    lacks: Sequence[Lack] | None = None,
+    keep_going: bool = False,
+) -> Config:
+    """Check everything that can be checked before a server is started. Raises `ProfileError`.
+
+    `lacks` is what another process of this run found the machine to lack; None asks the machine.
+    """
+    profile = load_profile(target)
+    if server_cmd:
+        command = split_command(server_cmd)
+        check_command(command)
+        profile = profile.model_copy(update={"command": command})
+    if not profile.command:
+        raise ProfileError(
+            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
+        )
+    profile.listening()
+    find_program(profile.command)
+    if not 0 < scale < math.inf:
+        raise ProfileError("--timeout-scale must be a number greater than 0")
+    book = load_book()
+    known = [one.id for one in book.capabilities]
+    check_profile(profile, book)
+    wanted = _wanted(require, known)
+    profile, found = withdraw(_required(profile, wanted), wanted, known, lacks)
+    rules = all_rules()
+    entries = list(profile.deviations)
+    for index, entry in enumerate(entries):
+        check_entry(entry, profile.place("deviations", index, "rule"), rules)
+    spoken = [
+        Spoken(entry.scenario, profile.place("deviations", index, "scenario"))
+        for index, entry in enumerate(entries)
+        if not profile.of_built_in("deviations", index)
+    ]
+    shipped = [
+        entry for index, entry in enumerate(entries) if profile.of_built_in("deviations", index)
+    ]
+    if baseline:
+        added = load_baseline(Path(baseline))
+        for index, entry in enumerate(added.entries):
+            check_entry(entry, added.place(index, "rule"), rules)
+            spoken.append(Spoken(entry.scenario, added.place(index, "scenario")))
+        entries += added.entries
+    only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
+    for name in only:
+        if name not in rules:
+            raise ProfileError(f"--rule: {unknown('rule id', name, rules)}")
+    if only:
+        rules = {name: rules[name] for name in only}
+        entries = [entry for entry in entries if entry.rule in only]
+    return Config(
+        profile,
+        tuple(entries),
+        rules,
+        book,
+        base_folder(),
+        scale,
+        strict,
+        only_rules=only,
+        option=target,
+        shipped=tuple(shipped),
+        spoken=tuple(spoken),
+        lacks=found,
+        keep_going=keep_going,
+    )
+
+
+def _wanted(require: str, known: list[str]) -> list[str]:
+    """`--require all` or a list, as capabilities. Raises `ProfileError`."""
+    if not require:
+        return []
+    wanted = known if require == "all" else [name.strip() for name in require.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise ProfileError(f"--require: {unknown('capability', name, ('all', *known))}")
+    return wanted
+
+
+def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
+    """What the server must offer is promised by its profile, so that nothing of it is probed."""
+    if not wanted:
+        return profile
+    declared = profile.capabilities if profile.capabilities != "probe" else []
+    return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})

@@ -1,0 +1,147 @@
+"""The connections of one conversation, and the process behind them, as a scenario reaches them.
+
+Here: which connection a scenario's name stands for now, their ends by our own doing, restarts over
+the same home. Connections are numbered in the trace: c1, c2, ... in the order in which they began.
+Not here: how a server is started (servers), what a step means (scenario).
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import anyio
+
+from harness.client.peer import Peer
+from harness.runner.servers import RunningServer
+from harness.scenario.client_steps import MAIN
+from harness.scenario.steps.context import StepFailed
+from harness.trace.recorder import Recorder
+from harness.transport.base import Transport
+
+Opener = Callable[[], Awaitable[Transport]]
+
+
+class Door(Protocol):
+    """Lets the model's address take connections, or refuse them."""
+
+    async def __call__(self, *, listening: bool) -> None:
+        """Do so, and come back when it is done."""
+        ...
+
+
+class ConnectionManager:
+    """A scenario's connections.
+
+    `again` ends the process if need be and starts it over the same home, its connection named as
+    given; `open_transport` opens a further connection, None where the target allows one only;
+    `pump` runs a peer, `greet` shakes hands on a further connection, `model` is the model's door.
+    """
+
+    def __init__(
+        self,
+        live: RunningServer,
+        recorder: Recorder,
+        *,
+        again: Callable[[str], Awaitable[RunningServer]],
+        pump: Callable[[Peer], Any],
+        open_transport: Opener | None = None,
+        greet: Callable[[Peer], Awaitable[None]] | None = None,
+        model: Door | None = None,
+    ) -> None:
+        self.live = live
+        self.closed: set[str] = set()
+        self.restarted = False
+        self.at_restart: set[int] = set()
+        self.of_connection: set[int] = set()
+        self._recorder = recorder
+        self._again = again
+        self._pump = pump
+        self._open_transport = open_transport
+        self._greet = greet
+        self._model = model
+        self._peers: dict[str, Peer] = {MAIN: live.peer}
+        self._count = 1
+
+    @property
+    def main_is_closed(self) -> bool:
+        """Whether we ended the first connection and did not start again."""
+        return self.live.peer.name in self.closed
+
+    def peer(self, name: str) -> Peer:
+        """The connection that a scenario's name stands for now."""
+        return self._peers[name]
+
+    async def connect(self, name: str) -> None:
+        """Open a further connection, or the first one again after its end."""
+        if self._open_transport is None:
+            message = f"connection {name!r}: the target is reached over one connection only"
+            raise StepFailed("not-offered", message, capability="several-clients")
+        before = self.live.process.children()
+        peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
+        self._pump(peer)
+        if self._greet is not None:
+            self._recorder.mark("setup", {"active": True})
+            await self._greet(peer)
+            self._recorder.mark("setup", {"active": False})
+        self._peers[name] = peer
+        if name == MAIN:
+            self.live.peer = peer
+            # What serves the connection lives as long as it does.
+            self.of_connection |= self.live.process.children() - before
+
+    async def disconnect(self, name: str) -> None:
+        """End a connection, and wait until the server ended it too."""
+        peer = self._peers[name]
+        self._forget(peer)
+        await peer.transport.aclose()
+        await peer.ended.wait()
+
+    async def kill(self) -> None:
+        """Kill the server's process group."""
+        for peer in self._peers.values():
+            self._forget(peer)
+        with contextlib.suppress(ProcessLookupError):  # It can have ended a moment before.
+            os.killpg(self.live.process.pid, signal.SIGKILL)
+        await self.live.process.wait()
+        await self.live.peer.ended.wait()
+
+    async def restart(self) -> None:
+        """End the server if it runs, and start it again over the same home."""
+        for peer in self._peers.values():
+            self._forget(peer)
+        self.live = await self._again(self._next_name())
+        self.restarted = True
+        # What it has from its start on, helpers for example, no turn has begun.
+        self.at_restart = self.live.process.children()
+        self._peers = {MAIN: self.live.peer}
+
+    async def model_listens(self, *, listening: bool) -> None:
+        """Let the model's address take connections or refuse them."""
+        if self._model is None:
+            raise StepFailed("refused", "the model's address is not ours")
+        await self._model(listening=listening)
+        self._recorder.mark("model-listens", {"listening": listening})
+
+    async def close_further(self, bound: float) -> None:
+        """At the end: read on everywhere, answer nothing more, end what `connect` opened."""
+        for name, peer in self._peers.items():
+            peer.reading(active=True)
+            if name == MAIN or peer.name in self.closed:
+                continue
+            with anyio.move_on_after(bound):
+                await self.disconnect(name)
+
+    def _next_name(self) -> str:
+        self._count += 1
+        return f"c{self._count}"
+
+    def _forget(self, peer: Peer) -> None:
+        """From here on nothing is owed on this connection: it ends by our own doing."""
+        if peer.name in self.closed:
+            return
+        peer.reading(active=True)
+        peer.questions.clear()
+        self.closed.add(peer.name)
+        self._recorder.mark("closed", {"connection": peer.name})

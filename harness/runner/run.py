@@ -1,0 +1,67 @@
+"""What playing one scenario gives, before any judgement; what a conversation is held with.
+
+Here: the values. Not here: how they come about (bench), what they mean (judging).
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.backend.model import ScriptedModel
+from harness.client.peer import Peer
+from harness.results.outcome import Finding
+from harness.runner.connections import ConnectionManager
+from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded
+from harness.scenario.player import Cast, Unmet
+from harness.trace.trace import End, Trace
+
+
+@dataclass(slots=True)
+class Run:
+    """What playing one scenario gave, before any judgement.
+
+    `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
+    itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
+    scenarios that its process had served.
+    """
+
+    trace: Trace
+    cast: Cast
+    unmet: Unmet | None
+    ended: Ended
+    model: ScriptedModel
+    cwd: Path
+    stderr: str
+    seconds: float
+    bound: float = 0.0
+    overflow: str = ""
+    status: int | None = None
+    before: tuple[Loaded, ...] = ()
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def died(self) -> bool:
+        """Whether the server ended, or closed its output, unasked."""
+        return self.ended.end is End.EXITED
+
+    @property
+    def whole(self) -> bool:
+        """Whether the trace came to the end that the scenario wanted."""
+        ended_by_us = self.ended.end is End.CLOSED and not self.overflow
+        return self.ended.end is End.QUIESCENT or ended_by_us
+
+    @property
+    def flooded(self) -> bool:
+        """Whether it was still writing when a bound was hit."""
+        return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """What a conversation is held with: the connection, the model's side, a private workspace."""
+
+    peer: Peer
+    model: ScriptedModel
+    cwd: Path
+    cast: Cast
+    wires: ConnectionManager

@@ -1,0 +1,53 @@
+"""The sanity turn: a process that was used by a scenario is still good for the next one.
+
+A plain turn on a thread of its own, in a trace of its own that no rule judges. What it costs (the
+turn, and the 50 ms of silence that any trace ends with) is paid only where it tells something: a
+scenario whose last turn completed has itself shown what this turn would show, and a failed one
+retired its process. So it is played before the process is used again after a scenario that
+completed no turn, or whose last one was interrupted or failed. While no scenario has completed a
+turn on this target there is nothing to compare with, and none is played.
+
+Here: the turn, when it is needed, what is wrong with one. Not here: the process (servers).
+"""
+
+from harness.runner.run import Run
+from harness.scenario.expect import unmet
+from harness.scenario.loader import load_text
+from harness.trace.frame import Kind
+from harness.trace.values import dig
+from harness.trace.views import conversation_of
+
+SANITY = load_text(
+    """
+title: a sanity turn
+model: [{reply: [{message: "Still here."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "Are you still there?", as: u}
+  - wait: {turn: u, status: completed}
+expect:
+  items: [{agentMessage: {text: "Still here."}}]
+  model_calls: 1
+""",
+    name="sanity",
+)
+
+
+def proves(run: Run) -> bool:
+    """Whether a scenario has shown what a sanity turn would: its last turn completed."""
+    for frame in reversed(run.trace.frames):
+        if frame.kind is Kind.NOTIFICATION and frame.method == "turn/completed":
+            return dig(frame.params, "turn", "status") == "completed"
+    return False
+
+
+def trouble(run: Run) -> str:
+    """What was wrong with a sanity turn, "" for nothing."""
+    if run.died:
+        return "the server ended"
+    if run.unmet is not None:
+        return f"step {run.unmet.step}: {run.unmet.message}"
+    if not run.whole:
+        return f"it did not come to its end ({run.ended.end})"
+    problems = unmet(SANITY.scenario, run.cast, conversation_of(run.trace), run.model, run.cwd)
+    return "; ".join(map(str, problems))

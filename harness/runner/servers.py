@@ -1,0 +1,232 @@
+"""A worker's server under test: a process shared by the scenarios that may, and others apart.
+
+Here: starting one, the handshake, handing it out, retiring it, the set-up findings. Not here: what
+is played on it (bench), what it left behind (hygiene).
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.client.inbox import TargetGone
+from harness.client.peer import Peer
+from harness.results.outcome import Finding
+from harness.runner.greeting import LATE, late, other_id
+from harness.runner.hygiene import Hygiene
+from harness.runner.process_watch import Watch
+from harness.scenario.loader import Loaded
+from harness.target.launch import launch
+from harness.target.place import RunFolder
+from harness.target.process import ProcessExit, ServerProcess
+from harness.target.profile import Bounds, Profile, ProfileError
+from harness.target.program import NotStarted
+from harness.trace.recorder import Recorder
+from harness.trace.trace import Trace
+
+CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
+
+
+class SetupFailed(Exception):
+    """The server cannot be used at all; `finding` says why.
+
+    `listens`: it is silent on its standard output, but waits for connections. `ran`: its program
+    began to run.
+    """
+
+    def __init__(
+        self, finding: Finding, trace: Trace, *, listens: bool = False, ran: bool = True
+    ) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+        self.trace = trace
+        self.listens = listens
+        self.ran = ran
+
+
+@dataclass(slots=True)
+class RunningServer:
+    """A running server, the first connection, its home, its profile, the scenarios it served.
+
+    `watch` sees what the process does beside the protocol.
+    """
+
+    process: ServerProcess
+    peer: Peer
+    home: Path
+    profile: Profile
+    watch: Watch
+    served: list[Loaded] = field(default_factory=list[Loaded])
+
+
+class Servers:
+    """Starts and ends the servers of one worker.
+
+    One is spoken to, `live`; another may wait meanwhile (see `apart`).
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        folder: RunFolder,
+        hygiene: Hygiene,
+        *,
+        model_url: str,
+        tasks: TaskGroup,
+    ) -> None:
+        self.live: RunningServer | None = None
+        self.last_ending: ProcessExit | None = None
+        self._profile = profile
+        self._bounds = bounds
+        self._folder = folder
+        self._hygiene = hygiene
+        self._model_url = model_url
+        self._tasks = tasks
+        self._waiting: RunningServer | None = None
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncGenerator[None]:
+        """For the length of the block no process is there; then the shared one is again.
+
+        So what needs a process of its own does not cost the others theirs. What was started in the
+        block is ended with it.
+        """
+        self._waiting, self.live = self.live, None
+        try:
+            yield
+        finally:
+            try:
+                await self.retire()
+            finally:
+                self.live, self._waiting = self._waiting, None
+
+    async def alone(self) -> bool:
+        """Within `apart`, end the shared process too; False where there is none."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            await self._end(waiting)
+        return waiting is not None
+
+    async def ready(self, recorder: Recorder, profile: Profile | None = None) -> RunningServer:
+        """The running server, or one that is started now. Raises `SetupFailed`.
+
+        A `profile` other than the worker's own is for whoever ends the server that it gets.
+        """
+        if self.live is not None and not self.live.peer.inbox.closed:
+            self.live.watch.conversation_begins()
+            self.live.peer.begin(recorder)
+            return self.live
+        if self.live is not None:
+            self._hygiene.ended_unasked(await self.status(self.live))
+        await self.retire()
+        recorder.mark("setup", {"active": True})
+        live = await self._start(recorder, profile or self._profile)
+        recorder.mark("setup", {"active": False})
+        return live
+
+    async def again(
+        self, recorder: Recorder, connection: str, ended: RunningServer
+    ) -> RunningServer:
+        """End the server if it runs and start it over the same home. Raises `TargetGone`."""
+        await self.retire()
+        try:
+            return await self._start(
+                recorder, ended.profile, home=ended.home, connection=connection
+            )
+        except SetupFailed as failed:
+            # It started before: this is what the restart did, not how the run is set up.
+            raise TargetGone(f"after its restart: {failed}") from failed
+
+    async def retire(self) -> None:
+        """End the current process, so that the next scenario gets a fresh one."""
+        live, self.live = self.live, None
+        if live is not None:
+            self.last_ending = await self._end(live)
+
+    async def _end(self, live: RunningServer) -> ProcessExit:
+        ending = await live.process.stop(self._bounds.stop)
+        live.watch.ended(ending, self._bounds.stop)
+        return ending
+
+    async def status(self, live: RunningServer) -> int | None:
+        """The exit status of a server whose connection is gone; None if it runs on."""
+        with anyio.move_on_after(self._bounds.stop):
+            await live.process.wait()
+        return live.process.returncode
+
+    def pump(self, peer: Peer) -> None:
+        """Receive on a connection until it ends."""
+        self._tasks.start_soon(peer.pump)
+
+    async def greet(self, peer: Peer) -> None:
+        """The handshake of one connection, as the profile has it; any answer will do."""
+        if self._profile.handshake == "none":
+            return
+        params: dict[str, Any] = {"clientInfo": CLIENT, **self._profile.initialize}
+        await peer.request("initialize", params)
+        await peer.notify("initialized")
+
+    async def _start(
+        self,
+        recorder: Recorder,
+        profile: Profile,
+        *,
+        home: Path | None = None,
+        connection: str = "c1",
+    ) -> RunningServer:
+        """Start the server, over a new home or over the one of a server that ended."""
+        try:
+            process, home = await launch(
+                profile, self._folder, self._bounds, model_url=self._model_url, home=home
+            )
+        except ProfileError as error:
+            finding = Finding("setup.not-started", str(error))
+            ran = not isinstance(error, NotStarted)
+            raise SetupFailed(finding, recorder.trace, ran=ran) from error
+        peer = Peer(process.transport, recorder, name=connection)
+        watch = Watch(process, peer, self._hygiene, profile.panics)
+        self.live = live = RunningServer(process, peer, home, profile, watch)
+        self.pump(live.peer)
+        await self._handshake(live, recorder)
+        return live
+
+    async def _handshake(self, live: RunningServer, recorder: Recorder) -> None:
+        kind = problem = ""
+        places: list[str] = []
+        try:
+            with anyio.fail_after(self._bounds.start):
+                await self.greet(live.peer)
+        except TargetGone:
+            kind = "setup.not-started"
+            if live.peer.overflow:
+                kind, problem = "setup.no-handshake", f"floods: {live.peer.overflow}, none of it"
+            elif (status := await self.status(live)) is None:
+                problem = "closed its output"
+            else:
+                problem = f"ended with exit status {status}"
+            problem += " before it answered initialize"
+        except TimeoutError:
+            problem = f"did not answer initialize within {self._bounds.start:g} s"
+            kind = "setup.no-handshake"
+            if not live.process.address and (places := live.process.listening()):
+                problem += (
+                    f" on its standard output, but listens on {', '.join(places)}; write "
+                    "{listen} into its command where it wants that address"
+                )
+        if problem:
+            await self.retire()
+            frames = recorder.trace.frames
+            if wrong := other_id(frames):
+                problem = wrong if kind == "setup.no-handshake" else f"{problem}; it {wrong}"
+            elif kind == "setup.no-handshake" and late(frames) is not None:
+                problem += f"; {LATE}"
+            tail = live.process.stderr_tail(600).strip()
+            command = " ".join(live.process.command)
+            said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
+            message = f"the server `{command}` {problem}{said}"
+            raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))

@@ -1,0 +1,287 @@
+"""One worker's session: the configuration, the bench on its own event loop, the judge.
+
+Here: everything between pytest's synchronous items and the asynchronous bench. Not here: pytest's
+hooks (plugin), playing (bench), judging (judging).
+"""
+
+import contextlib
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from harness.judge.verdict import Level, Verdict
+from harness.results.baseline import known_finding
+from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.runner.bench import Bench, open_bench
+from harness.runner.capability_evidence import undeclared
+from harness.runner.capability_prober import CapabilityProber
+from harness.runner.config import Config
+from harness.runner.first_turn import FirstTurn, Hopeless, hopeless, plain_turn, silence_of
+from harness.runner.interruption import Interruption
+from harness.runner.judging import (
+    blocked_outcome,
+    inapplicable_outcome,
+    outcome_of,
+    setup_outcome,
+)
+from harness.runner.races import Playing, Race
+from harness.runner.repeat import Attempt, Repeats, failures
+from harness.runner.run import Run
+from harness.runner.servers import SetupFailed
+from harness.runner.silence import Silences, fell_silent, traits_of
+from harness.runner.withheld import explain, withheld_outcome
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Action
+from harness.target.profile import (
+    Profile,
+)
+from harness.trace.store import save
+
+T = TypeVar("T")
+
+
+@dataclass
+class Session:
+    """A worker's session. `close` ends everything that it started.
+
+    Without `asks` every scenario is played to find out whether it applies. A signal that comes to
+    `interruption` ends the conversation that is held, and none is begun after it.
+    """
+
+    config: Config
+    worker: str = "main"
+    findings: list[Finding] = field(default_factory=list[Finding])
+    asks: bool = True
+    interruption: Interruption | None = None
+
+    def __post_init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._interruption = self.interruption or Interruption(self.config.base)
+        self._portal: BlockingPortal | None = None
+        self._bench: Bench | None = None
+        level = Level(self.config.profile.hygiene)
+        self._plainly: dict[str, ScenarioOutcome] = {}
+        self._repeats = Repeats(self._attempt, self._retire, level)
+        self._asking = CapabilityProber(self.config.profile, self._probe)
+        self._silences = Silences()
+        self._first = FirstTurn(self._first_turn)
+        self._before: list[ScenarioOutcome] = []
+
+    def play(self, loaded: Loaded) -> ScenarioOutcome:
+        """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
+        try:
+            outcome = self._play(loaded)
+        except Exception:
+            outcome = ScenarioOutcome(
+                id=loaded.id,
+                path=str(loaded.path),
+                title=loaded.scenario.title,
+                verdict=Verdict.ERROR,
+                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+            )
+        outcome.before, self._before = self._before, []
+        return outcome
+
+    def _play(self, loaded: Loaded) -> ScenarioOutcome:
+        withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
+        if withheld is not None:
+            return withheld
+        missing = undeclared(loaded, self.config.profile)
+        if missing:
+            return inapplicable_outcome(loaded, missing)
+        _, bench = self._open()
+        path = self.trace_path(loaded.id)
+        try:
+            finding = self._blocks(loaded)
+            if finding is None and self.asks:
+                missing = self._lacking(loaded)
+                finding = self._blocks(loaded)
+            if finding is not None:
+                return blocked_outcome(loaded, finding)
+            if missing:
+                return inapplicable_outcome(loaded, missing)
+            run = self._held(bench.run, loaded)
+            if self._is_hopeless(run) and (finding := bench.blocks(loaded)) is not None:
+                return blocked_outcome(loaded, finding)
+        except SetupFailed as failed:
+            save(failed.trace, path)
+            outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
+            outcome.trace = str(path)
+            return outcome
+        outcome = self._judged(run, loaded)
+        save(run.trace, path)
+        outcome.trace = str(path)
+        self._silences.note(loaded.id, traits_of(loaded), run, outcome)
+        if not run.overflow:  # A flood is no chance, and takes long.
+            self._repeat(loaded, outcome, run.before)
+        return outcome
+
+    def _first_turn(self, patience: float) -> Run:
+        _, bench = self._open()
+        return self._held(bench.first_turn, patience)
+
+    def _is_hopeless(self, run: Run) -> bool:
+        """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
+        _, bench = self._open()
+        if bench.blocked is not None or self.config.keep_going:
+            return False
+        shown = self._first.after(run)
+        if shown is not None and bench.blocked is not None:
+            # That the model is never called says more than the silence it leads to.
+            self.findings += shown.findings
+            return True
+        if shown is None or not silence_of(shown):
+            return False
+        bench.blocked = hopeless(shown, bench.bounds.step)
+        self.findings.append(bench.blocked)
+        outcome = self._judged(shown, plain_turn())
+        path = self.trace_path(outcome.id)
+        save(shown.trace, path)
+        outcome.trace = str(path)
+        self._before.append(outcome)
+        return True
+
+    def _blocks(self, loaded: Loaded) -> Finding | None:
+        """The finding because of which this scenario need not be tried, if any."""
+        _, bench = self._open()
+        finding = bench.blocks(loaded)
+        if finding is None and not self.config.keep_going:
+            finding = self._silences.blocking(traits_of(loaded))
+        return finding
+
+    def _lacking(self, loaded: Loaded) -> list[str]:
+        """The needs that the target does not offer; none where it answers nothing at all."""
+        with contextlib.suppress(Hopeless):
+            return self._asking.lacking(loaded)
+        return []
+
+    def _probe(self, probe: Loaded) -> Run:
+        """Play a probe; its trace is kept, and what keeps the server from being used is told."""
+        _, bench = self._open()
+        run = self._held(bench.run, probe)
+        save(run.trace, self.trace_path(probe.id))
+        if self._is_hopeless(run):
+            raise Hopeless
+        self.findings += run.findings
+        return run
+
+    def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
+        """Place an action at every position of a scenario, or at the one of the name `only`."""
+        try:
+            return Race(loaded, action, self._racing()).outcome(only)
+        except Exception:
+            return RaceOutcome(
+                id=f"{loaded.id}@{action}",
+                scenario=loaded.id,
+                path=str(loaded.path),
+                title=loaded.scenario.title,
+                action=action,
+                verdict=Verdict.ERROR,
+                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+            )
+
+    def _racing(self) -> Playing:
+        _, bench = self._open()
+        # What was probed is known from the plain play; one that an action cut short shows less.
+        known = [one.id for one in self.config.book.capabilities]
+        judging = self.config.profile.model_copy(update={"capabilities": known})
+
+        def plainly(loaded: Loaded) -> ScenarioOutcome:
+            if loaded.id not in self._plainly:
+                self._plainly[loaded.id] = self.play(loaded)
+            return self._plainly[loaded.id]
+
+        def kept(run: Run, outcome: ScenarioOutcome) -> None:
+            path = self.trace_path(outcome.id)
+            save(run.trace, path)
+            outcome.trace = str(path)
+
+        return Playing(
+            profile=self.config.profile,
+            hygiene=bench.hygiene,
+            ending=lambda: bench.servers.last_ending,
+            plainly=plainly,
+            run=lambda loaded: self._held(bench.run, loaded),
+            judged=lambda run, loaded: self._judged(run, loaded, judging),
+            kept=kept,
+            silences=None if self.config.keep_going else self._silences,
+        )
+
+    def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
+        """Judge a run; a process on which something failed is not trusted for the next one."""
+        portal, bench = self._open()
+        config = self.config
+        profile = profile or config.profile
+        outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
+        explain(outcome, run, loaded, config.lacks)
+        if outcome.verdict is Verdict.ERROR or failures(outcome):
+            portal.call(bench.servers.retire)
+        return outcome
+
+    def _repeat(self, loaded: Loaded, outcome: ScenarioOutcome, before: tuple[Loaded, ...]) -> None:
+        """Look again at a scenario that failed, and say in its outcome what that showed."""
+        judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
+        failed = failures(outcome)
+        if not failed or outcome.verdict not in judged:
+            return
+        try:
+            found = self._repeats.of(loaded, Attempt(failed, before, fell_silent(outcome)))
+        except SetupFailed as gone:
+            # No scenario begins with it, so that none would report it.
+            self.findings.append(gone.finding)
+            return
+        entries = self.config.entries
+        outcome.findings += [known_finding(finding, loaded.id, entries) for finding in found]
+
+    def _attempt(self, loaded: Loaded) -> Attempt:
+        """Play a scenario once more; its trace is not kept."""
+        _, bench = self._open()
+        run = self._held(bench.run, loaded)
+        outcome = self._judged(run, loaded)
+        return Attempt(failures(outcome), run.before, fell_silent(outcome))
+
+    def _retire(self) -> None:
+        portal, bench = self._open()
+        portal.call(bench.servers.retire)
+
+    def _held(self, call: Callable[[T], Awaitable[Run]], what: T) -> Run:
+        """Hold a conversation, which a signal ends. Raises `Interrupted`, `SetupFailed`."""
+        portal, _ = self._open()
+        return self._interruption.wait(portal.start_task_soon(call, what))
+
+    def trace_path(self, scenario: str) -> Path:
+        """Where the trace of a scenario's last run on this target is kept."""
+        base = self.config.base / "traces" / self.config.profile.name
+        return base / f"{scenario}.jsonl"
+
+    def close(self) -> list[Finding]:
+        """End the server and the model; gives the findings that no scenario owns."""
+        bench = self._bench
+        self._stack.close()
+        self._portal = self._bench = None
+        self.findings += self._silences.found.values()
+        self._silences = Silences()
+        if bench is not None:
+            self.findings += bench.hygiene.findings
+        return self.findings
+
+    def _open(self) -> tuple[BlockingPortal, Bench]:
+        if self._portal is None or self._bench is None:
+            config = self.config
+            self._portal = self._stack.enter_context(start_blocking_portal())
+            self._bench = self._stack.enter_context(
+                self._portal.wrap_async_context_manager(
+                    open_bench(
+                        config.profile,
+                        config.book,
+                        base=config.base,
+                        worker=self.worker,
+                        scale=config.scale,
+                    )
+                )
+            )
+        return self._portal, self._bench

@@ -1,0 +1,260 @@
+"""What a step is played with, and how the function that plays it makes itself known.
+
+Here: the run's state as the steps see it, their one failure, the registry, and the two ways in
+which nearly every step speaks (ask, wait). Not here: any step.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.backend.model import ScriptedModel
+from harness.client.inbox import Predicate, TargetGone
+from harness.client.peer import Peer
+from harness.scenario.client_steps import GIVES_THREAD, GIVES_TURN, MAIN, Answers
+from harness.scenario.references import UnknownValue, resolved
+from harness.target.profile import Bounds, fill
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import dig, obj, text
+
+
+@dataclass(slots=True)
+class Cast:
+    """What the scenario's aliases stand for in this run."""
+
+    threads: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[str, str] = field(default_factory=dict[str, str])
+    thread_of: dict[str, str] = field(default_factory=dict[str, str])
+
+    def note(self, alias: str, request: Frame, answer: Frame) -> None:
+        """What the answer to a request names by the alias: a thread, a turn, or neither."""
+        result = answer.result
+        thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
+        if request.method in GIVES_THREAD and thread_id:
+            self.threads[alias] = thread_id
+        if request.method in GIVES_TURN and turn_id:
+            self.turns[alias] = turn_id
+            asked_of = text(dig(request.params, "threadId"))
+            # A review may run on a thread of its own.
+            self.thread_of[alias] = text(dig(result, "reviewThreadId")) or asked_of
+
+
+class StepFailed(Exception):
+    """A step cannot be done: `kind` as in `Unmet`, `capability` where that is what is missing."""
+
+    def __init__(self, kind: str, message: str, *, capability: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.capability = capability
+
+
+class Reach(Protocol):
+    """The connections of a scenario, by their names in the file, and the process behind them."""
+
+    def peer(self, name: str) -> Peer:
+        """The connection of that name."""
+        ...
+
+    async def connect(self, name: str) -> None:
+        """Open a further connection. Raises `StepFailed` where the target allows one only."""
+        ...
+
+    async def disconnect(self, name: str) -> None:
+        """End a connection."""
+        ...
+
+    async def kill(self) -> None:
+        """Kill the server."""
+        ...
+
+    async def restart(self) -> None:
+        """End the server if it runs, and start it again over the same home."""
+        ...
+
+    async def model_listens(self, *, listening: bool) -> None:
+        """Whether the model's address takes connections or refuses them."""
+        ...
+
+
+class OneConnection:
+    """A connection to something that cannot be killed, restarted or reached twice."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def peer(self, name: str) -> Peer:
+        """The one connection."""
+        return self._peer
+
+    async def connect(self, name: str) -> None:
+        """Never possible."""
+        message = f"there is no second connection for {name!r}: the target offers one only"
+        raise StepFailed("not-offered", message, capability="several-clients")
+
+    async def disconnect(self, name: str) -> None:
+        """End the connection."""
+        await self._peer.transport.aclose()
+
+    async def kill(self) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "there is no process behind this connection")
+
+    async def restart(self) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "there is no process behind this connection")
+
+    async def model_listens(self, *, listening: bool) -> None:
+        """Never possible."""
+        raise StepFailed("refused", "the model's address is not ours")
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(slots=True)
+class StepContext:
+    """The state of one run of the client's side.
+
+    `values` holds what came back under each alias, `sent` the requests whose answers are still to
+    be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now,
+    `tasks` what runs beside the steps; `came` tells what came instead of what is awaited.
+    """
+
+    reach: Reach
+    model: ScriptedModel
+    cast: Cast
+    cwd: Path
+    bounds: Bounds
+    thread_params: dict[str, Any]
+    markers: dict[str, str]
+    turn_params: dict[str, Any] = field(default_factory=dict[str, Any])
+    places: dict[str, str] = field(default_factory=dict[str, str])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    sent: dict[str, tuple[Peer, Frame, Answers]] = field(
+        default_factory=dict[str, tuple[Peer, Frame, Answers]]
+    )
+    taken: set[int] = field(default_factory=set[int])
+    awaited: str = ""
+    came: Callable[[], str] = _nothing
+    tasks: TaskGroup | None = None
+
+    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Do this beside the steps, until the last of them; the end of the server ends it."""
+
+        async def run() -> None:
+            with contextlib.suppress(TargetGone):
+                await task()
+
+        if self.tasks is None:
+            raise RuntimeError("no step is being played")
+        self.tasks.start_soon(run)
+
+    def peer(self, name: str = MAIN) -> Peer:
+        """The connection of that name."""
+        return self.reach.peer(name)
+
+    def thread(self, alias: str) -> str:
+        """The id of the thread of that alias."""
+        return self._id(self.cast.threads, alias, "thread")
+
+    def turn(self, alias: str) -> str:
+        """The id of the turn of that alias."""
+        return self._id(self.cast.turns, alias, "turn")
+
+    @staticmethod
+    def _id(ids: dict[str, str], alias: str, what: str) -> str:
+        if alias not in ids:
+            message = f"the answer that names {what} {alias} has no {what}.id"
+            raise StepFailed("refused", message)
+        return ids[alias]
+
+    def resolved(self, value: Any) -> Any:
+        """The value with its placeholders and references replaced: by places, by what came back."""
+        try:
+            return resolved(fill(value, self.places), self.values)
+        except UnknownValue as error:
+            raise StepFailed("refused", str(error)) from error
+
+    async def ask(self, on: str, method: str, params: Any, *, alias: str | None = None) -> Frame:
+        """Send a request that must be answered by a result."""
+        peer = self.peer(on)
+        request = await peer.send_request(method, params)
+        return await self.answer_to(peer, request, "result", alias)
+
+    async def answer_to(
+        self, peer: Peer, request: Frame, expect: Answers, alias: str | None
+    ) -> Frame:
+        """Wait for the answer to a request; it must be what the step expects."""
+        self.waits_for("an answer")
+        answer = await peer.answer_to(request)
+        method = request.method or "the request"
+        if answer.kind is Kind.ERROR and expect == "result":
+            message = text(obj(answer.failure).get("message")) or "no message"
+            raise StepFailed("refused", f"{method} was answered by an error: {message}")
+        if answer.kind is not Kind.ERROR and expect == "error":
+            raise StepFailed("refused", f"{method} was answered by a result; expected an error")
+        if alias is not None:
+            self.values[alias] = answer.failure if answer.kind is Kind.ERROR else answer.result
+            self.cast.note(alias, request, answer)
+        return answer
+
+    def waits_for(self, what: str, came: Callable[[], str] = _nothing) -> None:
+        """Note what is waited for now, and what tells of the nearest that came instead."""
+        self.awaited, self.came = what, came
+
+    async def take(
+        self, on: str, matches: Predicate, what: str, came: Callable[[], str] = _nothing
+    ) -> Frame:
+        """Wait for a frame that no other wait has taken."""
+        self.waits_for(what, came)
+        taken = self.taken
+        frame = await self.peer(on).inbox.wait(
+            lambda frame: frame.seq not in taken and matches(frame)
+        )
+        taken.add(frame.seq)
+        return frame
+
+    async def or_gone(self, wait: Callable[[], Awaitable[None]], what: str) -> None:
+        """Wait for something outside the connection, but not beyond its end."""
+        self.waits_for(what)
+        peer = self.peer()
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                await peer.ended.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            await wait()
+            tasks.cancel_scope.cancel()
+            return
+        raise TargetGone("the server closed the connection")
+
+
+Play = Callable[[StepContext, Any], Awaitable[None]]
+P = TypeVar("P", bound=Play)
+
+_PLAYS: dict[type, Play] = {}
+
+
+def plays(step: type) -> Callable[[P], P]:
+    """Register the function that plays a class of step; a second one raises ValueError."""
+
+    def register(play: P) -> P:
+        if step in _PLAYS:
+            raise ValueError(f"{step.__name__} is played by {_PLAYS[step]!r} already")
+        _PLAYS[step] = play
+        return play
+
+    return register
+
+
+def registered() -> dict[type, Play]:
+    """What has registered so far."""
+    return dict(_PLAYS)

@@ -1,0 +1,61 @@
+"""Loads the judge's book: reads its files, makes the rows, checks them against each other, once.
+
+Here: `load_book`. Not here: what a row must hold (rows), what files say of one another (check).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+from harness.spec.book import Book
+from harness.spec.check import check_book
+from harness.spec.rows import (
+    Document,
+    Requirement,
+    make_capability,
+    make_document,
+    make_event,
+    make_method,
+    make_requirement,
+    make_unspecified,
+    read_table,
+)
+from harness.spec.schemas import SchemaBook
+from harness.spec.yamlfile import BookError, Row, names_in, read_text
+
+T = TypeVar("T")
+
+
+@cache
+def load_book() -> Book:
+    """The book of this package, checked; loaded once in a process. Raises BookError."""
+    documents = _table("documents.yaml", "name", make_document)
+    book = Book(
+        documents=documents,
+        requirements=_requirements(documents),
+        methods=_table("methods.yaml", "method", make_method),
+        events=_table("events.yaml", "method", make_event),
+        unspecified=_table("unspecified.yaml", "id", make_unspecified),
+        capabilities=_table("capabilities.yaml", "id", make_capability),
+        schemas=SchemaBook.load(),
+    )
+    check_book(book)
+    return book
+
+
+def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
+    """The rows of every file in requirements/, in the order of the text."""
+    found: dict[str, Requirement] = {}
+    for name in names_in("requirements"):
+        for row in read_table(name, read_text(name), "id", make_requirement).values():
+            if row.id in found:
+                raise BookError(f"{name}: id {row.id!r} is taken by a row of another file")
+            found[row.id] = row
+    order = {document.name: index for index, document in enumerate(documents)}
+    # A stable sort: rows of one line stay as the file has them.
+    rows = sorted(found.values(), key=lambda row: row.clause.line)
+    return tuple(sorted(rows, key=lambda row: order.get(row.clause.document, len(order))))
+
+
+def _table(name: str, key: str, make: Callable[[str, Row], T]) -> tuple[T, ...]:
+    return tuple(read_table(name, read_text(name), key, make).values())

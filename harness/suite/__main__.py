@@ -1,0 +1,36 @@
+"""What `harness run` becomes: pytest, in a process of its own."""
+
+import sys
+from pathlib import Path
+
+from harness.runner.console import guard_output, hold_interrupt, quiet_interrupt
+
+
+def main() -> None:
+    """Run pytest on the arguments of the command line. Raises `SystemExit` with its status."""
+    quiet_interrupt()
+    hold_interrupt(on=False)
+    import pytest  # Takes a while; Ctrl-C is quiet by now.
+
+    guard_output(ends=False)
+    arguments = sys.argv[1:]
+    status = pytest.main([*_cache(arguments), *arguments])
+    sys.stdout.flush()
+    raise SystemExit(status)
+
+
+def _cache(arguments: list[str]) -> list[str]:
+    """Where `--lf` remembers: beside the traces, apart for each profile."""
+    from harness.target.place import base_folder
+    from harness.target.profile import ProfileError
+
+    target = arguments[arguments.index("--harness-target") + 1]
+    try:
+        base = base_folder()
+    except ProfileError:
+        return ["-p", "no:cacheprovider"]  # The plugin says what is wrong.
+    return ["-o", f"cache_dir={base / 'cache' / Path(target).stem}"]
+
+
+if __name__ == "__main__":
+    main()

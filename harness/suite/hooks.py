@@ -1,0 +1,281 @@
+"""The pytest hooks of a run with a target.
+
+Here: attaching outcomes to reports, merging them on the controller. A worker judges its own traces;
+only the controller merges, so that any number of workers gives the same verdicts. Not here: what is
+collected (collecting), how pytest and the user are told of a report (reporting), what pytest's own
+options make of a broken rule (failing), signals (stopping).
+"""
+
+import argparse
+import gc
+import os
+import shlex
+from collections.abc import Generator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.scenario_story import Stories
+from harness.results.baseline_globs import check_globs
+from harness.results.merge import merge
+from harness.results.outcome import (
+    Finding,
+    RaceOutcome,
+    ScenarioOutcome,
+    finding_from_plain,
+    finding_to_plain,
+)
+from harness.results.report import Report
+from harness.results.users_scenarios import own_of
+from harness.runner.config import configure
+from harness.runner.session import Session
+from harness.scenario.bundled import bundled_ids
+from harness.suite.collecting import Collecting, Playable, read_arguments
+from harness.suite.failing import Failing
+from harness.suite.items import ScenarioFile, ScenarioItem
+from harness.suite.junit import name_rule, name_scenario
+from harness.suite.report_file import unwritable
+from harness.suite.reporting import Synthetic, emit, tell, write_json
+from harness.suite.stopping import Stopping
+from harness.target.host import Lack
+from harness.target.place import sweep
+from harness.target.profile import ProfileError, split_command
+
+ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
+
+
+class PytestPlugin:
+    """The plugin object of one run with a target, on the controller and on each worker.
+
+    `option` holds the options of the run, those of the harness by their short names.
+    """
+
+    def __init__(self, config: pytest.Config, option: argparse.Namespace) -> None:
+        if option.server_cmd is not None:
+            split_command(option.server_cmd)
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        # The controller has asked this machine what it lacks, once for all workers.
+        lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
+        named = read_arguments(config)
+        self.config = configure(
+            target="spec" if option.target is None else option.target,
+            server_cmd=option.server_cmd or "",
+            baseline=option.baseline,
+            rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
+            require=option.require,
+            scale=option.timeout_scale,
+            strict=option.harness_strict,
+            keep_going=option.keep_going,
+            lacks=lacks,
+        )
+        self._given = named.given()
+        check_globs(self.config.spoken, self._given)
+        if worker is None:
+            _check_report_files(config)
+        self._pytest = config
+        self._is_worker = worker is not None
+        self._stopping = Stopping(config, self.config.base)
+        config.pluginmanager.register(self._stopping, "harness-stopping")
+        self._session = Session(
+            self.config,
+            worker=worker["workerid"] if worker else "main",
+            interruption=self._stopping.interruption,
+        )
+        target = self.config.option or self.config.profile.name
+        self._stories = Stories(target, shlex.join(self.config.profile.command))
+        self._outcomes: dict[str, ScenarioOutcome] = {}
+        self._races: dict[str, RaceOutcome] = {}
+        self._loose: list[Finding] = []
+        self._failing = Failing(config, strict=self.config.strict)
+        self.report: Report | None = None
+        self.collecting = Collecting(
+            config,
+            option,
+            self.config,
+            named,
+            self._failing,
+            self._furnish,
+            lambda: bool(self._stopping.interruption.signal),
+        )
+
+    def _furnish(self, file: ScenarioFile) -> None:
+        file.play, file.tell = self._stopping.guarded(self._session.play), self._stories.scenario
+        file.race = self._stopping.guarded(self._session.race)
+        file.tell_race = self._stories.race
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember what is to be stopped."""
+        self._failing.session = session
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the outcome to the report; as builtins where it crosses to the controller."""
+        report = yield
+        if not isinstance(item, Playable) or report.when != "call":
+            return report
+        if item.outcome is not None:
+            if self._is_worker:
+                self._failing.saw(report, item.outcome)
+            outcome = item.outcome.to_plain() if self._is_worker else item.outcome
+            setattr(report, ATTACHED if isinstance(item, ScenarioItem) else RACE, outcome)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+        """Gather outcomes on the controller."""
+        if not self._is_worker:
+            self._gather(report)
+        yield
+        if not self._is_worker and isinstance(report, Synthetic):
+            name_rule(self._pytest, report)
+
+    def _gather(self, report: pytest.TestReport) -> None:
+        self._failing.watch(report)
+        self._failing.count(len(self.config.rules))
+        found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
+        if found is not None:
+            plain = not isinstance(found, ScenarioOutcome)
+            outcome = ScenarioOutcome.from_plain(found) if plain else found
+            self._outcomes[outcome.id] = outcome
+            self._failing.saw(report, outcome)
+        if race is not None:
+            raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
+            self._races[report.nodeid] = raced
+            self._failing.saw(report, raced)
+        if found is not None or race is not None:
+            name_scenario(self._pytest, report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last scenario: end the server, merge, and report each rule.
+
+        So too where `-x` and its like, or a signal, stop the run: what was played is judged.
+        """
+        # What is there now stays to the end; looking through it again and again costs time.
+        gc.freeze()
+        whole = False
+        try:
+            result = yield
+            whole = True
+            return result
+        except (pytest.Session.Failed, KeyboardInterrupt) as stop:
+            # Its own Ctrl-C, which xdist uses for -x too, is a class below the built-in one.
+            whole = type(stop) is not KeyboardInterrupt
+            raise
+        finally:
+            with self._stopping.interruption.ours():
+                self._close()
+                # Any other exception is told by itself; what is left of a report would mislead.
+                if whole or self._stopping.interruption.signal:
+                    self._emit(session)
+
+    def _close(self) -> None:
+        """End the server; what no scenario owns goes to the controller, or into the report."""
+        findings = self._session.close()
+        if self._is_worker:
+            output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
+            output["harness_findings"] = [finding_to_plain(one) for one in findings]
+        else:
+            self._loose += findings
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what this machine lacks."""
+        node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """A worker ended: take what no scenario owns. One that died took its verdicts along."""
+        if error is not None and not self._stopping.interruption.signal:
+            worker = node.gateway.id
+            message = f"the worker {worker} died ({error}); what it had not reported is not judged"
+            self._loose.append(Finding("harness.worker-died", message))
+            sweep(self.config.base, dead=worker)
+        plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
+        self._loose += [finding_from_plain(one) for one in plain]
+
+    def _emit(self, session: pytest.Session) -> None:
+        """Report what was judged, where anything was to be."""
+        seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
+        if self._is_worker or session.config.option.collectonly or not seen:
+            return
+        self.report = self._merged()
+        self._failing.count(len(self.report.rules), again=True)
+        emit(self.report, session, self.config.book)
+
+    def _merged(self) -> Report:
+        config, interrupted = self.config, self._stopping.interruption.name
+        outcomes, races = list(self._outcomes.values()), list(self._races.values())
+        if interrupted:
+            left, left_races = self._stopping.unplayed(self._outcomes, self._races)
+            outcomes, races = outcomes + left, races + left_races
+        own = own_of([*self._given, *(Path(one.path) for one in outcomes)])
+        return merge(
+            outcomes,
+            self._loose,
+            races=races,
+            profile=config.profile,
+            entries=config.entries,
+            rules=config.rules,
+            book=config.book,
+            strict=config.strict,
+            option=config.option,
+            bundled=bundled_ids(),
+            shipped=config.shipped,
+            lacks=config.lacks,
+            interrupted=interrupted,
+            own=own.named_by,
+        )
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The verdict in a few lines."""
+        if self.collecting.unplayed:
+            terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
+        if self.report is not None:
+            tell(self.report, terminalreporter, self.config.book, self.collecting.note)
+        elif self.collecting.note:
+            terminalreporter.write_line(self.collecting.note)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the JSON report, and say by the exit status what became of the run."""
+        interrupted = bool(self._stopping.interruption.signal)
+        if interrupted and not self._is_worker and self.report is None:
+            self.report = self._merged()
+        if self._is_worker:
+            return
+        status = self._failing.status(red=self.report is not None and self.report.red)
+        if self.collecting.unplayed:
+            status = self.collecting.status
+        if status is not None and not interrupted:
+            session.exitstatus = status
+        path = self._pytest.option.harness_json
+        if path and self.report is not None:
+            write_json(self.report, Path(path), int(session.exitstatus))
+        if self.report is not None:
+            self._failing.remember()
+
+
+def _check_report_files(config: pytest.Config) -> None:
+    """Raises `ProfileError` where a report could not be written in the end."""
+    path = config.option.harness_json
+    if path == "-":
+        raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
+    problem = unwritable(path) if path else ""
+    if problem:
+        raise ProfileError(f"--harness-json {path}: {problem}")
+    path = getattr(config.option, "xmlpath", None)
+    problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
+    if problem:
+        words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
+        typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
+        raise ProfileError(f"{typed} {path}: {problem}")
+
+
+__all__ = ["ATTACHED", "PytestPlugin"]

@@ -1,0 +1,69 @@
+"""A profile as one scenario needs it: further configuration, and a server that listens.
+
+Here: what is added to the profile, what the placeholders of scenarios stand for, and by what a
+profile tells where the model is. Not here: starting anything.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.target.profile import Profile, fill
+
+# The file in which a server of the specification keeps its configuration.
+CONFIG = "config.toml"
+
+
+# The placeholders of scenarios.
+PLACES = ("cwd", "agent", "python")
+# The placeholder of profiles for the model's address.
+_MODEL = "{model_url}"
+
+
+def places(profile: Profile, cwd: Path) -> dict[str, str]:
+    """What the placeholders of a scenario stand for.
+
+    `{cwd}` is its working folder, `{agent}` the name of a project's folder for the server,
+    `{python}` an interpreter.
+    """
+    return {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+
+
+def with_overrides(
+    profile: Profile, *, config: Mapping[str, Any], places: Mapping[str, str], several: bool
+) -> Profile:
+    """The profile itself where nothing is asked for.
+
+    `config` is added to the home's `config.toml`, table by table; its texts may hold the
+    placeholders of `places`. With `several` clients a server that speaks over its standard streams
+    is told to listen, if the profile knows how.
+    """
+    changes: dict[str, Any] = {}
+    if config:
+        added = fill(dict(config), places)
+        changes["home"] = {**profile.home, CONFIG: _joined(profile.home.get(CONFIG, {}), added)}
+    if several and profile.listen_arguments and profile.listening() is None:
+        changes["command"] = [*profile.command, *profile.listen_arguments]
+    return profile.model_copy(update=changes) if changes else profile
+
+
+def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    joined = dict(old)
+    for key, value in new.items():
+        before = joined.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
+        joined[key] = value
+    return joined
+
+
+def model_told(profile: Profile) -> str:
+    """By what the server is told where the model is: `PROVIDER_BASE_URL and config.toml`.
+
+    "" where nothing tells it.
+    """
+    named = [name for name, value in profile.env.items() if _MODEL in value]
+    named += [name for name, table in profile.home.items() if _MODEL in repr(table)]
+    named += ["the command"] if any(_MODEL in word for word in profile.command) else []
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

@@ -1,0 +1,120 @@
+"""Whether every line of the documents is accounted for in the judge's book.
+
+Here: the committed hashes of the documents' lines (lines.yaml), the lines that state nothing
+(uncited.yaml), and `gaps`, which compares both with the rows. Not here: the text of the documents,
+of which the project holds hashes only, so that a bare clone can prove the same as one that has the
+documents beside it. `python -m tools.citations FOLDER` writes lines.yaml anew from them.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from harness.spec.book import Book
+from harness.spec.loading import load_book
+from harness.spec.yamlfile import BookError, Row, check_keys, parse_rows, read_text
+
+Hashes: TypeAlias = Mapping[int, str]
+
+_HEAD = """\
+# Line number -> the first 12 hexadecimal digits of the SHA-256 of the stripped line, for every line
+# of the documents that is not blank. Made by `python -m tools.citations FOLDER`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncited:
+    """A line that states nothing: `hash` says which line was meant, `why` what it is there for."""
+
+    document: str
+    line: int
+    hash: str
+    why: str
+
+
+def hash_of(line: str) -> str:
+    """The 12 digits that stand for a line."""
+    return sha256(line.strip().encode()).hexdigest()[:12]
+
+
+def hashes_of(text: str) -> dict[int, str]:
+    """The hashes of the lines of a document that are not blank, by line number from 1."""
+    lines = enumerate(text.split("\n"), 1)
+    return {number: hash_of(line) for number, line in lines if line.strip()}
+
+
+@cache
+def committed_hashes() -> Mapping[str, Hashes]:
+    """The hashes in lines.yaml by document. Raises BookError."""
+    found: dict[str, Hashes] = {}
+    for row in parse_rows("lines.yaml", read_text("lines.yaml")):
+        check_keys("lines.yaml", row, ("document", "lines"))
+        found[row["document"]] = cast(dict[int, str], row["lines"])
+    return found
+
+
+@cache
+def uncited_lines() -> tuple[Uncited, ...]:
+    """The rows of uncited.yaml, one for each line. Raises BookError."""
+    return tuple(
+        one
+        for row in parse_rows("uncited.yaml", read_text("uncited.yaml"))
+        for one in _uncited("uncited.yaml", row)
+    )
+
+
+def _uncited(where: str, row: Row) -> Iterator[Uncited]:
+    """A row gives one reason for one line or several: `lines` maps each to its hash."""
+    check_keys(where, row, ("document", "why", "lines"))
+    lines: Any = row["lines"]
+    if not isinstance(lines, dict) or not isinstance(row["why"], str):
+        raise BookError(f"{where}: expected a text in why and a mapping in lines, found {row!r}")
+    for line, digits in cast(dict[int, str], lines).items():
+        yield Uncited(row["document"], line, digits, row["why"])
+
+
+def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...]) -> Iterator[str]:
+    """What is wrong, a line each: lines neither cited nor listed, or both, or not as listed."""
+    rows = [(one.clause.document, one.clause.line) for one in book.requirements]
+    cited = {*rows, *((point.document, point.line) for point in book.unspecified)}
+    listed: set[tuple[str, int]] = set()
+    for one in uncited:
+        place = (one.document, one.line)
+        if place in listed:
+            yield f"{one.document}:{one.line}: listed twice in uncited.yaml"
+        listed.add(place)
+        if hashes.get(one.document, {}).get(one.line) != one.hash:
+            yield f"{one.document}:{one.line}: uncited.yaml means another line"
+        if place in cited:
+            yield f"{one.document}:{one.line}: cited by a row and listed as stating nothing"
+    present = {(document, line) for document, lines in hashes.items() for line in lines}
+    for document, line in sorted(present - cited - listed):
+        yield f"{document}:{line}: no row cites it and uncited.yaml does not list it"
+    for document, line in sorted(cited - present):
+        yield f"{document}:{line}: cited, and blank"
+
+
+def lines_yaml(texts: Mapping[str, str]) -> str:
+    """The text of lines.yaml for documents by name."""
+    parts = [_HEAD]
+    for name, text in texts.items():
+        parts.append(f"- document: {name}\n  lines:\n")
+        parts += [f'    {line}: "{digits}"\n' for line, digits in hashes_of(text).items()]
+    return "".join(parts)
+
+
+def main(folder: Path) -> None:
+    """Write lines.yaml from the documents in a folder."""
+    documents = load_book().documents
+    texts = {one.name: (folder / one.file).read_text(encoding="utf-8") for one in documents}
+    target = Path(str(files("harness.spec").joinpath("lines.yaml")))
+    target.write_text(lines_yaml(texts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

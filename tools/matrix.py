@@ -1,0 +1,61 @@
+"""The reviewed table of which rules fire for which fault on its stored trace.
+
+`python -m tools.matrix` writes fixtures/matrix.yaml anew; a test compares. A change of
+that file is to be read: a rule that fires more often than before judges too much, or more than one
+rule speaks of one cause.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.faults.base import all_faults
+from harness.faults.mutation import Mutation, mutate
+from harness.spec.loading import load_book
+from harness.trace.store import load
+
+ROOT = Path(__file__).resolve().parents[1]
+MATRIX = ROOT / "fixtures" / "matrix.yaml"
+GOOD = ROOT / "fixtures" / "traces" / "good"
+
+HEADER = """\
+# Written by `python -m tools.matrix`, to be reviewed. For each fault: the stored trace it
+# is made on, and exactly the rules that then fire; the first is the one that must.
+"""
+
+
+def mutations(book: Any = None) -> dict[str, Mutation]:
+    """Each fault on its own stored trace, by fault id."""
+    book = load_book() if book is None else book
+    return {
+        fault.id: mutate(book, load(GOOD / f"{fault.on}.jsonl"), [fault])[0]
+        for fault in all_faults().values()
+    }
+
+
+def table(found: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
+    """What the file says: fault id -> trace and rules, the primary rule first."""
+    faults = all_faults()
+    return {
+        fault_id: {
+            "trace": faults[fault_id].on,
+            "fires": sorted(mutation.fired, key=lambda rule: (rule != mutation.rule, rule)),
+        }
+        for fault_id, mutation in found.items()
+    }
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """The table in the file."""
+    return yaml.safe_load(MATRIX.read_text("utf-8"))
+
+
+def write() -> None:
+    """Write the table."""
+    body = yaml.safe_dump(table(mutations()), sort_keys=True, width=100)
+    MATRIX.write_text(HEADER + body, "utf-8")
+
+
+if __name__ == "__main__":
+    write()
