@@ -1,14 +1,15 @@
 """One client: its messages in, its messages out.
 
-Here lives the reading loop and what it does with each kind of line. Methods are the router's
-matter. Source: session-protocol "What the service does"; framing and malformed lines are not shown
-there: a malformed line gets one error, with its id if it has one, else `id: null`, and the
-connection lives on.
+Here lives the loop that reads messages, hands each on by its kind, and decides when the client has
+left. What a request does is not known here: the server takes it (`Receiver`). Source:
+session-protocol "What the service does"; framing and malformed lines are not shown there: a
+malformed line gets one error, with its id if it has one, else `id: null`, and the connection lives
+on.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 
@@ -24,9 +25,6 @@ from reference_server.envelope import (
 from reference_server.outbox import Outbox
 from reference_server.transport.base import Incoming, Oversized, Transport
 
-if TYPE_CHECKING:
-    from reference_server.server import Server
-
 _log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 64
@@ -40,11 +38,22 @@ ANSWER_TIME = 30.0
 """Seconds that requests may take, with nothing to tell, once their client has ended its input."""
 
 
-class Connection:
-    """One client. `outbox` is the only way to speak to it."""
+class Receiver(Protocol):
+    """Where the messages of a connection go."""
 
-    def __init__(self, server: "Server", transport: Transport) -> None:
-        self._server = server
+    async def take_request(self, connection: "Connection", request: IncomingRequest) -> None:
+        """Answer a request, or queue it; the next message is read when this returns."""
+        ...
+
+    def take_answer(self, connection: "Connection", answer: IncomingAnswer) -> None:
+        """Take the client's answer to a request of the server."""
+        ...
+
+
+class Connection:
+    """One client. `outbox` is the only way to send it anything."""
+
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._pending = 0
         self._one_done = anyio.Event()
@@ -56,16 +65,17 @@ class Connection:
         self.outbox = Outbox(transport)
         self.initialized = False
 
-    async def run(self, before_closing: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, receiver: Receiver, before_closing: Callable[[], Awaitable[None]]) -> None:
         """Serve until the client's input ends, or it no longer reads.
 
-        `before_closing` is awaited when no request is left; what it says is still written.
+        `before_closing` is awaited once every request is answered; what it queues for this client
+        is still written.
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write, tasks.cancel_scope)
             tasks.start_soon(self._leave_with_the_client, tasks.cancel_scope)
             with self._reading:
-                await self._read()
+                await self._read(receiver)
             self._read_to_its_end.set()
             with self._answering:
                 await self._requests_below(1)
@@ -128,10 +138,10 @@ class Connection:
         await wait()
         scope.cancel()
 
-    async def _read(self) -> None:
+    async def _read(self, receiver: Receiver) -> None:
         while messages := await self._transport.receive():
             for message in messages:
-                await self._accept(message)
+                await self._accept(message, receiver)
                 await self._requests_below(REQUESTS_AT_ONCE)
                 await self.outbox.room()
 
@@ -139,7 +149,7 @@ class Connection:
         while self._pending >= limit:
             await self._one_done.wait()
 
-    async def _accept(self, message: Incoming) -> None:
+    async def _accept(self, message: Incoming, receiver: Receiver) -> None:
         if isinstance(message, Oversized):
             self._complain(
                 ErrorCode.INVALID_REQUEST, f"the line is longer than {message.limit} bytes"
@@ -147,13 +157,12 @@ class Connection:
             return
         match decode(message):
             case IncomingRequest() as request:
-                await self._server.router.route(self._server, self, request)
-                self._server.warm(self)
+                await receiver.take_request(self, request)
             case IncomingNotification(method):
                 # `initialized` asks for nothing, and unknown ones must be ignored (JSON-RPC 2.0).
                 _log.debug("notification %s", method)
-            case IncomingAnswer(request_id, body):
-                self._server.asks.take_answer(request_id, body, self.outbox)
+            case IncomingAnswer() as answer:
+                receiver.take_answer(self, answer)
             case Malformed(code, words, usable_id):
                 self._complain(code, words, usable_id)
 

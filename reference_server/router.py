@@ -5,6 +5,7 @@ net under a handler. What a method does is `handlers`' matter.
 """
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,58 +16,40 @@ from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
 from harness.wire.rpc import ErrorCode
 from reference_server.bounds import TooMuch, check_lists
 from reference_server.brief import brief, brief_value
-from reference_server.envelope import IncomingRequest, encode_error, encode_result
+from reference_server.call import Call
+from reference_server.connection import Connection
+from reference_server.envelope import IncomingRequest
 from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.refusal import Refusal, disk_failure, invalid_params, invalid_request
 
 if TYPE_CHECKING:
-    from reference_server.connection import Connection
-    from reference_server.server import Server
+    from reference_server.services import Services
 
 _log = logging.getLogger(__name__)
 _WORDS_LIMIT = 400
 """Characters of what the validator says: it names all allowed values, and the one given."""
 
 
-class RequestCall:
-    """One request on its way through a handler."""
-
-    def __init__(self, server: "Server", connection: "Connection", request: IncomingRequest):
-        self.server = server
-        self.connection = connection
-        self.request = request
-        self.answered = False
-
-    def answer(self, result: WireModel) -> None:
-        """Queue the response."""
-        self._put(encode_result(self.request.id, result))
-
-    def refuse(self, code: ErrorCode, message: str) -> None:
-        """Queue an error response."""
-        self._put(encode_error(self.request.id, code, message))
-
-    def _put(self, message: bytes) -> None:
-        if self.answered:
-            raise RuntimeError(f"{self.request.method} was answered twice")
-        self.answered = True
-        self.connection.outbox.put(message)
-
-
 class Router:
-    """Takes the requests of all connections."""
+    """Takes the requests of all connections.
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+    `services` is called with the first request that needs them: making them takes a while.
+    """
 
-    async def route(
-        self, server: "Server", connection: "Connection", request: IncomingRequest
+    def __init__(
+        self, lanes: Lanes, services: "Callable[[], Services]", *, requires_initialize: bool
     ) -> None:
-        """Carry a request out, or queue it; answers it in any case."""
-        call = RequestCall(server, connection, request)
+        self._lanes = lanes
+        self._services = services
+        self._requires_initialize = requires_initialize
+
+    async def route(self, connection: Connection, request: IncomingRequest) -> None:
+        """Carry a request out, or queue it; it is answered in any case."""
+        call = Call(connection, request, self._services)
         try:
-            spec, handler = self._find(server, connection, request.method)
+            spec, handler = self._find(connection, request.method)
             params = check_params(spec, request.params)
         except Refusal as refusal:
             call.refuse(refusal.code, refusal.message)
@@ -79,26 +62,24 @@ class Router:
         else:
             await job()
 
-    def _find(
-        self, server: "Server", connection: "Connection", method: str
-    ) -> tuple[MethodSpec, AnyHandler]:
+    def _find(self, connection: Connection, method: str) -> tuple[MethodSpec, AnyHandler]:
         spec = BY_METHOD.get(method)
         handler = handler_of(method)
         if spec is None or handler is None or spec.direction is not Direction.CLIENT_REQUEST:
             raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
-        if server.requires_initialize and not connection.initialized and method != "initialize":
+        if self._requires_initialize and not connection.initialized and method != "initialize":
             raise invalid_request("Not initialized")
         return spec, handler
 
 
-async def _ending_request(connection: "Connection", job: "partial[Any]") -> None:
+async def _ending_request(connection: Connection, job: "partial[Any]") -> None:
     try:
         await job()
     finally:
         connection.end_request()
 
 
-async def _carry_out(call: RequestCall, handler: AnyHandler, params: WireModel) -> None:
+async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None:
     try:
         await handler(call, params)
         if not call.answered:
@@ -106,11 +87,11 @@ async def _carry_out(call: RequestCall, handler: AnyHandler, params: WireModel) 
     except Refusal as refusal:
         call.refuse(refusal.code, refusal.message)
     except OSError as error:
-        _log.warning("%s failed: %s", call.request.method, error)
+        _log.warning("%s failed: %s", call.method, error)
         if not call.answered:
             call.refuse(ErrorCode.INTERNAL_ERROR, disk_failure(error))
     except Exception as error:
-        _log.exception("%s failed", call.request.method)
+        _log.exception("%s failed", call.method)
         if not call.answered:
             call.refuse(ErrorCode.INTERNAL_ERROR, f"internal error: {type(error).__name__}")
 

@@ -1,7 +1,8 @@
-"""The server put together: one per process, any number of connections.
+"""The server: one per process, for any number of connections.
 
-Here lives what a connection needs, and when the rest (`parts`) is imported: after the first answer
-is written, in the background, or when a request comes sooner. No part's behaviour lives here.
+Here lives what all connections share, and when the bulk of the server (`services`) is imported: in
+the background after the first answer is written, or when a request needs it sooner. What a request
+does is not known here.
 """
 
 import time
@@ -18,6 +19,8 @@ from anyio.abc import TaskGroup
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
+from reference_server.envelope import IncomingAnswer, IncomingRequest
+from reference_server.handlers import discover
 from reference_server.lanes import Lanes
 from reference_server.router import Router
 from reference_server.warming import importing
@@ -25,10 +28,7 @@ from reference_server.warming import importing
 if TYPE_CHECKING:
     import httpx
 
-    from reference_server.engine.start import Engine
-    from reference_server.parts import Parts
-    from reference_server.session.asks import Asks
-    from reference_server.session.registry import Threads
+    from reference_server.services import Services
     from reference_server.session.thread import Clock
 
 
@@ -46,8 +46,9 @@ class Server:
         clock: "Clock" = time.time,
         warmed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.requires_initialize = requires_initialize
-        self.router = Router(Lanes(tasks))
+        self._router = Router(
+            Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
+        )
         self._tasks = tasks
         self._home = home
         self._config = config
@@ -57,30 +58,24 @@ class Server:
         self._warmed = warmed
 
     @cached_property
-    def parts(self) -> "Parts":
+    def services(self) -> "Services":
         """What every request but the handshake needs; to be asked for on the event loop only."""
-        from reference_server.parts import Parts
+        from reference_server.services import Services
 
-        return Parts(self._tasks, self._home, self._config, self._model_transport, self._clock)
-
-    @property
-    def threads(self) -> "Threads":
-        """The threads of the home."""
-        return self.parts.threads
-
-    @property
-    def engine(self) -> "Engine":
-        """What begins turns."""
-        return self.parts.engine
-
-    @property
-    def asks(self) -> "Asks":
-        """What is asked of the clients."""
-        return self.parts.asks
+        return Services(self._tasks, self._home, self._config, self._model_transport, self._clock)
 
     async def serve(self, connection: Connection) -> None:
         """Serve the only client; when it leaves, running turns end and it is told so."""
-        await connection.run(before_closing=self.end_turns)
+        await connection.run(self, before_closing=self.end_turns)
+
+    async def take_request(self, connection: Connection, request: IncomingRequest) -> None:
+        """Answer a request, or queue it."""
+        await self._router.route(connection, request)
+        self.warm(connection)
+
+    def take_answer(self, connection: Connection, answer: IncomingAnswer) -> None:
+        """Take a client's answer to a request of the server."""
+        self.services.asks.take_answer(answer.id, answer.body, connection.outbox)
 
     def warm(self, connection: Connection) -> None:
         """Import in the background, once, what the first turn needs.
@@ -94,23 +89,24 @@ class Server:
     async def _warm_up(self, connection: Connection) -> None:
         await connection.outbox.written()
         with importing():
-            await to_thread.run_sync(import_module, "reference_server.parts")
-            await to_thread.run_sync(self.parts.warm)
-        # Who is in a hurry had its first turn by now, and it need not share the processor.
-        await self.parts.no_turn()
+            await to_thread.run_sync(import_module, "reference_server.services")
+            await to_thread.run_sync(discover)
+            await to_thread.run_sync(self.services.warm)
+        # A client in a hurry has begun its first turn by now: it gets the processor to itself.
+        await self.services.no_turn()
         with importing():
-            await to_thread.run_sync(self.parts.workshop.warm)
+            await to_thread.run_sync(self.services.workshop.warm)
         self._warmed()
 
     async def end_turns(self) -> None:
         """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
-        if "parts" in vars(self):
-            await self.parts.end_turns()
+        if "services" in vars(self):
+            await self.services.end_turns()
 
     async def close(self) -> None:
         """End everything; rollouts are on the disk afterwards."""
-        if "parts" in vars(self):
-            await self.parts.close()
+        if "services" in vars(self):
+            await self.services.close()
 
 
 @asynccontextmanager

@@ -165,7 +165,7 @@ async def _serve(
             warmed=gc.freeze,
         ) as server:
             start_helper()
-            connection = Connection(server, StdioTransport.take_over())
+            connection = Connection(StdioTransport.take_over())
             _stop_on_signals(connection)
             await server.serve(connection)
     finally:

@@ -8,18 +8,16 @@ as they are not too long, then the summary, then what the user said since the mo
 compaction that fails or is interrupted leaves the history as it was.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.wire.item import ContextCompactionItem
 from harness.wire.thread import TokenCounts
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Shows
+from reference_server.engine.turn_context import TurnContext
 from reference_server.engine.usage import token_counts
 from reference_server.model.errors import ModelError
 from reference_server.rollout.records import CompactedRecord
-
-if TYPE_CHECKING:
-    from reference_server.engine.turn import ActiveTurn
 
 Fields = dict[str, Any]
 
@@ -33,7 +31,7 @@ KEPT_CHARACTERS = 60_000
 """Of the user's own words in what is summarised, the newest are kept up to this length."""
 
 
-async def compact(turn: "ActiveTurn") -> None:
+async def compact(turn: TurnContext) -> None:
     """Compact the history of a turn's thread. Raises ModelError, OSError.
 
     Where there is nothing but what the user said last, it stays as it is and no model is asked.
@@ -74,7 +72,7 @@ def kept_words(old: list[Fields]) -> list[Fields]:
     return kept[::-1]
 
 
-async def _summarise(turn: "ActiveTurn", old: list[Fields]) -> tuple[str, TokenCounts | None]:
+async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCounts | None]:
     """Ask the model; where even that is too long for it, without the oldest of it."""
     while True:
         try:
@@ -102,7 +100,7 @@ def without_oldest(old: list[Fields]) -> list[Fields]:
     return [item for item in rest if not _is_output(item) or item.get("call_id") in called]
 
 
-def _replace(turn: "ActiveTurn", history: list[Fields], tokens: TokenCounts | None) -> None:
+def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | None) -> None:
     thread = turn.thread
     record = CompactedRecord(at=thread.clock(), turn_id=turn.id, history=history)
     thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))

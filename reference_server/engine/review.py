@@ -7,7 +7,7 @@ shipping server's, but that the reviewer's structured answer is not shown as a m
 own conversation learns of the review what the user does.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.wire.item import EnteredReviewModeItem, ExitedReviewModeItem
 from harness.wire.review import (
@@ -22,9 +22,7 @@ from reference_server.engine.items import GrowingMessage
 from reference_server.engine.prompt import request_body
 from reference_server.engine.review_text import SCHEMA, review_text
 from reference_server.engine.sampling import Shows, assistant_message
-
-if TYPE_CHECKING:
-    from reference_server.engine.turn import ActiveTurn
+from reference_server.engine.turn_context import TurnContext
 
 Fields = dict[str, Any]
 
@@ -43,7 +41,7 @@ class Review:
     def __init__(self, target: ReviewTarget) -> None:
         self.label, self._task = _described(target)
 
-    async def run(self, turn: "ActiveTurn") -> None:
+    async def run(self, turn: TurnContext) -> None:
         """Do the work of a review's turn. Raises ModelError, OSError."""
         log, thread = turn.log, turn.thread
         entered = EnteredReviewModeItem(id=thread.new_item_id(), review=self.label)
@@ -62,7 +60,7 @@ class Review:
         message.complete()
         turn.remember([_note(self.label), assistant_message(text)])
 
-    async def _answer(self, turn: "ActiveTurn") -> str:
+    async def _answer(self, turn: TurnContext) -> str:
         calls = turn.own_calls()
         history = [_message("user", self._task)]
         for _ in range(MODEL_CALLS_LIMIT):

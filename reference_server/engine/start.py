@@ -14,7 +14,8 @@ from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
 from reference_server.engine.output_schema import BadSchema, Judge, OutputSchema
 from reference_server.engine.steering import read_input
-from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport, Work
+from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport
+from reference_server.engine.turn_context import Work
 from reference_server.ids import IdAllocator
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.sync import Syncer

@@ -8,7 +8,7 @@ turn/completed ("Ordering"), and a client that sees the turn end should find the
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,6 +42,7 @@ from reference_server.engine.output_schema import OutputSchema, correction, sche
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Sampled, Sampling, Shows, assistant_message
 from reference_server.engine.steering import Steering, read_input, unread_input
+from reference_server.engine.turn_context import Work
 from reference_server.engine.usage import ContextWindow, Meter, token_counts
 from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
@@ -81,17 +82,11 @@ class TurnSupport:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """What one `turn/start` asks for, beyond the settings of its thread.
-
-    `work` is what a turn without the user's input does instead: a compaction, a review.
-    """
+    """What one turn is to do, beyond the settings of its thread; with `work`, nothing else."""
 
     content: list[UserInput]
     output_schema: OutputSchema | None = None
-    work: "Work | None" = None
-
-
-Work = Callable[["ActiveTurn"], Awaitable[None]]
+    work: Work | None = None
 
 
 class ActiveTurn:

@@ -7,14 +7,15 @@ it can be interrupted, and it is refused while another turn is active.
 
 from harness.wire.rpc import Empty
 from harness.wire.thread_operations import ThreadCompactStartParams
+from reference_server.call import Call
 from reference_server.engine.compaction import compact
-from reference_server.handlers.registry import Call, handles
+from reference_server.handlers.registry import handles
 
 
 @handles("thread/compact/start")
 async def thread_compact_start(call: Call, params: ThreadCompactStartParams) -> None:
     """Begin a turn that compacts the history, and answer at once."""
-    thread = await call.server.threads.get_loaded(params.thread_id)
-    turn = await call.server.engine.prepare_work(thread, compact)
+    thread = await call.services.threads.get_loaded(params.thread_id)
+    turn = await call.services.engine.prepare_work(thread, compact)
     call.answer(Empty())
-    call.server.engine.run(thread, turn)
+    call.services.engine.run(thread, turn)

@@ -12,7 +12,8 @@ import sys
 from harness.wire.initialize import InitializeParams, InitializeResult
 from reference_server import VERSION
 from reference_server.brief import brief
-from reference_server.handlers.registry import Call, handles
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_request
 
 _log = logging.getLogger(__name__)

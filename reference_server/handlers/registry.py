@@ -1,38 +1,15 @@
 """How a handler makes itself known.
 
-Here live the decorator and the table it fills, and what a handler is given. No handler lives here.
+Here live the decorator and the table it fills. No handler lives here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from harness.wire.base import WireModel
-
-if TYPE_CHECKING:
-    from reference_server.connection import Connection
-    from reference_server.server import Server
+from reference_server.call import Call
 
 P = TypeVar("P", bound=WireModel)
-
-
-class Call(Protocol):
-    """One request being handled."""
-
-    @property
-    def server(self) -> "Server":
-        """What all connections share."""
-        ...
-
-    @property
-    def connection(self) -> "Connection":
-        """Where the request came from."""
-        ...
-
-    def answer(self, result: WireModel) -> None:
-        """Queue the response, exactly once; what is told afterwards comes after it."""
-        ...
-
-
 Handler = Callable[[Call, P], Awaitable[None]]
 AnyHandler = Callable[[Call, Any], Awaitable[None]]
 
@@ -52,5 +29,5 @@ def handles(method: str) -> Callable[[Handler[P]], Handler[P]]:
 
 
 def registered() -> Mapping[str, AnyHandler]:
-    """Give what has registered so far."""
+    """Give the handlers of the modules imported so far, by method."""
     return _handlers

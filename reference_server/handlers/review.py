@@ -7,25 +7,26 @@ new thread under the same settings.
 
 from harness.wire.review import ReviewStartParams, ReviewStartResult
 from harness.wire.thread import ThreadStartedNotification
+from reference_server.call import Call
 from reference_server.engine.review import Review
-from reference_server.handlers.registry import Call, handles
+from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_params
 
 
 @handles("review/start")
 async def review_start(call: Call, params: ReviewStartParams) -> None:
     """Begin the turn of a review and answer at once."""
-    server = call.server
-    thread = await server.threads.get_loaded(params.thread_id)
+    services = call.services
+    thread = await services.threads.get_loaded(params.thread_id)
     try:
         review = Review(params.target)
     except ValueError as error:
         raise invalid_params(str(error)) from None
     if params.delivery == "detached":
-        thread = await server.threads.start_beside(thread)
+        thread = await services.threads.start_beside(thread)
         thread.audience.add(call.connection.outbox)
-    turn = await server.engine.prepare_work(thread, review.run)
+    turn = await services.engine.prepare_work(thread, review.run)
     call.answer(ReviewStartResult(turn=turn.wire(), review_thread_id=thread.id))
     if params.delivery == "detached":
         thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))
-    server.engine.run(thread, turn)
+    services.engine.run(thread, turn)

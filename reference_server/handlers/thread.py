@@ -11,13 +11,14 @@ from harness.wire.thread import (
     ThreadStartParams,
     ThreadStartResult,
 )
-from reference_server.handlers.registry import Call, handles
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
 
 
 @handles("thread/start")
 async def thread_start(call: Call, params: ThreadStartParams) -> None:
     """Start a thread; the caller is its first subscriber."""
-    thread = await call.server.threads.start(params)
+    thread = await call.services.threads.start(params)
     thread.audience.add(call.connection.outbox)
     settings = thread.settings
     call.answer(
@@ -36,5 +37,7 @@ async def thread_start(call: Call, params: ThreadStartParams) -> None:
 @handles("thread/read")
 async def thread_read(call: Call, params: ThreadReadParams) -> None:
     """Show a thread, without loading it."""
-    thread = await call.server.threads.read(params.thread_id, with_turns=bool(params.include_turns))
+    thread = await call.services.threads.read(
+        params.thread_id, with_turns=bool(params.include_turns)
+    )
     call.answer(ThreadReadResult(thread=thread))

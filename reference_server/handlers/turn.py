@@ -13,7 +13,8 @@ from harness.wire.turn import (
     TurnSteerResult,
 )
 from reference_server.brief import brief
-from reference_server.handlers.registry import Call, handles
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.session.thread import LoadedThread, RunningTurn
 
@@ -21,21 +22,21 @@ from reference_server.session.thread import LoadedThread, RunningTurn
 @handles("turn/start")
 async def turn_start(call: Call, params: TurnStartParams) -> None:
     """Begin a turn and answer at once."""
-    thread = await call.server.threads.get_loaded(params.thread_id)
+    thread = await call.services.threads.get_loaded(params.thread_id)
     schema = None
     if params.output_schema is not None:
-        schema = await call.server.engine.schema(thread, params)
+        schema = await call.services.engine.schema(thread, params)
         # That takes time, and the thread may be gone.
-        thread = await call.server.threads.get_loaded(params.thread_id)
-    turn = await call.server.engine.prepare(thread, params, schema)
+        thread = await call.services.threads.get_loaded(params.thread_id)
+    turn = await call.services.engine.prepare(thread, params, schema)
     call.answer(TurnStartResult(turn=turn.wire()))
-    call.server.engine.run(thread, turn)
+    call.services.engine.run(thread, turn)
 
 
 @handles("turn/interrupt")
 async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
     """End the active turn, if it is the one named."""
-    thread = await call.server.threads.get_loaded(params.thread_id)
+    thread = await call.services.threads.get_loaded(params.thread_id)
     turn = _active(thread, params.turn_id, "turnId", "interrupt")
     call.answer(Empty())
     turn.interrupt()
@@ -44,11 +45,11 @@ async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
 @handles("turn/steer")
 async def turn_steer(call: Call, params: TurnSteerParams) -> None:
     """Add input to the active turn, if it is the one expected."""
-    thread = await call.server.threads.get_loaded(params.thread_id)
+    thread = await call.services.threads.get_loaded(params.thread_id)
     if not params.input:
         raise invalid_params("input: must hold at least one element")
     await _steerable(thread, params.expected_turn_id).begun.wait()
-    words = await call.server.engine.read_input(thread, params.input)
+    words = await call.services.engine.read_input(thread, params.input)
     # Both take time, and the turn may have ended meanwhile.
     turn = _steerable(thread, params.expected_turn_id)
     tell = turn.steer(params.input, words)

@@ -370,7 +370,7 @@ async def test_the_rollout_holds_the_history_as_it_was_compacted(tmp_path) -> No
         path = rollout_in(tmp_path)
         cut = read_rollout(path)
         await peer.run_turn(thread, "so?")
-        [loaded] = peer.server.threads.loaded
+        [loaded] = peer.server.services.threads.loaded
         stored = read_rollout(path)
     assert said({"input": cut.history}) == [("user", "hi"), ("user", f"{PREFIX}They greeted.")]
     assert (cut.context_tokens, stored.context_tokens) == (0, 25)

@@ -148,7 +148,7 @@ async def test_a_defect_of_a_handler_is_an_internal_error_and_not_the_end(
     tmp_path, monkeypatch, caplog
 ) -> None:
     async with session(tmp_path) as peer:
-        monkeypatch.setattr(peer.server.threads, "start", lambda params: 1 / 0)
+        monkeypatch.setattr(peer.server.services.threads, "start", lambda params: 1 / 0)
         failed = await peer.request("thread/start")
         monkeypatch.undo()
         worked = await peer.request("thread/start")

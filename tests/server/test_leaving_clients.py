@@ -110,7 +110,7 @@ async def served(home: Path, client: Client, *replies: Reply) -> AsyncGenerator[
     side = ModelSide(list(replies))
     with anyio.fail_after(BOUND):
         async with running_server(Home(home), config(), model_transport=side.transport) as server:
-            connection = Connection(server, client.transport)
+            connection = Connection(client.transport)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(server.serve, connection)
                 yield connection

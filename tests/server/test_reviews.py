@@ -244,7 +244,7 @@ async def test_a_review_costs_tokens_and_fills_no_context(tmp_path) -> None:
     async with session(tmp_path, [says("hi", usage=USAGE), says("{}", usage=USAGE)]) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)
-        [loaded] = peer.server.threads.loaded
+        [loaded] = peer.server.services.threads.loaded
         before = loaded.context_tokens
         await review(peer, thread)
         [file] = rollouts_in(tmp_path)

@@ -44,7 +44,7 @@ def a_client_that_leaves_within_a_turn_leaves_the_home_locked() -> None:
 
     def end(original: Any) -> Any:
         async def lock(server: Any) -> None:
-            if any(thread.turn for thread in server.threads.loaded):
+            if any(thread.turn for thread in server.services.threads.loaded):
                 (Path(server._home.root) / "is.locked").write_text("locked")
             await original(server)
 
@@ -75,8 +75,8 @@ def a_notification_is_answered() -> None:
     """A notification of the client gets an error, since it asks for nothing."""
 
     def accept(original: Any) -> Any:
-        async def changed(connection: Any, message: Any) -> None:
-            await original(connection, message)
+        async def changed(connection: Any, message: Any, receiver: Any) -> None:
+            await original(connection, message, receiver)
             if b'"id"' not in bytes(message):
                 connection._complain(-32600, "nothing was asked for")
 

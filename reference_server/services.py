@@ -1,7 +1,8 @@
 """What every request but the handshake needs: threads, turns, the model, tools.
 
-Here lives the wiring of these parts and their orderly end. They are most of what there is to
-import, so that a server imports this module when its first answer is written (`Server.parts`).
+Here lives how these are put together, and how they end. Importing them takes most of the time that
+importing the server takes, so the server imports this module once its first answer is written
+(`Server.services`).
 """
 
 import logging
@@ -18,7 +19,6 @@ from reference_server.engine.start import Engine
 from reference_server.engine.turn import TurnSupport
 from reference_server.engine.usage import ContextWindow
 from reference_server.engine.workshop import Workshop
-from reference_server.handlers import discover
 from reference_server.ids import IdAllocator
 from reference_server.model.client import ModelClient
 from reference_server.presence import Presence
@@ -37,8 +37,8 @@ GRACE = 2.0
 """Seconds that interrupted turns have to end when the server does."""
 
 
-class Parts:
-    """The parts of one server."""
+class Services:
+    """What the requests of all connections work with: one of each per server."""
 
     def __init__(
         self,
@@ -62,7 +62,6 @@ class Parts:
 
     def warm(self) -> None:
         """Import what a first turn without calls needs; may run in a worker thread."""
-        discover()
         self.model.warm()
 
     async def no_turn(self) -> None:

@@ -1,0 +1,69 @@
+"""What a compaction or a review is given of the turn that it runs in.
+
+Here lives this interface alone: the turn (`turn`) implements it, and `compaction` and `review` are
+written against it, so that neither side imports the other. The work itself does not live here.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from harness.wire.thread import TokenCounts
+from reference_server.engine.items import ItemLog
+from reference_server.engine.sampling import Sampled, Shows
+from reference_server.engine.usage import Meter
+from reference_server.engine.workshop import TurnCalls
+from reference_server.model.errors import ModelError
+from reference_server.session.thread import LoadedThread
+
+Fields = dict[str, Any]
+
+
+class TurnContext(Protocol):
+    """A turn, as far as work inside it may use it."""
+
+    @property
+    def id(self) -> str:
+        """The turn's id."""
+        ...
+
+    @property
+    def thread(self) -> LoadedThread:
+        """The thread it runs on."""
+        ...
+
+    @property
+    def log(self) -> ItemLog:
+        """Where its items are told."""
+        ...
+
+    @property
+    def meter(self) -> Meter:
+        """Where the tokens of its model calls are counted."""
+        ...
+
+    def own_calls(self) -> TurnCalls:
+        """Give a set of tools for calls that the thread's conversation does not hold."""
+        ...
+
+    async def ask(self, body: Callable[[], Fields], shows: Shows = Shows.ALL) -> Sampled:
+        """Call the model until it answers, or its failure is final. Raises ModelError.
+
+        `body` is asked for with each try; `shows`: which of the model's items the client sees.
+        """
+        ...
+
+    def tell_retry(self, failure: ModelError, how: str) -> None:
+        """Tell that the turn goes on after a failure; `how` reads like `2/5`."""
+        ...
+
+    def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
+        """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
+        ...
+
+    def count(self, answer: Sampled) -> None:
+        """Count a call that did not hold the thread's own conversation. Raises OSError."""
+        ...
+
+
+Work = Callable[[TurnContext], Awaitable[None]]
+"""What a turn without input of the user does instead: a compaction, a review."""
