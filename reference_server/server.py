@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """What all connections share."""
+    """Threads and turns, which live until the server is told to stop; connections come and go."""
 
     def __init__(
         self,
@@ -49,6 +49,8 @@ class Server:
         self._router = Router(
             Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
         )
+        self._connections: set[Connection] = set()
+        self._stopping = False
         self._tasks = tasks
         self._home = home
         self._config = config
@@ -64,9 +66,42 @@ class Server:
 
         return Services(self._tasks, self._home, self._config, self._model_transport, self._clock)
 
-    async def serve(self, connection: Connection) -> None:
-        """Serve the only client; when it leaves, running turns end and it is told so."""
-        await connection.run(self, before_closing=self.end_turns)
+    async def serve(self, connection: Connection, *, then_stop: bool = False) -> None:
+        """Serve one client until it leaves or the server stops; any number may be served at once.
+
+        Its threads stay, and their turns go on without it. With `then_stop` the server stops when
+        this client leaves, as over stdio: its turns are interrupted, and it is told so.
+        """
+
+        async def leave() -> None:
+            if then_stop or self._stopping:
+                await self.end_turns()
+            self._unsubscribe(connection)
+
+        self._connections.add(connection)
+        if self._stopping:
+            connection.stop_reading()
+        try:
+            await connection.run(self, before_closing=leave)
+        finally:
+            # The connection ends without `leave` where the client no longer reads.
+            self._unsubscribe(connection)
+            self._connections.discard(connection)
+            if then_stop:
+                self.stop()
+
+    def stop(self) -> None:
+        """Read nothing more from any client; turns are interrupted, and each client told so.
+
+        It does not wait: every `serve` returns soon.
+        """
+        self._stopping = True
+        for connection in self._connections:
+            connection.stop_reading()
+
+    def _unsubscribe(self, connection: Connection) -> None:
+        if "services" in vars(self):
+            self.services.threads.unsubscribe(connection.outbox)
 
     async def take_request(self, connection: Connection, request: IncomingRequest) -> None:
         """Answer a request, or queue it."""
@@ -99,12 +134,13 @@ class Server:
         self._warmed()
 
     async def end_turns(self) -> None:
-        """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
+        """Interrupt the running turns; wait until their ends are queued and recorded."""
         if "services" in vars(self):
             await self.services.end_turns()
 
     async def close(self) -> None:
-        """End everything; rollouts are on the disk afterwards."""
+        """Stop, and end everything; rollouts are on the disk afterwards."""
+        self.stop()
         if "services" in vars(self):
             await self.services.close()
 
@@ -119,7 +155,10 @@ async def running_server(
     clock: "Clock" = time.time,
     warmed: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[Server]:
-    """Run a server for the length of the block; `warmed` is called when all is imported."""
+    """Run a server for the length of the block; `warmed` is called when everything is imported.
+
+    Connections are attached within the block, each in a task of its own (`Server.serve`).
+    """
     async with anyio.create_task_group() as tasks:
         server = Server(
             tasks,

@@ -70,7 +70,7 @@ class Services:
             await turn.done.wait()
 
     async def end_turns(self) -> None:
-        """Interrupt what runs, and wait until the clients are told and the rollouts are whole."""
+        """Interrupt the running turns; wait until their ends are queued and recorded."""
         running = [thread.turn for thread in self.threads.loaded if thread.turn is not None]
         for turn in running:
             turn.interrupt()
@@ -79,7 +79,7 @@ class Services:
                 await turn.done.wait()
 
     async def close(self) -> None:
-        """End everything; rollouts are on the disk afterwards."""
+        """End the turns, then everything else; rollouts are on the disk afterwards."""
         await self.end_turns()
         await to_thread.run_sync(self._close_rollouts)
         self._be_gone()

@@ -31,7 +31,7 @@ from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.exec.launcher import SHARED, LaunchFailed
 from reference_server.recovery import recover
-from reference_server.server import running_server
+from reference_server.server import Server, running_server
 from reference_server.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ async def _serve(
         ) as server:
             start_helper()
             connection = Connection(StdioTransport.take_over())
-            _stop_on_signals(connection)
-            await server.serve(connection)
+            _stop_on_signals(server)
+            await server.serve(connection, then_stop=True)
     finally:
         # Nothing is left to stop: who asks again must not turn a clean end into a violent one.
         for number in SIGNALS:
@@ -183,12 +183,12 @@ def start_helper() -> None:
         logging.getLogger(__name__).warning("%s", error)
 
 
-def _stop_on_signals(connection: Connection) -> None:
-    """Let a signal end the connection, however often it comes, until the server is closed."""
+def _stop_on_signals(server: Server) -> None:
+    """Let a signal stop the server, however often it comes, until it is closed."""
     loop = asyncio.get_running_loop()
 
     def stop(_number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(connection.stop_reading)
+        loop.call_soon_threadsafe(server.stop)
 
     for number in SIGNALS:
         signal.signal(number, stop)

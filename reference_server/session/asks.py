@@ -4,7 +4,8 @@ Here live server requests: their ids, who is asked, which answer counts, and the
 the question is settled. What an answer means is the asker's matter. Source: session-protocol
 "Server request" (message forms), "Approval sequence". Not shown there: several subscribers are
 asked with one id and the first answer counts; an answer that is late, double, or from somebody who
-was not asked changes nothing, and is a line in the log.
+was not asked changes nothing, and is a line in the log. A question outlives the clients that were
+asked: with none of them left, the turn waits until it is interrupted.
 """
 
 import itertools

@@ -26,8 +26,8 @@ class Audience:
         self._paused = 0.0
 
     def add(self, outbox: Outbox) -> None:
-        """Subscribe a connection; a second time changes nothing."""
-        if outbox not in self._outboxes:
+        """Subscribe a connection; a second time changes nothing, nor after its client has left."""
+        if outbox not in self._outboxes and not outbox.gone:
             self._outboxes.append(outbox)
 
     def remove(self, outbox: Outbox) -> bool:

@@ -14,6 +14,7 @@ from reference_server.brief import brief
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.ids import IdAllocator
+from reference_server.outbox import Outbox
 from reference_server.presence import Presence, is_there
 from reference_server.refusal import Refusal, invalid_params, invalid_request
 from reference_server.rollout.reader import (
@@ -54,6 +55,11 @@ class Threads:
     def loaded(self) -> list[LoadedThread]:
         """The threads in memory."""
         return list(self._loaded.values())
+
+    def unsubscribe(self, outbox: Outbox) -> None:
+        """Tell a connection nothing more of any thread: its client has left."""
+        for thread in self._loaded.values():
+            thread.audience.remove(outbox)
 
     async def start(self, params: ThreadStartParams) -> LoadedThread:
         """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""

@@ -153,7 +153,7 @@ async def session(
         peer = Peer(transport, server, side)
 
         async def serve() -> None:
-            await server.serve(Connection(transport))
+            await server.serve(Connection(transport), then_stop=True)
             transport.end_output()
 
         async with anyio.create_task_group() as tasks:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -112,7 +113,7 @@ async def served(home: Path, client: Client, *replies: Reply) -> AsyncGenerator[
         async with running_server(Home(home), config(), model_transport=side.transport) as server:
             connection = Connection(client.transport)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.serve, connection)
+                tasks.start_soon(partial(server.serve, connection, then_stop=True))
                 yield connection
 
 
