@@ -1,38 +1,25 @@
-"""The keys that config.toml may have, and what is said of others.
+"""Keys of config.toml that are not known.
 
-Here lives one table of names; values are checked in `config.load`. A key that is not here has no
-effect and is no mistake, since one file may serve several versions: it is told, and that is all.
+Here lives how they are found and what is said of each. A key that is not known has no effect and is
+no mistake, since one file may serve several versions of the server: a warning is all. The known
+ones are in `config.file`.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from reference_server.brief import brief
+from reference_server.config.file import (
+    CommandEnvironment,
+    ConfigFile,
+    ProviderTable,
+    keys_of,
+)
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": (
-        "approval_policy",
-        "command_environment",
-        "model",
-        "model_auto_compact_token_limit",
-        "model_context_window",
-        "model_provider",
-        "model_providers",
-        "sandbox_mode",
-        "web_search",
-    ),
-    "command_environment": ("pass", "set"),
-    "model_providers.*": (
-        "base_url",
-        "env_key",
-        "name",
-        "request_max_retries",
-        "retry_delay_ms",
-        "stream_idle_timeout_ms",
-        "stream_max_retries",
-        # How the provider is spoken to. There is one way here, "responses", with or without it.
-        "wire_api",
-    ),
+    "": keys_of(ConfigFile),
+    "command_environment": keys_of(CommandEnvironment),
+    "model_providers.*": keys_of(ProviderTable),
 }
 """Table -> its keys; `*` is any name. A table that is not here takes any key."""
 
