@@ -130,7 +130,7 @@ class Server:
         # A client in a hurry has begun its first turn by now: it gets the processor to itself.
         await self.services.no_turn()
         with importing():
-            await to_thread.run_sync(self.services.workshop.warm)
+            await to_thread.run_sync(self.services.tools.warm)
         self._warmed()
 
     async def end_turns(self) -> None:

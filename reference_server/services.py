@@ -16,9 +16,9 @@ from anyio.abc import TaskGroup
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.start import Engine
+from reference_server.engine.tool_provider import ToolProvider
 from reference_server.engine.turn import TurnSupport
 from reference_server.engine.usage import ContextWindow
-from reference_server.engine.workshop import Workshop
 from reference_server.ids import IdAllocator
 from reference_server.model.client import ModelClient
 from reference_server.presence import Presence
@@ -55,8 +55,8 @@ class Services:
         self.presence = Presence(home)
         self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
         self.asks = Asks()
-        self.workshop = Workshop(home, config, self.asks)
-        support = TurnSupport(self.model, self.workshop, ContextWindow.of(config))
+        self.tools = ToolProvider(home, config, self.asks)
+        support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
 

@@ -96,7 +96,7 @@ class Engine:
 
     async def read_input(self, thread: LoadedThread, content: list[UserInput]) -> Fields:
         """Give input for a thread in the model's terms; may read files."""
-        return await read_input(content, thread.settings, self._support.workshop)
+        return await read_input(content, thread.settings, self._support.tools)
 
     def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
         """Let a prepared turn begin."""

@@ -13,7 +13,7 @@ from harness.wire.input import UserInput
 from harness.wire.item import UserMessageItem
 from reference_server.engine.items import ItemLog
 from reference_server.engine.prompt import local_images, unread_image, user_message
-from reference_server.engine.workshop import Workshop
+from reference_server.engine.tool_provider import ToolProvider
 from reference_server.rollout.records import HistoryRecord, SteeredRecord
 from reference_server.settings import ThreadSettings
 
@@ -21,12 +21,12 @@ Fields = dict[str, Any]
 
 
 async def read_input(
-    content: list[UserInput], settings: ThreadSettings, workshop: Workshop
+    content: list[UserInput], settings: ThreadSettings, tools: ToolProvider
 ) -> Fields:
     """Give input in the model's terms; its local images are read, which may take a while."""
     if not local_images(content):
         return user_message(content)
-    return user_message(content, await workshop.images.parts(content, settings))
+    return user_message(content, await tools.images.parts(content, settings))
 
 
 def unread_input(content: list[UserInput]) -> Fields:

@@ -42,9 +42,9 @@ from reference_server.engine.output_schema import OutputSchema, correction, sche
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Sampled, Sampling, Shows, assistant_message
 from reference_server.engine.steering import Steering, read_input, unread_input
+from reference_server.engine.tool_provider import ToolProvider, TurnCalls
 from reference_server.engine.turn_context import Work
 from reference_server.engine.usage import ContextWindow, Meter, token_counts
-from reference_server.engine.workshop import TurnCalls, Workshop
 from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
 from reference_server.model.retry import Retries
@@ -76,7 +76,7 @@ class TurnSupport:
     """What all turns of a server share."""
 
     model: Model
-    workshop: Workshop
+    tools: ToolProvider
     window: ContextWindow
 
 
@@ -113,7 +113,7 @@ class ActiveTurn:
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
         self._steering = Steering(self._log)
-        self._calls = TurnCalls(support.workshop, self._log, self.interrupt)
+        self._calls = TurnCalls(support.tools, self._log, self.interrupt)
         self._corrected = False
         self._said = 0
         self._added = 0
@@ -136,7 +136,7 @@ class ActiveTurn:
 
     def own_calls(self) -> TurnCalls:
         """Give a set of tools for calls that the thread's conversation does not hold."""
-        return TurnCalls(self._support.workshop, self._log, self.interrupt)
+        return TurnCalls(self._support.tools, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
         """Give the turn as the wire shows it: without items, which come as notifications."""
@@ -233,7 +233,7 @@ class ActiveTurn:
         self._log.started(message)
         self._log.completed(message)
         try:
-            words = await read_input(content, self._thread.settings, self._support.workshop)
+            words = await read_input(content, self._thread.settings, self._support.tools)
         except anyio.get_cancelled_exc_class():
             # The conversation goes on after an interrupt, and this was said.
             self.remember([unread_input(content)])

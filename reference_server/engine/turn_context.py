@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from harness.wire.thread import TokenCounts
 from reference_server.engine.items import ItemLog
 from reference_server.engine.sampling import Sampled, Shows
+from reference_server.engine.tool_provider import TurnCalls
 from reference_server.engine.usage import Meter
-from reference_server.engine.workshop import TurnCalls
 from reference_server.model.errors import ModelError
 from reference_server.session.thread import LoadedThread
 

@@ -12,8 +12,8 @@ import pytest
 import reference_server
 from reference_server.config.home import Home
 from reference_server.config.model import Config
+from reference_server.engine.tool_provider import ToolProvider
 from reference_server.engine.tools.offered import offers
-from reference_server.engine.workshop import Workshop
 from reference_server.session.asks import Asks
 from reference_server.warming import SWITCH, importing
 
@@ -30,8 +30,8 @@ client:
 # The client's side: the server runs in a thread's stead, its requests come one after the other.
 PLAYED = """
 import json, os, sys, threading
-from reference_server.engine.workshop import Workshop
-Workshop.warm = lambda self: None
+from reference_server.engine.tool_provider import ToolProvider
+ToolProvider.warm = lambda self: None
 ours, theirs = os.pipe(), os.pipe()
 words = os.dup(1)
 os.dup2(ours[0], 0), os.dup2(theirs[1], 1)
@@ -90,9 +90,9 @@ def test_a_turn_without_calls_waits_for_no_tool_to_be_imported(tmp_path) -> None
 
 
 def test_what_is_offered_is_what_can_be_carried_out(tmp_path) -> None:
-    workshop = Workshop(Home(tmp_path), Config(), Asks())
-    offered = [offer["name"] for offer in workshop.offers() if "name" in offer]
-    assert offered == workshop.toolbox.names
+    tools = ToolProvider(Home(tmp_path), Config(), Asks())
+    offered = [offer["name"] for offer in tools.offers() if "name" in offer]
+    assert offered == tools.toolbox.names
 
 
 @pytest.mark.parametrize("setting", ["live", "disabled"])

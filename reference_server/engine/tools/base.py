@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ToolContext:
     """The turn as its tools see it.
 
     `interrupt` ends the turn as interrupted; `image_room` is what its images may still take.
@@ -47,6 +47,6 @@ class Tool(Protocol):
         """What the model calls it by."""
         ...
 
-    async def run(self, call: ToolCall, scene: Scene) -> Output:
+    async def run(self, call: ToolCall, context: ToolContext) -> Output:
         """Carry a call out and give what the model is told. Raises CallError, OSError."""
         ...

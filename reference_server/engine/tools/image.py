@@ -10,7 +10,7 @@ from harness.wire.item import ImageViewItem
 from reference_server.brief import brief
 from reference_server.engine.calls import CallError, Output, ToolCall
 from reference_server.engine.images import LocalImages, NoImage, absolute
-from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import VIEW_IMAGE
 
 Fields = dict[str, Any]
@@ -24,7 +24,7 @@ class ViewImageTool:
     def __init__(self, images: LocalImages) -> None:
         self._images = images
 
-    async def run(self, call: ToolCall, scene: Scene) -> Output:
+    async def run(self, call: ToolCall, context: ToolContext) -> Output:
         """Read the file and show that it was looked at. Raises CallError, OSError.
 
         A file that cannot be read was not looked at: it makes no item.
@@ -32,12 +32,12 @@ class ViewImageTool:
         path = call.arguments().get("path")
         if not isinstance(path, str) or not path:
             raise CallError("view_image: `path` must be the path of a file")
-        whole = absolute(scene.settings.cwd, path)
+        whole = absolute(context.settings.cwd, path)
         try:
-            part = await self._images.part(whole, scene.settings, scene.image_room)
+            part = await self._images.part(whole, context.settings, context.image_room)
         except NoImage as error:
             raise CallError(f"view_image: failed to read {brief(whole)}: {error}") from None
-        item = ImageViewItem(id=scene.thread.new_item_id(), path=whole)
-        scene.log.started(item)
-        scene.log.completed(item)
+        item = ImageViewItem(id=context.thread.new_item_id(), path=whole)
+        context.log.started(item)
+        context.log.completed(item)
         return [part]

@@ -20,7 +20,7 @@ from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
 from reference_server.engine.policy import Ruling, ruling_on_file_change
-from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import APPLY_PATCH
 from reference_server.engine.work_items import FileWork
 from reference_server.exec.mounts import Plan as View
@@ -51,18 +51,18 @@ class PatchTool:
         # Its own: a plan that is abandoned takes nothing from the server's other threads.
         self._planning = anyio.CapacityLimiter(PLANS_AT_ONCE)
 
-    async def run(self, call: ToolCall, scene: Scene) -> str:
+    async def run(self, call: ToolCall, context: ToolContext) -> str:
         """Carry a call out; a function_call has the patch as `input`. Raises CallError, OSError."""
         text: Any = call.text
         if call.kind == "function_call":
             text = call.arguments().get("input")
         if not isinstance(text, str):
             raise CallError("apply_patch: `input` must be a patch")
-        return await self.apply(text, scene.settings.cwd, scene)
+        return await self.apply(text, context.settings.cwd, context)
 
-    async def apply(self, text: str, cwd: str, scene: Scene) -> str:
+    async def apply(self, text: str, cwd: str, context: ToolContext) -> str:
         """Make a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
-        settings = scene.settings
+        settings = context.settings
         try:
             check_path(cwd)
             view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
@@ -72,7 +72,7 @@ class PatchTool:
             )
         except (PatchError, Refused, ValueError) as error:
             raise CallError(f"apply_patch verification failed: {error}") from None
-        return await _PatchRun(scene, plan, changes, view).carry_out()
+        return await _PatchRun(context, plan, changes, view).carry_out()
 
 
 def _planned(text: str, cwd: str, view: View | None) -> tuple[Plan, list[FileUpdateChange]]:
@@ -84,18 +84,18 @@ class _PatchRun:
     """One patch, from its started item to its completed one."""
 
     def __init__(
-        self, scene: Scene, plan: Plan, changes: list[FileUpdateChange], view: View | None
+        self, context: ToolContext, plan: Plan, changes: list[FileUpdateChange], view: View | None
     ) -> None:
-        self._scene = scene
+        self._context = context
         self._plan = plan
         self._forbids = partial(_why_not, view)
         self._denied = _denied(plan, view)
-        self._work = FileWork(scene.log, changes)
-        self._journal = journal_of(scene.log, self._work.item)
+        self._work = FileWork(context.log, changes)
+        self._journal = journal_of(context.log, self._work.item)
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
-        settings, consents = self._scene.settings, self._scene.thread.consents
+        settings, consents = self._context.settings, self._context.thread.consents
         match ruling_on_file_change(settings.approval_policy, inside=self._denied is None):
             case Ruling.RUN:
                 return await self._apply()
@@ -113,19 +113,19 @@ class _PatchRun:
                 return f"failed: {words}"
 
     async def _ask(self, reason: str | None) -> str:
-        scene = self._scene
+        context = self._context
         try:
-            answer = await scene.approvals.ask_about_files(self._work.item.id, reason)
+            answer = await context.approvals.ask_about_files(self._work.item.id, reason)
         except anyio.get_cancelled_exc_class():
             await self._complete("declined")
             raise
         if answer.decision is not Decision.ACCEPT:
             await self._complete("declined")
             if answer.decision is Decision.CANCEL:
-                scene.interrupt()
+                context.interrupt()
             return DECLINED
         if answer.for_session:
-            scene.thread.consents.accept_files(scene.settings.sandbox, self._plan.paths)
+            context.thread.consents.accept_files(context.settings.sandbox, self._plan.paths)
         return await self._apply()
 
     async def _apply(self) -> str:
@@ -135,7 +135,7 @@ class _PatchRun:
         except PatchError as error:
             # What others did to its files meanwhile is nothing of the turn's.
             if isinstance(error, HalfMade):
-                self._scene.diff.note(self._plan)
+                self._context.diff.note(self._plan)
             self._work.output(f"{error}\n")
             await self._complete("failed")
             return f"failed: {error}"
@@ -143,22 +143,22 @@ class _PatchRun:
             # The interrupt came first, so it did not begin.
             await self._complete("failed")
             raise
-        self._scene.diff.note(self._plan)
+        self._context.diff.note(self._plan)
         self._work.output(self._plan.summary)
         await self._complete("completed")
         return self._plan.summary
 
     async def _complete(self, status: DeclinableStatus) -> None:
-        scene = self._scene
+        context = self._context
         self._work.complete(status)
         if self._journal is not None:
             self._journal.forget()
         # The diff follows every fileChange item, also one that an interrupt ends.
         with anyio.CancelScope(shield=True):
-            diff = await to_thread.run_sync(scene.diff.text, self._forbids)
-            scene.thread.audience.tell(
+            diff = await to_thread.run_sync(context.diff.text, self._forbids)
+            context.thread.audience.tell(
                 TurnDiffUpdatedNotification(
-                    thread_id=scene.thread.id, turn_id=scene.log.turn_id, diff=diff
+                    thread_id=context.thread.id, turn_id=context.log.turn_id, diff=diff
                 )
             )
 

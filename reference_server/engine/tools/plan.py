@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from harness.wire.turn import PlanStep, TurnPlanUpdatedNotification
 from reference_server.engine.calls import CallError, ToolCall
-from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import UPDATE_PLAN
 
 Fields = dict[str, Any]
@@ -30,16 +30,16 @@ class PlanTool:
 
     name = UPDATE_PLAN
 
-    async def run(self, call: ToolCall, scene: Scene) -> str:
+    async def run(self, call: ToolCall, context: ToolContext) -> str:
         """Tell the plan. Raises CallError."""
         arguments = call.arguments()
         explanation = arguments.get("explanation")
         if not isinstance(explanation, str | None):
             raise CallError("update_plan: `explanation` must be a string")
-        scene.thread.audience.tell(
+        context.thread.audience.tell(
             TurnPlanUpdatedNotification(
-                thread_id=scene.thread.id,
-                turn_id=scene.log.turn_id,
+                thread_id=context.thread.id,
+                turn_id=context.log.turn_id,
                 explanation=explanation,
                 plan=_steps(arguments.get("plan")),
             )

@@ -23,7 +23,7 @@ from reference_server.engine.policy import (
     ruling_on_command,
     ruling_on_denial,
 )
-from reference_server.engine.tools.base import Scene
+from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.execution import Execution, Prepared
 from reference_server.engine.tools.offered import EXEC_COMMAND
 from reference_server.engine.tools.patch import PatchTool
@@ -102,33 +102,35 @@ class ShellTool:
         self._execution = execution
         self._patches = patches
 
-    async def run(self, call: ToolCall, scene: Scene) -> str:
+    async def run(self, call: ToolCall, context: ToolContext) -> str:
         """Carry a call out; gives its exit code and output. Raises CallError, OSError."""
-        wanted = ShellCall.read(call, scene.settings.cwd)
+        wanted = ShellCall.read(call, context.settings.cwd)
         if found := heredoc_patch(wanted.command):
             text, folder = found
-            return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), scene)
+            return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), context)
         if too_long(wanted.command):
             raise CallError(f"exec_command: `cmd` is longer than {LONGEST_WORD} bytes; {SHORTER}")
-        work = CommandWork(scene.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv))
-        return await _CommandRun(self._execution, scene, wanted, work).carry_out()
+        work = CommandWork(
+            context.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv)
+        )
+        return await _CommandRun(self._execution, context, wanted, work).carry_out()
 
 
 class _CommandRun:
     """One command, from its started item to its completed one."""
 
     def __init__(
-        self, execution: Execution, scene: Scene, wanted: ShellCall, work: CommandWork
+        self, execution: Execution, context: ToolContext, wanted: ShellCall, work: CommandWork
     ) -> None:
         self._execution = execution
-        self._scene = scene
+        self._context = context
         self._wanted = wanted
         self._work = work
         self._by_trust = False
 
     async def carry_out(self) -> str:
         """Give what the model is told. When cancelled, the item is completed first."""
-        wanted, settings = self._wanted, self._scene.settings
+        wanted, settings = self._wanted, self._context.settings
         standing = self._execution.standing(wanted.argv, wanted.cwd, settings.cwd)
         network = standing.network and not wanted.escalated
         ruling = ruling_on_command(
@@ -155,14 +157,14 @@ class _CommandRun:
     def _was_accepted(self, *, outside: bool) -> bool:
         """Tell whether the session remembers it; asked only where the client would be."""
         wanted = self._wanted
-        return self._scene.thread.consents.has_command(
-            self._scene.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+        return self._context.thread.consents.has_command(
+            self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
         )
 
     async def _ask(self, reason: str | None, *, outside: bool) -> CommandAnswer:
         wanted = self._wanted
         try:
-            answer = await self._scene.approvals.ask_about_command(
+            answer = await self._context.approvals.ask_about_command(
                 self._work.item, wanted.argv, reason
             )
             if answer.keep_rule:
@@ -172,15 +174,15 @@ class _CommandRun:
             raise
         # What may run outside has no sandbox that a rule could open: the session remembers it.
         if answer.for_session or (answer.keep_rule and outside):
-            self._scene.thread.consents.accept_command(
-                self._scene.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+            self._context.thread.consents.accept_command(
+                self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
             )
         return answer
 
     async def _run(self, *, outside: bool, network: bool = False) -> str:
         prepared = await self._prepare(outside=outside, network=network)
         finished = await self._execute(prepared)
-        policy = self._scene.settings.approval_policy
+        policy = self._context.settings.approval_policy
         if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
             self._work.runs_again(finished.output)
             if not self._was_accepted(outside=True):
@@ -198,7 +200,7 @@ class _CommandRun:
             return await self._execution.prepare(
                 wanted.argv,
                 wanted.cwd,
-                self._scene.settings,
+                self._context.settings,
                 tty=wanted.tty,
                 timeout=wanted.timeout,
                 outside=outside,
@@ -226,7 +228,7 @@ class _CommandRun:
     def _denied(self, decision: Decision) -> str:
         self._work.complete("declined")
         if decision is Decision.CANCEL:
-            self._scene.interrupt()
+            self._context.interrupt()
         return DECLINED
 
     def _finish(self, finished: Finished, prepared: Prepared) -> str:

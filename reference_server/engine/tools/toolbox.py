@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from reference_server.engine.calls import CallError, ToolCall
-from reference_server.engine.tools.base import Scene, Tool
+from reference_server.engine.tools.base import Tool, ToolContext
 
 Fields = dict[str, Any]
 
@@ -24,12 +24,12 @@ class Toolbox:
         """What the model can call them by."""
         return list(self._tools)
 
-    async def carry_out(self, call: ToolCall, scene: Scene) -> Fields:
+    async def carry_out(self, call: ToolCall, context: ToolContext) -> Fields:
         """Give the output item of a call. Raises OSError where it cannot be recorded."""
         tool = self._tools.get(call.name)
         if tool is None:
             return call.answered(f"unsupported call: {call.name}")
         try:
-            return call.answered(await tool.run(call, scene))
+            return call.answered(await tool.run(call, context))
         except CallError as error:
             return call.answered(str(error))

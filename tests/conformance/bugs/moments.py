@@ -64,7 +64,7 @@ def client_declines(strike: Strike) -> None:
     def denied(original: Any) -> Any:
         def changed(run: Any, decision: Any) -> Any:
             told = original(run, decision)
-            strike(run._scene.thread)
+            strike(run._context.thread)
             return told
 
         return changed

@@ -258,12 +258,12 @@ def the_second_question_follows_a_cancel() -> None:
             calls._unanswered = [ToolCall.read(call) for call in wanted]
             while calls._unanswered:
                 call = calls._unanswered[0]
-                remember([await calls._workshop.toolbox.carry_out(call, calls._scene)])
+                remember([await calls._tools.toolbox.carry_out(call, calls._context)])
                 calls._unanswered.pop(0)
 
         return on_and_on
 
-    swap("reference_server.engine.workshop:TurnCalls.carry_out", carry_out)
+    swap("reference_server.engine.tool_provider:TurnCalls.carry_out", carry_out)
 
 
 @bug(reds={"approvals/client-leaves": "scenario.expectation: made.txt exists"})

@@ -65,7 +65,7 @@ def only_the_first_call_is_carried_out() -> None:
 
         return first
 
-    swap("reference_server.engine.workshop:TurnCalls.carry_out", carry_out)
+    swap("reference_server.engine.tool_provider:TurnCalls.carry_out", carry_out)
 
 
 @bug(reds={"commands/no-output": "item.completes"})

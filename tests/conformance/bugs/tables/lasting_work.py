@@ -54,7 +54,7 @@ def putting_off(acts: list[Act]) -> None:
 
 def _write(run: Any) -> None:
     """Add what a declined change would have made to its file."""
-    cwd = Path(run._scene.settings.cwd)
+    cwd = Path(run._context.settings.cwd)
     for change in run._work.item.changes:
         with (cwd / change.path).open("a") as file:
             file.write(change.diff)
@@ -341,7 +341,7 @@ def a_retry_forgets_the_diff() -> None:
     def forget(original: Any) -> Any:
         def changed(turn: Any, *about: Any) -> None:
             original(turn, *about)
-            vars(turn._calls).pop("_scene", None)
+            vars(turn._calls).pop("_context", None)
 
         return changed
 

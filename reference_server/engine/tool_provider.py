@@ -20,14 +20,14 @@ from reference_server.session.asks import Asks
 
 if TYPE_CHECKING:
     from reference_server.engine.images import LocalImages
-    from reference_server.engine.tools.base import Scene
+    from reference_server.engine.tools.base import ToolContext
     from reference_server.engine.tools.toolbox import Toolbox
     from reference_server.exec.sandbox import Sandbox
 
 Fields = dict[str, Any]
 
 
-class Workshop:
+class ToolProvider:
     """What all turns of a server share of their tools."""
 
     def __init__(self, home: Home, config: Config, asks: Asks) -> None:
@@ -64,13 +64,13 @@ class Workshop:
         """Import and make them; may run in a worker thread."""
         assert self.toolbox is not None
 
-    def scene(self, log: ItemLog, interrupt: Callable[[], None]) -> "Scene":
+    def context(self, log: ItemLog, interrupt: Callable[[], None]) -> "ToolContext":
         """Give a turn as its tools see it."""
         from reference_server.engine.approvals import Approvals
-        from reference_server.engine.tools.base import Scene
+        from reference_server.engine.tools.base import ToolContext
         from reference_server.patch.diff import TurnDiff
 
-        return Scene(
+        return ToolContext(
             thread=log.thread,
             log=log,
             approvals=Approvals(log.thread, log.turn_id, self._asks),
@@ -82,19 +82,19 @@ class Workshop:
 class TurnCalls:
     """The calls that the model makes in one turn."""
 
-    def __init__(self, workshop: Workshop, log: ItemLog, interrupt: Callable[[], None]) -> None:
-        self._workshop = workshop
+    def __init__(self, tools: ToolProvider, log: ItemLog, interrupt: Callable[[], None]) -> None:
+        self._tools = tools
         self._log = log
         self._interrupt = interrupt
         self._unanswered: list[ToolCall] = []
 
     @cached_property
-    def _scene(self) -> "Scene":
-        return self._workshop.scene(self._log, self._interrupt)
+    def _context(self) -> "ToolContext":
+        return self._tools.context(self._log, self._interrupt)
 
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return self._workshop.offers()
+        return self._tools.offers()
 
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]
@@ -104,7 +104,7 @@ class TurnCalls:
         while self._unanswered:
             # The decision on one call may have interrupted the turn: the next is not begun then.
             await anyio.lowlevel.checkpoint_if_cancelled()
-            remember([await self._workshop.toolbox.carry_out(self._unanswered[0], self._scene)])
+            remember([await self._tools.toolbox.carry_out(self._unanswered[0], self._context)])
             self._unanswered.pop(0)
 
     def cut(self) -> list[Fields]:
