@@ -1,60 +1,98 @@
 """What a fault is, and how faults are found.
 
-Here: `Fault`, its registry, and the exception of a fault that finds no place. Not here: the
-operators (operators), the places (scene), any fault (tables), and running them (mutation).
+Here: `Fault`, its two forms of change, and the walk over the tables. Not here: the frames that a
+fault picks (selectors), what it does with them (operators, changes), any fault (tables), and
+applying one (stream, stored).
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import ModuleType
+from typing import cast
 
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.queue import Change
+from harness.faults.scene import Scene
+from harness.faults.site import FaultSite, NotApplied
 from harness.trace.trace import Trace
 
-Trip = Callable[[Scene], Trace]
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a whole conversation must hold for a rule to notice a fault in it.
+
+    Asked of a stored trace before the fault is applied; `what` names it. A live stream cannot be
+    asked what is still to come.
+    """
+
+    what: str
+    holds: Callable[[FaultSite], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOnly:
+    """A change that needs a whole stored trace; `why` says what a stream cannot give it."""
+
+    why: str
+    make: Callable[[FaultSite, Trace], Trace]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way in which a server, or we, can be wrong.
 
-    `reason` says why its output is illegal (or, for an INFO rule, worth recording), `rule` is the
+    `reason` says why the output is illegal (or, for an INFO rule, worth recording), `rule` is the
     rule that must notice, `on` the stored good trace it is proved on.
     """
 
     id: str
-    reason: str
     rule: str
     on: str
-    make: Trip
-
-    def trips(self, trace: Trace) -> Trace:
-        """The trace with the fault in it; raises `NotApplied` where its pattern does not occur."""
-        return self.make(Scene(trace))
+    reason: str
+    change: Change | StoredOnly
+    given: Given | None = None
 
 
-_FAULTS: dict[str, Fault] = {}
+_DECORATED: list[Fault] = []
 
 
-def fault(fault_id: str, *, rule: str, on: str, reason: str) -> Callable[[Trip], Trip]:
-    """Register a function over a scene as a fault. A duplicate id raises."""
+def fault(
+    fault_id: str, *, rule: str, on: str, reason: str
+) -> Callable[[Callable[[Scene], Trace]], Callable[[Scene], Trace]]:
+    """Register a function over a whole trace as a fault, in tables that have no `FAULTS`."""
 
-    def register(make: Trip) -> Trip:
-        if fault_id in _FAULTS:
-            raise ValueError(f"fault id {fault_id!r} is taken")
-        _FAULTS[fault_id] = Fault(fault_id, reason, rule, on, make)
+    def register(make: Callable[[Scene], Trace]) -> Callable[[Scene], Trace]:
+        change = StoredOnly("it has no streaming form yet", lambda _, trace: make(Scene(trace)))
+        _DECORATED.append(Fault(fault_id, rule, on, reason, change))
         return make
 
     return register
 
 
 def all_faults() -> dict[str, Fault]:
-    """Every fault by id, sorted; found by walking the package `harness.faults.tables`."""
+    """Every fault by id, sorted: those in `FAULTS` of each module of `harness.faults.tables`."""
     package = importlib.import_module("harness.faults.tables")
-    for module in pkgutil.iter_modules(package.__path__):
+    tables = [
         importlib.import_module(f"harness.faults.tables.{module.name}")
-    return dict(sorted(_FAULTS.items()))
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    listed = [one for table in tables for one in _listed(table)]
+    return dict(sorted(by_id([*listed, *_DECORATED]).items()))
 
 
-__all__ = ["Fault", "NotApplied", "all_faults", "fault"]
+def _listed(table: ModuleType) -> tuple[Fault, ...]:
+    return cast("tuple[Fault, ...]", vars(table).get("FAULTS", ()))
+
+
+def by_id(faults: Iterable[Fault]) -> dict[str, Fault]:
+    """Faults by their ids. A duplicate id raises."""
+    found: dict[str, Fault] = {}
+    for fault in faults:
+        if fault.id in found:
+            raise ValueError(f"fault id {fault.id!r} is taken")
+        found[fault.id] = fault
+    return found
+
+
+__all__ = ["Fault", "Given", "NotApplied", "StoredOnly", "all_faults", "by_id", "fault"]

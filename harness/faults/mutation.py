@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness.faults.base import Fault, NotApplied
+from harness.faults.stored import apply
 from harness.judge.judge import BROKEN, judge
 from harness.judge.verdict import Row, Verdict
 from harness.rules.discovery import all_rules
@@ -52,7 +53,7 @@ def _mutation(
     book: Any, trace: Trace, fault: Fault, before: Counter[str], deviations: Collection[str]
 ) -> Mutation:
     try:
-        broken = fault.trips(trace)
+        broken = apply(fault, trace)
     except NotApplied:
         return Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED)
     after = _violations(judge(book, broken, all_rules().values()))

@@ -1,156 +1,109 @@
-"""Changes to a trace, as pure functions: the trace given is never touched.
+"""What faults do with a frame that they picked. Each changes the queue, and nothing else.
 
-Here: drop, duplicate, swap, move, edit, rename, insert, remark, unmark. Frames are numbered anew,
-and marks keep their place. Not here: which frames to change (scene, tables) and why (tables).
+Here: drop, duplicate, edit, remove, rewrite, answer, insert. Not here: when they act (changes), and
+changes of more than one frame that only one fault needs (tables).
 """
 
-import copy
-import dataclasses
-import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
 
-from harness.faults.scene import NotApplied
-from harness.trace.frame import Direction, Frame, Origin
-from harness.trace.store import reframed
-from harness.trace.trace import Mark, Trace
-from harness.trace.values import MISSING
+from harness.faults.queue import FrameQueue
+from harness.faults.site import FaultSite, NotApplied
+from harness.trace.frame import Frame, Origin
+from harness.trace.values import Path, show_path
 
-# Object keys and array indices that lead to a value inside a message.
-Path = tuple[str | int, ...]
+# What is done with a frame that was picked.
+Operator: TypeAlias = Callable[[FrameQueue, Frame], None]
+# A value that depends on the conversation and on the frame that was picked.
+Value: TypeAlias = Callable[[FaultSite, Frame], Any]
 
 
-def drop(trace: Trace, *frames: Frame) -> Trace:
-    """Without these frames."""
-    gone = {frame.seq for frame in frames}
-    return _rebuilt(trace, [frame for frame in trace.frames if frame.seq not in gone])
+def drop(queue: FrameQueue, frame: Frame) -> None:
+    """Do not pass it on."""
+    queue.drop(frame)
 
 
-def duplicate(trace: Trace, frame: Frame) -> Trace:
-    """With a second copy right after the frame."""
-    return _rebuilt(trace, _after(trace.frames, frame, [frame]))
+def duplicate(queue: FrameQueue, frame: Frame) -> None:
+    """Pass it on twice."""
+    queue.duplicate(frame)
 
 
-def move(trace: Trace, frame: Frame, *, after: Frame) -> Trace:
-    """With the frame right after another one."""
-    rest = [other for other in trace.frames if other.seq != frame.seq]
-    return _rebuilt(trace, _after(rest, after, [frame]))
+def edit(*path: str | int, to: Any) -> Operator:
+    """Set the value at a path. Raises `NotApplied` for a message that has no such place."""
+    return rewrite(lambda message: put(message, path, to))
 
 
-def swap(trace: Trace, one: Frame, other: Frame) -> Trace:
-    """With two frames in each other's place."""
-    places = {one.seq: other, other.seq: one}
-    return _rebuilt(trace, [places.get(frame.seq, frame) for frame in trace.frames])
+def edit_by(*path: str | int, value: Value) -> Operator:
+    """Set the value at a path to one that depends on the conversation."""
+
+    def operate(queue: FrameQueue, frame: Frame) -> None:
+        new = value(queue.site, frame)
+        queue.alter(frame, lambda message: put(message, path, new))
+
+    return operate
 
 
-def edit(trace: Trace, frame: Frame, path: Path, value: Any) -> Trace:
-    """With the value at a path of one message set."""
-    return change(trace, [frame], lambda message: _set(message, path, value))
+def remove(*path: str | int) -> Operator:
+    """Take the member or element at a path away; raises `NotApplied` where there is none."""
+    return rewrite(lambda message: _removed(message, path))
 
 
-def remove(trace: Trace, frame: Frame, path: Path) -> Trace:
-    """With the member or element at a path of one message gone."""
-    return change(trace, [frame], lambda message: _remove(message, path))
+def rewrite(how: Callable[[Any], Any]) -> Operator:
+    """Replace the message by what `how` makes of a copy of it."""
+    return lambda queue, frame: queue.alter(frame, how)
 
 
-def change(trace: Trace, frames: Iterable[Frame], how: Callable[[Any], Any]) -> Trace:
-    """With messages replaced by what `how` makes of a copy of each; bytes that are no JSON stay."""
-    wanted = {frame.seq for frame in frames if frame.json is not MISSING}
-    return _rebuilt(
-        trace,
-        [
-            reframed(frame, seq=frame.seq, value=how(copy.deepcopy(frame.json)))
-            if frame.seq in wanted
-            else frame
-            for frame in trace.frames
-        ],
-    )
+def answer(**members: Any) -> Operator:
+    """Another answer to the same request: its id, and these members."""
+    return lambda queue, frame: queue.alter(frame, lambda _: {"id": frame.id, **members})
 
 
-def rename(trace: Trace, frames: Iterable[Frame], old: str, new: str) -> Trace:
-    """With every string value that equals `old`, at any depth of these messages, made `new`."""
-    holding = [frame for frame in frames if old.encode() in frame.raw]
-    return change(trace, holding, lambda message: _renamed(message, old, new))
+def refuse(message: str, code: int = -32602) -> Operator:
+    """Answer with an error in place of a success."""
+    return answer(error={"code": code, "message": message})
 
 
-def insert(trace: Trace, *, after: Frame, message: Any, origin: Origin = Origin.TARGET) -> Trace:
-    """With a message, or bytes, right after a frame, on its connection."""
-    towards = Direction.FROM_TARGET if origin is Origin.TARGET else Direction.TO_TARGET
-    raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    blank = dataclasses.replace(after, direction=towards, origin=origin, deliberate=False, note="")
-    return _rebuilt(trace, _after(trace.frames, after, [reframed(blank, seq=after.seq, raw=raw)]))
+def insert(message: Any, origin: Origin = Origin.TARGET) -> Operator:
+    """Pass on a message, or bytes, behind it, on its connection."""
+    return lambda queue, frame: queue.insert(message, after=frame, origin=origin)
 
 
-def remark(trace: Trace, marks: Iterable[Mark], **data: Any) -> Trace:
-    """With members of the data of these marks replaced."""
-    wanted = {id(mark) for mark in marks}
-    changed = [
-        dataclasses.replace(mark, data={**mark.data, **data}) if id(mark) in wanted else mark
-        for mark in trace.marks
-    ]
-    return Trace(header=trace.header, frames=trace.frames, marks=changed, end=trace.end)
+def insert_by(message: Value) -> Operator:
+    """Pass on a message that depends on the conversation."""
+    return lambda queue, frame: queue.insert(message(queue.site, frame), after=frame)
 
 
-def unmark(trace: Trace, gone: Callable[[Mark], bool]) -> Trace:
-    """Without these marks."""
-    marks = [mark for mark in trace.marks if not gone(mark)]
-    return Trace(header=trace.header, frames=trace.frames, marks=marks, end=trace.end)
+def renamed(value: Any, old: str, new: str) -> Any:
+    """A JSON value with every string in it that equals `old` made `new`, and the reverse."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {key: renamed(item, old, new) for key, item in members.items()}
+    if isinstance(value, list):
+        return [renamed(item, old, new) for item in cast("list[Any]", value)]
+    return new if value == old else old if value == new else value
 
 
-def _after(frames: Sequence[Frame], anchor: Frame, new: list[Frame]) -> list[Frame]:
-    place = next(index for index, frame in enumerate(frames) if frame.seq == anchor.seq) + 1
-    return [*frames[:place], *new, *frames[place:]]
-
-
-def _rebuilt(trace: Trace, frames: list[Frame]) -> Trace:
-    """A trace of these frames, numbered anew; marks stay behind as many old frames as before."""
-    numbered = [
-        frame if frame.seq == seq else dataclasses.replace(frame, seq=seq)
-        for seq, frame in enumerate(frames)
-    ]
-    marks = [_placed(mark, frames) for mark in trace.marks]
-    return Trace(header=trace.header, frames=numbered, marks=marks, end=trace.end)
-
-
-def _placed(mark: Mark, frames: list[Frame]) -> Mark:
-    before = sum(frame.seq <= mark.after for frame in frames)
-    return mark if before - 1 == mark.after else dataclasses.replace(mark, after=before - 1)
-
-
-def _set(message: Any, path: Path, value: Any) -> Any:
+def put(message: Any, path: Path, value: Any) -> Any:
+    """The message with the value at a path set."""
     if not path:
         return value
-    holder = _holder(message, path)
     try:
-        holder[path[-1]] = value
-    except (IndexError, TypeError) as error:
-        raise NotApplied(f"a message has no place for {path[-1]!r}") from error
+        _holder(message, path)[path[-1]] = value
+    except (KeyError, IndexError, TypeError) as error:
+        raise NotApplied(f"no place for {show_path(path)} in a message") from error
     return message
 
 
-def _remove(message: Any, path: Path) -> Any:
-    holder = _holder(message, path)
+def _removed(message: Any, path: Path) -> Any:
     try:
-        del holder[path[-1]]
+        del _holder(message, path)[path[-1]]
     except (KeyError, IndexError, TypeError) as error:
-        raise NotApplied(f"a message has no {path[-1]!r}") from error
+        raise NotApplied(f"no {show_path(path)} in a message") from error
     return message
 
 
 def _holder(message: Any, path: Path) -> Any:
-    """What holds the last step of the path. A server's message may lack any of it."""
+    """What holds the last step of the path."""
     for step in path[:-1]:
-        try:
-            message = message[step]
-        except (KeyError, IndexError, TypeError) as error:
-            raise NotApplied(f"a message has no {step!r}") from error
+        message = message[step]
     return message
-
-
-def _renamed(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return {key: _renamed(item, old, new) for key, item in members.items()}
-    if isinstance(value, list):
-        return [_renamed(item, old, new) for item in cast("list[Any]", value)]
-    return new if value == old else value

@@ -8,6 +8,7 @@ rules judge no others.
 from collections.abc import Callable
 from typing import Any
 
+from harness.faults.site import NotApplied
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.trace import Trace
 from harness.trace.values import dig, obj, text
@@ -16,12 +17,11 @@ from harness.trace.views import Conversation, ItemView, TurnView
 Where = Callable[[Frame], bool]
 
 
-class NotApplied(Exception):
-    """The pattern of a fault does not occur in a trace; the text says which."""
-
-
 def _any(_: Any) -> bool:
     return True
+
+
+__all__ = ["NotApplied", "Scene"]
 
 
 class Scene:

@@ -4,6 +4,7 @@ import pytest
 
 from harness.faults.base import NotApplied, all_faults
 from harness.faults.mutation import Mutation, Outcome
+from harness.faults.stored import apply
 from harness.judge.judge import BROKEN, judge
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
@@ -38,7 +39,7 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
     applied = 0
     for fault in all_faults().values():
         try:
-            broken = fault.trips(trace)
+            broken = apply(fault, trace)
         except NotApplied:
             continue
         applied += 1

@@ -2,10 +2,12 @@
 
 import pytest
 
-from harness.faults import operators as op
-from harness.faults.base import Fault, NotApplied, all_faults, fault
+from harness.faults.base import Fault, NotApplied, all_faults, by_id
+from harness.faults.changes import first
 from harness.faults.mutation import Mutation, Outcome, mutate
-from harness.faults.scene import Scene
+from harness.faults.operators import duplicate
+from harness.faults.selectors import sent
+from harness.faults.stored import apply
 from harness.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.good_traces import failed, plain_turn, two_threads
@@ -43,23 +45,25 @@ def test_a_violation_that_was_there_before_does_not_kill_a_new_fault() -> None:
     assert (found.outcome, found.fired) == (Outcome.KILLED, ("turn.completes",))
 
 
-def harmless(scene: Scene) -> Trace:
-    return op.duplicate(scene.trace, scene.sent("thread/start"))
+SILENT = Fault(
+    "silent",
+    rule="turn.completes",
+    on="plain-turn",
+    reason="nothing is wrong",
+    change=first(sent("thread/start"), duplicate),
+)
 
 
 def test_a_fault_that_no_rule_notices_survives() -> None:
-    silent = Fault("silent", "nothing is wrong", "turn.completes", "plain-turn", harmless)
-    (found,) = mutate(load_book(), two_threads(), [silent])
+    (found,) = mutate(load_book(), two_threads(), [SILENT])
     assert found.outcome is Outcome.SURVIVED
 
 
 def test_a_fault_id_cannot_be_taken_twice() -> None:
-    all_faults()
-    register = fault("turn-never-ends", rule="turn.completes", on="plain-turn", reason="x")
-    with pytest.raises(ValueError, match="is taken"):
-        register(harmless)
+    with pytest.raises(ValueError, match="'silent' is taken"):
+        by_id([SILENT, SILENT])
 
 
 def test_a_fault_that_finds_no_place_says_what_it_looked_for() -> None:
     with pytest.raises(NotApplied, match="no turn failed that fits"):
-        all_faults()["failed-turn-never-ends"].trips(plain_turn())
+        apply(all_faults()["failed-turn-never-ends"], plain_turn())

@@ -1,9 +1,9 @@
-"""The operators: pure, numbered anew, marks in their place."""
+"""The operators on whole traces: pure, numbered anew, marks in their place."""
 
 import pytest
 
-from harness.faults import operators as op
-from harness.faults.scene import NotApplied
+from harness.faults import stored as op
+from harness.faults.site import NotApplied
 from harness.trace.frame import Direction, Kind, Origin
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.faults.base import all_faults
+from harness.faults.stored import apply
 from harness.judge.judge import judge
 from harness.judge.verdict import Place, Row, Verdict
 from harness.report.wirelines import frame_line, proof_lines
@@ -54,7 +55,7 @@ def _violations(rule: str) -> Iterator[tuple[str, Trace, Row]]:
     """What the rule finds in its bad trace, and in the traces of the faults that it kills."""
     traces = [("its bad trace", case.traces()[1]) for case in CASES if case.rule == rule]
     faults = [fault for fault in all_faults().values() if fault.rule == rule]
-    traces += [(fault.id, fault.trips(_good(fault.on))) for fault in faults]
+    traces += [(fault.id, apply(fault, _good(fault.on))) for fault in faults]
     for name, trace in traces:
         for row in judge(load_book(), trace, rules=[all_rules()[rule]]):
             if row.verdict in (Verdict.FAIL, Verdict.ERROR):

@@ -1,6 +1,6 @@
 """Faults of what failed turns say of their cause, and of the status of threads that met none."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.trace import Trace

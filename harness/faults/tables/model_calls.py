@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame

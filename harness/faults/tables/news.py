@@ -1,6 +1,6 @@
 """Faults of what the client is told of the model's side: tokens, plans, reroutes, retries."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame

@@ -1,6 +1,6 @@
 """Faults of approval policies: asked or not, and what is done before the answer."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.faults.tables.approvals import COMMAND, FILE, exchange

@@ -1,6 +1,6 @@
 """Faults of the sandbox that a thread or a turn is asked to have."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame

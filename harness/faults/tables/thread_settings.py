@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.trace import Trace

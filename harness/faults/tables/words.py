@@ -1,6 +1,6 @@
 """Faults of what a server must know because the text lists it: words and methods."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.trace.frame import Frame

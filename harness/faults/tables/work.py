@@ -1,6 +1,6 @@
 """Faults of what items say of their work: status, output, MCP tool calls."""
 
-from harness.faults import operators as op
+from harness.faults import stored as op
 from harness.faults.base import fault
 from harness.faults.scene import NotApplied, Scene
 from harness.spec.machines import ITEM_STATUS

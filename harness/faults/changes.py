@@ -1,0 +1,170 @@
+"""When a fault acts: on the first frame that fits, on every one, or on a frame and those after it.
+
+Here: the forms that a row in a table of faults can have. A fault that has none of them is a
+function in its table with the same signature (`Change`), made of `until` and the queue.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.faults.operators import Operator
+from harness.faults.queue import Change, FrameQueue, Steps
+from harness.faults.selectors import Selector, item_in
+from harness.faults.site import FaultSite, NotApplied
+from harness.trace.frame import Frame
+
+# Whether a frame that was set aside may follow the one that came now: (site, set aside, now).
+Follows: TypeAlias = Callable[[FaultSite, Frame, Frame], bool]
+
+
+def until(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None, Frame]:
+    """Wait for the first frame that fits. Raises `NotApplied` where the conversation ends first.
+
+    A frame is held back while it is not known whether it fits, and so are later ones that may.
+    """
+    waiting: list[Frame] = []
+    while True:
+        frame = yield
+        _consider(queue, pick, frame, waiting)
+        while waiting:
+            fits = pick.fits(queue.site, waiting[0])
+            if fits is None and frame is not None:
+                break
+            queue.release(waiting[0])
+            if fits:
+                for other in waiting:
+                    queue.release(other)
+                return waiting[0]
+            waiting.pop(0)
+        if frame is None:
+            raise NotApplied(f"no {pick.what}")
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Do something to the first frame that fits."""
+
+    pick: Selector
+    do: tuple[Operator, ...]
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        frame = yield from until(queue, self.pick)
+        _operate(queue, frame, self.do)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Do something to every frame that fits."""
+
+    pick: Selector
+    do: tuple[Operator, ...]
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        waiting: list[Frame] = []
+        while True:
+            frame = yield
+            _consider(queue, self.pick, frame, waiting)
+            while waiting:
+                fits = self.pick.fits(queue.site, waiting[0])
+                if fits is None and frame is not None:
+                    break
+                queue.release(waiting[0])
+                if fits:
+                    _operate(queue, waiting[0], self.do)
+                waiting.pop(0)
+            if frame is None and not queue.changed:
+                raise NotApplied(f"no {self.pick.what}")
+            if frame is None:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Throughout:
+    """Do something to the first frame that fits, and to all later notifications of its item."""
+
+    pick: Selector
+    do: tuple[Operator, ...]
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        frame = yield from until(queue, self.pick)
+        item = item_in(queue.site, frame)
+        now: Frame | None = frame
+        while now is not None:
+            if queue.site.item_of(now) is item:
+                _operate(queue, now, self.do)
+            now = yield
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Let the first frame that fits come late: behind the first frame that it may follow.
+
+    `waits_for` names that frame.
+    """
+
+    pick: Selector
+    waits_for: str
+    follows: Follows
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        late = yield from until(queue, self.pick)
+        queue.set_aside(late)
+        while (now := (yield)) is not None:
+            if self.follows(queue.site, late, now):
+                queue.put_behind(late, now)
+                return
+        raise NotApplied(f"no {self.waits_for} after {self.pick.what}")
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """One change, and then another one from the next frame on."""
+
+    changes: tuple[Change, ...]
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        for change in self.changes:
+            yield from change(queue)
+
+
+def first(pick: Selector, *do: Operator) -> Change:
+    """Do this to the first frame that fits."""
+    return First(pick, do)
+
+
+def every(pick: Selector, *do: Operator) -> Change:
+    """Do this to every frame that fits."""
+    return Every(pick, do)
+
+
+def throughout(pick: Selector, *do: Operator) -> Change:
+    """Do this to the first frame that fits, and to all later notifications of its item."""
+    return Throughout(pick, do)
+
+
+def delay(pick: Selector, waits_for: str, follows: Follows) -> Change:
+    """Pass the first frame that fits on only behind the frame that this is true of."""
+    return Delay(pick, waits_for, follows)
+
+
+def in_turn(*changes: Change) -> Change:
+    """Make these changes one after the other."""
+    return InTurn(changes)
+
+
+def _consider(queue: FrameQueue, pick: Selector, frame: Frame | None, waiting: list[Frame]) -> None:
+    """Add a frame that came to those that wait for their turn, if it may fit."""
+    if frame is not None and pick.fits(queue.site, frame) is not False:
+        queue.hold(frame)
+        waiting.append(frame)
+
+
+def _operate(queue: FrameQueue, frame: Frame, operators: tuple[Operator, ...]) -> None:
+    for operator in operators:
+        operator(queue, frame)

@@ -1,0 +1,72 @@
+"""One fault at work on frames as they pass between a client and a server, without any I/O.
+
+Here: `FaultStream`, for whoever stands between the two, such as a proxy. Not here: reading and
+writing frames, and the stored form of a fault, which is made with this (stored).
+"""
+
+from collections.abc import Callable, Sequence
+
+from harness.faults.base import Fault, StoredOnly
+from harness.faults.queue import FrameQueue, Steps
+from harness.faults.site import FaultSite, NotApplied
+from harness.trace.frame import Frame
+from harness.trace.trace import Mark
+
+
+class FaultStream:
+    """One fault on one conversation, fed with each frame of both directions as it comes.
+
+        stream = FaultStream(all_faults()["turn-ends-twice"])
+        for frame in frames:
+            for passed in stream.feed(frame):
+                write(passed.connection, passed.direction, passed.raw)
+        for passed in stream.end():
+            write(passed.connection, passed.direction, passed.raw)
+
+    Frames must be numbered in the order in which they came (`Frame.seq`). The `seq` of a frame that
+    is passed on is that of the frame whose place it has: one that was only held back keeps its own,
+    one that was moved or added has that of the frame it was put next to.
+
+    `marks` are those of a stored trace; a live stream has none. A fault that needs a whole stored
+    trace raises `ValueError`.
+    """
+
+    def __init__(self, fault: Fault, marks: Sequence[Mark] | None = None) -> None:
+        if isinstance(fault.change, StoredOnly):
+            raise ValueError(f"{fault.id} is for stored traces only: {fault.change.why}")
+        self.missing = ""
+        self._queue = FrameQueue(FaultSite(marks))
+        self._steps: Steps | None = fault.change(self._queue)
+        self._advance(lambda steps: next(steps))
+
+    @property
+    def applied(self) -> bool:
+        """Whether anything was changed so far; holding frames back is no change.
+
+        If nothing was, `missing` says at the end what the fault waited for.
+        """
+        return self._queue.changed
+
+    def feed(self, frame: Frame) -> list[Frame]:
+        """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""
+        self._queue.site.feed(frame)
+        self._queue.add(frame)
+        self._advance(lambda steps: steps.send(frame))
+        return self._queue.passing()
+
+    def end(self) -> list[Frame]:
+        """Give what is still held back. Nothing may be fed after it."""
+        self._advance(lambda steps: steps.send(None))
+        return self._queue.rest()
+
+    def _advance(self, on: Callable[[Steps], None]) -> None:
+        if self._steps is None:
+            return
+        try:
+            on(self._steps)
+        except StopIteration:
+            self._steps = None
+        except NotApplied as reason:
+            self._steps, self.missing = None, str(reason)
+        if self._steps is None:
+            self._queue.release_all()
