@@ -8,9 +8,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from harness.faults.base import Given
+from harness.faults.item_selectors import item_in
 from harness.faults.operators import Operator
 from harness.faults.queue import Change, FrameQueue, Steps
-from harness.faults.selectors import Selector, item_in
+from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
 
@@ -156,6 +158,13 @@ def delay(pick: Selector, waits_for: str, follows: Follows) -> Change:
 def in_turn(*changes: Change) -> Change:
     """Make these changes one after the other."""
     return InTurn(changes)
+
+
+def there_is(pick: Selector) -> Given:
+    """That some frame fits, as it looks when the whole conversation is known."""
+    return Given(
+        pick.what, lambda site: any(pick.fits(site, frame) is True for frame in site.frames)
+    )
 
 
 def _consider(queue: FrameQueue, pick: Selector, frame: Frame | None, waiting: list[Frame]) -> None:

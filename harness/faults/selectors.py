@@ -1,18 +1,18 @@
 """Which frame a fault picks: named questions about one frame, asked while frames pass.
 
-Here: `Selector` and those that several tables need. Not here: picking the first or every frame that
-fits (changes). Only threads and turns that the conversation itself started are offered, since rules
-judge no others.
+Here: `Selector`, and those about messages, threads and turns; items and approvals have modules of
+their own. Not here: picking the first or every frame that fits (changes). Only threads and turns
+that the conversation itself started are offered, since rules judge no others.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.faults.site import APPROVALS, Approval, FaultSite
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.values import dig, obj, text
-from harness.trace.views import ItemView, TurnView
+from harness.trace.views import TurnView
 
 # True, False, or None: not known yet, ask again after the next frame. At the end None means False.
 Verdict: TypeAlias = bool | None
@@ -132,113 +132,6 @@ def turn_completed(*statuses: str) -> Selector:
     return notification("turn/completed").where(ends, " or ".join(statuses))
 
 
-def item_started(*types: str) -> Selector:
-    """The first item/started of an item of such a turn, of one of these types if any is given."""
-
-    def starts(site: FaultSite, frame: Frame) -> Verdict:
-        item = item_in(site, frame)
-        if item.started[:1] != [frame] or (types and item.type not in types):
-            return False
-        return site.ours(item.turn)
-
-    return _of_an_item("item/started").where(starts, " or ".join(types))
-
-
-def item_completed(*types: str) -> Selector:
-    """The first item/completed of an item of such a turn, begun once before."""
-
-    def completes(site: FaultSite, frame: Frame) -> Verdict:
-        item = item_in(site, frame)
-        if len(item.started) != 1 or item.completed[:1] != [frame]:
-            return False
-        return (not types or item.type in types) and site.ours(item.turn)
-
-    return _of_an_item("item/completed").where(completes, " or ".join(types))
-
-
-def delta(*types: str, method: str = "") -> Selector:
-    """A delta with a text, of an item of such a turn that was begun once."""
-
-    def streams(site: FaultSite, frame: Frame) -> Verdict:
-        item = site.item_of(frame)
-        if item is None or not text(obj(frame.params).get("delta")) or len(item.started) != 1:
-            return False
-        if method not in ("", frame.method) or (types and item.type not in types):
-            return False
-        return site.ours(item.turn)
-
-    return Selector(f"{method or 'delta'} of {' or '.join(types) or 'an item'}", streams)
-
-
-def question(*methods: str) -> Selector:
-    """A request of the target to approve an item, which has begun, of a turn of ours."""
-    wanted = methods or APPROVALS
-    return Selector(
-        "request for an approval",
-        lambda site, f: (
-            site.approval(lambda one: one.question is f and one.fits((), wanted)) is not None
-        ),
-    )
-
-
-def decision(*methods: str) -> Selector:
-    """Our answer to such a request."""
-    wanted = methods or APPROVALS
-    return Selector(
-        "answer to a request for an approval",
-        lambda site, f: (
-            site.approval(lambda one: one.answer is f and one.fits((), wanted)) is not None
-        ),
-    )
-
-
-def resolved(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
-    """serverRequest/resolved after an answer, one of these decisions if any is given."""
-
-    def follows(site: FaultSite, frame: Frame) -> Verdict:
-        return (
-            site.approval(lambda one: one.resolved[:1] == [frame] and one.fits(decisions, methods))
-            is not None
-        )
-
-    return notification("serverRequest/resolved").where(
-        follows, f"after {' or '.join(decisions) or 'an answer'}"
-    )
-
-
-def decided_item(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
-    """item/completed after a question, an answer of one of these decisions, and its resolving."""
-    return Selector(
-        f"item completed after {' or '.join(decisions) or 'an answer'}",
-        lambda site, f: (
-            (f.method == "item/completed" and approval_of(site, f, *decisions, methods=methods))
-            is not None
-        ),
-    )
-
-
-def approval_of(
-    site: FaultSite, frame: Frame, *decisions: str, methods: tuple[str, ...] = APPROVALS
-) -> Approval | None:
-    """The whole approval that ended with a frame, None where there is none that fits."""
-    return site.approval(
-        lambda one: (
-            one.done is frame
-            and len(one.resolved) == 1
-            and len(one.item.started) == 1
-            and one.fits(decisions, methods)
-        )
-    )
-
-
-def item_in(site: FaultSite, frame: Frame) -> ItemView:
-    """The item of a frame that was picked as one of an item."""
-    item = site.item_of(frame)
-    if item is None:
-        raise ValueError(f"frame {frame.seq} is about no item")
-    return item
-
-
 def turn_in(site: FaultSite, frame: Frame) -> TurnView:
     """The turn of a frame that was picked as one of a turn."""
     turn = site.turn_of(frame)
@@ -253,10 +146,6 @@ def _answer(method: str, kind: Kind, what: str) -> Selector:
         return request is not None and request.method == method
 
     return Selector(f"{what} to {method}", answers)
-
-
-def _of_an_item(method: str) -> Selector:
-    return notification(method).where(lambda site, f: site.item_of(f) is not None)
 
 
 def _thread_id(frame: Frame) -> str:

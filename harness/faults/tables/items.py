@@ -1,12 +1,21 @@
 """Faults of items and deltas."""
 
-from itertools import pairwise
-
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.base import Fault
+from harness.faults.changes import first, there_is, until
+from harness.faults.item_selectors import (
+    begun_and_streamed,
+    delta,
+    delta_before_another,
+    item_completed,
+    item_in,
+    item_started,
+    last_delta,
+)
+from harness.faults.operators import drop, duplicate, edit, edit_by, put, renamed
+from harness.faults.queue import FrameQueue, Steps
+from harness.faults.selectors import Verdict, notification, turn_completed
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView
 
@@ -15,242 +24,262 @@ PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW = "item/reasoning/textDelta"
 
 
-def _summaries(scene: Scene) -> list[Frame]:
-    """The summary deltas of a reasoning item."""
-    item = scene.item("reasoning", where=lambda i: 0 in _indexes(scene, i))
-    return [frame for frame in scene.deltas(item) if frame.method == SUMMARY]
-
-
-def _indexes(scene: Scene, item: ItemView) -> set[object]:
-    """The parts of the summary that its deltas name."""
-    deltas = [frame for frame in scene.about(item) if frame.method == SUMMARY]
-    return {obj(frame.params).get("summaryIndex") for frame in deltas}
-
-
-def _reply_with(scene: Scene, deltas: int) -> list[Frame]:
-    """The deltas of an agentMessage that has at least so many."""
-    return scene.deltas(scene.item("agentMessage", deltas=deltas))
-
-
-@fault(
-    "delta-before-its-item",
-    rule="item.started-before-delta",
-    on="plain-turn",
-    reason="An item's deltas follow its item/started.",
-)
-def delta_first(scene: Scene) -> Trace:
+def start_behind_first_delta(queue: FrameQueue, frame: Frame) -> None:
     """item/started after the first delta."""
-    item = scene.item(deltas=1)
-    return op.move(scene.trace, item.started[0], after=scene.deltas(item)[0])
+    queue.put_behind(frame, queue.site.deltas(item_in(queue.site, frame))[0])
 
 
-@fault(
-    "item-never-started",
-    rule="item.completed-after-started",
-    on="plain-turn",
-    reason="An item is started before it is completed.",
-)
-def never_started(scene: Scene) -> Trace:
-    """item/completed alone."""
-    return op.drop(scene.trace, scene.item("userMessage", "agentMessage").started[0])
+def was_cut_off(site: FaultSite, frame: Frame) -> bool:
+    """Whether an item is of a turn that was interrupted, or met an error that is not retried."""
+    turn = item_in(site, frame).turn
+    final = [error for error in turn.errors if obj(error.params).get("willRetry") is False]
+    cancelled = site.approval(lambda one: one.turn is turn and one.decision == "cancel")
+    return bool(turn.interrupts or final or cancelled)
 
 
-@fault(
-    "item-completed-twice",
-    rule="item.completed-once",
-    on="plain-turn",
-    reason="item/completed carries the final item, so there is one.",
-)
-def completed_twice(scene: Scene) -> Trace:
-    """item/completed again."""
-    return op.duplicate(scene.trace, scene.item().completed[0])
+def second_message_of_its_turn(site: FaultSite, frame: Frame) -> bool:
+    """Whether an agentMessage of the same turn was completed before."""
+    return _earlier_message(site, frame) is not None
 
 
-@fault(
-    "item-never-completed",
-    rule="item.completes",
-    on="plain-turn",
-    reason="A started item is completed.",
-)
-def never_completed(scene: Scene) -> Trace:
-    """item/started alone, in a turn that completed."""
-    item = scene.item(where=lambda i: i.turn.status == "completed")
-    return op.drop(scene.trace, item.completed[0])
+def _earlier_message(site: FaultSite, frame: Frame) -> ItemView | None:
+    mine = item_in(site, frame)
+    for item in mine.turn.items.values():
+        if item is not mine and item.type == "agentMessage" and item.completed:
+            return item
+    return None
 
 
-@fault(
-    "item-cut-off-and-left-open",
-    rule="item.completes",
-    on="interrupted",
-    reason="The lifecycle ends with item/completed; that it also does after an interrupt is our "
-    "reading, so this is recorded only.",
-)
-def cut_off(scene: Scene) -> Trace:
-    """The item that an interrupt or a failure cut off is not completed."""
-    item = scene.item(where=lambda i: i.turn.status in ("interrupted", "failed"))
-    return op.drop(scene.trace, item.completed[0])
-
-
-@fault(
-    "item-changes-its-type",
-    rule="item.same-type",
-    on="plain-turn",
-    reason="The final item is the item that was started.",
-)
-def other_type(scene: Scene) -> Trace:
-    """item/completed of another type."""
-    item = scene.item("agentMessage")
-    path = ("params", "item", "type")
-    return op.edit(scene.trace, item.completed[0], path, "contextCompaction")
-
-
-@fault(
-    "item-id-used-again",
-    rule="item.ids-not-reused",
-    on="many-deltas",
-    reason="Deltas are joined by itemId, so one id is one item.",
-)
-def id_again(scene: Scene) -> Trace:
+def id_of_the_first_message(queue: FrameQueue) -> Steps:
     """The second message of a turn has the id of the first."""
-
-    def later(item: ItemView, first: ItemView) -> bool:
-        return item.turn is first.turn and item.started[0].seq > first.completed[0].seq
-
-    first = scene.item("agentMessage")
-    second = scene.item("agentMessage", where=lambda item: later(item, first))
-    return op.rename(scene.trace, scene.about(second), second.id, first.id)
-
-
-@fault(
-    "delta-lost",
-    rule="delta.rebuilds-reply",
-    on="plain-turn",
-    reason="The deltas of an agentMessage rebuild the reply.",
-)
-def delta_lost(scene: Scene) -> Trace:
-    """One delta is missing."""
-    return op.drop(scene.trace, _reply_with(scene, 2)[0])
+    second = item_started("agentMessage").where(second_message_of_its_turn, "after another one")
+    frame = yield from until(queue, second)
+    mine, earlier = item_in(queue.site, frame), _earlier_message(queue.site, frame)
+    now: Frame | None = frame
+    while now is not None and earlier is not None:
+        if queue.site.item_of(now) is mine:
+            queue.alter(now, lambda message: renamed(message, mine.id, earlier.id))
+        now = yield
 
 
-@fault(
-    "delta-repeated",
-    rule="delta.rebuilds-reply",
-    on="many-deltas",
-    reason="The deltas of an agentMessage rebuild the reply.",
-)
-def delta_repeated(scene: Scene) -> Trace:
-    """One delta comes twice."""
-    return op.duplicate(scene.trace, _reply_with(scene, 1)[-1])
+def swap_with_next_delta(queue: FrameQueue, frame: Frame) -> None:
+    """A delta and the one after it in each other's place."""
+    queue.swap(frame, _next(queue.site, frame))
 
 
-@fault(
-    "deltas-out-of-order",
-    rule="delta.rebuilds-reply",
-    on="many-deltas",
-    reason="The deltas of an agentMessage rebuild the reply, in the order in which they come.",
-)
-def deltas_swapped(scene: Scene) -> Trace:
-    """Two neighbours in each other's place."""
-    deltas = _reply_with(scene, 2)
-    for one, other in pairwise(deltas):
-        a, b = text(obj(one.params)["delta"]), text(obj(other.params)["delta"])
-        if a + b != b + a:
-            return op.swap(scene.trace, one, other)
-    raise NotApplied("no two neighbours that differ")
+def differs_from_the_next(site: FaultSite, frame: Frame) -> bool:
+    """Whether the text becomes another one when a delta and the next change places."""
+    one, other = (text(obj(f.params).get("delta")) for f in (frame, _next(site, frame)))
+    return one + other != other + one
 
 
-@fault(
-    "reply-longer-than-its-deltas",
-    rule="delta.rebuilds-reply",
-    on="plain-turn",
-    reason="The deltas of an agentMessage rebuild the reply.",
-)
-def reply_longer(scene: Scene) -> Trace:
-    """The final text has an end that was never streamed."""
-    item = scene.item("agentMessage", deltas=1)
-    final = text(dig(item.completed[0].params, "item", "text"))
-    return op.edit(scene.trace, item.completed[0], ("params", "item", "text"), final + "!")
+def _next(site: FaultSite, frame: Frame) -> Frame:
+    return next(f for f in site.deltas(item_in(site, frame)) if f.seq > frame.seq)
 
 
-@fault(
-    "summary-delta-lost",
-    rule="delta.reasoning-summary",
-    on="reasoning",
-    reason="The summary of a reasoning item is what was streamed of it.",
-)
-def summary_lost(scene: Scene) -> Trace:
-    """One of several deltas of a summary part is missing."""
-    deltas = _summaries(scene)
-    first = [f for f in deltas if obj(f.params).get("summaryIndex") == 0]
-    if len(first) < 2:
-        raise NotApplied("a part in one delta")
-    return op.drop(scene.trace, first[-1])
+def longer_text(site: FaultSite, frame: Frame) -> str:
+    """The text of an item, with an end that was never streamed."""
+    return text(dig(frame.params, "item", "text")) + "!"
 
 
-@fault(
-    "summary-delta-of-another-part",
-    rule="delta.reasoning-summary",
-    on="reasoning",
-    reason="summaryIndex says which part of the summary a delta belongs to.",
-)
-def summary_elsewhere(scene: Scene) -> Trace:
-    """A delta of the last part is booked to the first."""
-    path = ("params", "summaryIndex")
-    return op.edit(scene.trace, _summaries(scene)[-1], path, 0)
+def was_streamed(site: FaultSite, frame: Frame) -> bool:
+    """Whether an item had a delta."""
+    return bool(site.deltas(item_in(site, frame)))
 
 
-@fault(
-    "delta-of-another-kind",
-    rule="delta.kind-matches-item",
-    on="plain-turn",
-    reason="Each kind of item has its own deltas.",
-)
-def other_kind(scene: Scene) -> Trace:
-    """A plan delta for a message."""
-    deltas = _reply_with(scene, 1)
-    return op.edit(scene.trace, deltas[0], ("method",), "item/plan/delta")
+def of_the_first_part(site: FaultSite, frame: Frame) -> bool:
+    """Whether a delta is of the first part of a summary."""
+    return obj(frame.params).get("summaryIndex") == 0
 
 
-@fault(
-    "user-message-changed",
-    rule="user-message.echo",
-    on="plain-turn",
-    reason="The userMessage shows the input that was sent.",
-)
-def echo_changed(scene: Scene) -> Trace:
-    """Another text than the user's."""
-    item = scene.item("userMessage")
-    content = arr(dig(item.completed[0].params, "item", "content"))
-    for index, part in enumerate(content):
-        if obj(part).get("type") == "text":
-            path = ("params", "item", "content", index, "text")
-            return op.edit(scene.trace, item.completed[0], path, "something else")
-    raise NotApplied("no text in the userMessage")
+def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether a delta of the first part of a summary is its last, and not its only one."""
+    item = item_in(site, frame)
+    deltas = [f for f in site.deltas(item, SUMMARY) if of_the_first_part(site, f)]
+    if deltas[-1] is not frame:
+        return False
+    ended = bool(item.completed) or site.deltas(item, SUMMARY)[-1] is not frame
+    return len(deltas) > 1 if ended else None
 
 
-@fault(
-    "raw-delta-lost",
-    rule="delta.reasoning-content",
-    on="reasoning",
-    reason="The raw deltas of one index are that block of the completed item's content.",
-)
-def raw_lost(scene: Scene) -> Trace:
-    """One raw delta is missing, others are there."""
-
-    def raw_deltas(item: ItemView) -> list[Frame]:
-        return [frame for frame in scene.deltas(item) if frame.method == RAW]
-
-    item = scene.item("reasoning", where=lambda i: len(raw_deltas(i)) > 1)
-    return op.drop(scene.trace, raw_deltas(item)[0])
+def has_a_text(site: FaultSite, frame: Frame) -> bool:
+    """Whether a userMessage has a text."""
+    return _text_place(frame) is not None
 
 
-@fault(
-    "summary-section-without-boundary",
-    rule="delta.summary-part-announced",
-    on="reasoning",
-    reason="item/reasoning/summaryPartAdded tells of each boundary of sections.",
-)
-def no_boundary(scene: Scene) -> Trace:
+def _text_place(frame: Frame) -> int | None:
+    parts = arr(dig(frame.params, "item", "content"))
+    return next((at for at, part in enumerate(parts) if obj(part).get("type") == "text"), None)
+
+
+def another_echo(queue: FrameQueue, frame: Frame) -> None:
+    """Another text than the user's in a userMessage."""
+    place = _text_place(frame)
+    if place is not None:
+        path = ("params", "item", "content", place, "text")
+        queue.alter(frame, lambda message: put(message, path, "something else"))
+
+
+def before_a_second_part(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether a summary has a second part; known when that or the end of the item comes."""
+    item = site.item_of(frame)
+    if item is None:
+        return False
+    parts = {obj(f.params).get("summaryIndex") for f in site.deltas(item, SUMMARY)}
+    return True if {0, 1} <= parts else False if item.completed else None
+
+
+def no_boundary(queue: FrameQueue) -> Steps:
     """No boundary at all between sections that there are."""
-    item = scene.item("reasoning", where=lambda i: {0, 1} <= _indexes(scene, i))
-    return op.drop(scene.trace, *(f for f in scene.about(item) if f.method == PART_ADDED))
+    announced = notification(PART_ADDED).where(before_a_second_part, "before a second part")
+    frame = yield from until(queue, announced)
+    item = item_in(queue.site, frame)
+    for one in queue.site.about(item):
+        if one.method == PART_ADDED and one.seq >= frame.seq:
+            queue.drop(one)
+    while (now := (yield)) is not None:
+        if now.method == PART_ADDED and queue.site.item_of(now) is item:
+            queue.drop(now)
+
+
+LIFECYCLE = "An item's deltas follow its item/started."
+REBUILDS = "The deltas of an agentMessage rebuild the reply."
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "delta-before-its-item",
+        rule="item.started-before-delta",
+        on="plain-turn",
+        reason=LIFECYCLE,
+        change=first(
+            item_started().where(begun_and_streamed, "with a delta"), start_behind_first_delta
+        ),
+    ),
+    Fault(
+        "item-never-started",
+        rule="item.completed-after-started",
+        on="plain-turn",
+        reason="An item is started before it is completed.",
+        change=first(item_started("userMessage", "agentMessage"), drop),
+    ),
+    Fault(
+        "item-completed-twice",
+        rule="item.completed-once",
+        on="plain-turn",
+        reason="item/completed carries the final item, so there is one.",
+        change=first(item_completed(), duplicate),
+    ),
+    Fault(
+        "item-never-completed",
+        rule="item.completes",
+        on="plain-turn",
+        reason="A started item is completed.",
+        change=first(item_completed(), drop),
+        given=there_is(turn_completed("completed")),
+    ),
+    Fault(
+        "item-cut-off-and-left-open",
+        rule="item.completes",
+        on="interrupted",
+        reason="The lifecycle ends with item/completed; that it also does after an interrupt is "
+        "our reading, so this is recorded only.",
+        change=first(item_completed().where(was_cut_off, "that was cut off"), drop),
+    ),
+    Fault(
+        "item-changes-its-type",
+        rule="item.same-type",
+        on="plain-turn",
+        reason="The final item is the item that was started.",
+        change=first(
+            item_completed("agentMessage"), edit("params", "item", "type", to="contextCompaction")
+        ),
+    ),
+    Fault(
+        "item-id-used-again",
+        rule="item.ids-not-reused",
+        on="many-deltas",
+        reason="Deltas are joined by itemId, so one id is one item.",
+        change=id_of_the_first_message,
+    ),
+    Fault(
+        "delta-lost",
+        rule="delta.rebuilds-reply",
+        on="plain-turn",
+        reason=REBUILDS,
+        change=first(delta_before_another("agentMessage"), drop),
+    ),
+    Fault(
+        "delta-repeated",
+        rule="delta.rebuilds-reply",
+        on="many-deltas",
+        reason=REBUILDS,
+        change=first(last_delta("agentMessage"), duplicate),
+    ),
+    Fault(
+        "deltas-out-of-order",
+        rule="delta.rebuilds-reply",
+        on="many-deltas",
+        reason="The deltas of an agentMessage rebuild the reply, in the order in which they come.",
+        change=first(
+            delta_before_another("agentMessage").where(differs_from_the_next, "that differs"),
+            swap_with_next_delta,
+        ),
+    ),
+    Fault(
+        "reply-longer-than-its-deltas",
+        rule="delta.rebuilds-reply",
+        on="plain-turn",
+        reason=REBUILDS,
+        change=first(
+            item_completed("agentMessage").where(was_streamed, "that was streamed"),
+            edit_by("params", "item", "text", value=longer_text),
+        ),
+    ),
+    Fault(
+        "summary-delta-lost",
+        rule="delta.reasoning-summary",
+        on="reasoning",
+        reason="The summary of a reasoning item is what was streamed of it.",
+        change=first(
+            delta("reasoning", method=SUMMARY)
+            .where(of_the_first_part, "of the first part")
+            .where(last_of_the_first_part, "and its last of several"),
+            drop,
+        ),
+    ),
+    Fault(
+        "summary-delta-of-another-part",
+        rule="delta.reasoning-summary",
+        on="reasoning",
+        reason="summaryIndex says which part of the summary a delta belongs to.",
+        change=first(last_delta("reasoning", method=SUMMARY), edit("params", "summaryIndex", to=0)),
+    ),
+    Fault(
+        "delta-of-another-kind",
+        rule="delta.kind-matches-item",
+        on="plain-turn",
+        reason="Each kind of item has its own deltas.",
+        change=first(delta("agentMessage"), edit("method", to="item/plan/delta")),
+    ),
+    Fault(
+        "user-message-changed",
+        rule="user-message.echo",
+        on="plain-turn",
+        reason="The userMessage shows the input that was sent.",
+        change=first(item_completed("userMessage").where(has_a_text, "with a text"), another_echo),
+    ),
+    Fault(
+        "raw-delta-lost",
+        rule="delta.reasoning-content",
+        on="reasoning",
+        reason="The raw deltas of one index are that block of the completed item's content.",
+        change=first(delta_before_another("reasoning", method=RAW), drop),
+    ),
+    Fault(
+        "summary-section-without-boundary",
+        rule="delta.summary-part-announced",
+        on="reasoning",
+        reason="item/reasoning/summaryPartAdded tells of each boundary of sections.",
+        change=no_boundary,
+    ),
+)

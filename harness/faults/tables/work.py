@@ -1,166 +1,177 @@
 """Faults of what items say of their work: status, output, MCP tool calls."""
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.base import Fault
+from harness.faults.changes import delay, first
+from harness.faults.item_selectors import (
+    delta,
+    delta_before_another,
+    item_completed,
+    item_in,
+    item_started,
+    last_delta,
+)
+from harness.faults.operators import drop, edit, put
+from harness.faults.queue import FrameQueue
+from harness.faults.selectors import Selector, Verdict, notification
+from harness.faults.site import FaultSite
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
 from harness.trace.values import dig, obj, text
-from harness.trace.views import ItemView
 
 OUTPUT = "item/commandExecution/outputDelta"
 PROGRESS = "item/mcpToolCall/progress"
+KEPT = ("params", "item", "aggregatedOutput")
 
 
-def _mcp(scene: Scene, status: str) -> ItemView:
-    """An mcpToolCall that ended with a status."""
-    return scene.item("mcpToolCall", where=lambda item: _ended(item) == status)
+def behind_its_item(queue: FrameQueue, frame: Frame) -> None:
+    """A delta right behind item/completed."""
+    queue.put_behind(frame, item_in(queue.site, frame).completed[0])
 
 
-def _ended(item: ItemView) -> object:
-    return dig(item.completed[0].params, "item", "status")
+def mcp_call_ended(status: str) -> Selector:
+    """The end of an mcpToolCall with a status."""
+    return item_completed("mcpToolCall").where(
+        lambda _, frame: dig(frame.params, "item", "status") == status, status
+    )
 
 
-def _written(scene: Scene) -> tuple[ItemView, list[Frame]]:
-    """A command with several output deltas and all of its output, and those deltas."""
-
-    def outputs(item: ItemView) -> list[Frame]:
-        return [frame for frame in scene.deltas(item) if frame.method == OUTPUT]
-
-    def kept(item: ItemView) -> bool:
-        return isinstance(dig(item.completed[0].params, "item", "aggregatedOutput"), str)
-
-    item = scene.item("commandExecution", where=lambda i: len(outputs(i)) > 1 and kept(i))
-    return item, outputs(item)
-
-
-@fault(
-    "delta-after-its-item",
-    rule="item.completed-last",
-    on="plain-turn",
-    reason="Deltas come between an item's start and its completion.",
-)
-def delta_late(scene: Scene) -> Trace:
-    """The last delta after item/completed."""
-    item = scene.item(deltas=1)
-    return op.move(scene.trace, scene.deltas(item)[-1], after=item.completed[0])
+def first_of_a_kept_output(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether an output delta is the first of several, of a command that kept its whole output."""
+    item = item_in(site, frame)
+    outputs = site.deltas(item, OUTPUT)
+    if outputs[0] is not frame:
+        return False
+    if not item.completed:
+        return None
+    kept = dig(item.completed[0].params, "item", "aggregatedOutput")
+    return len(outputs) > 1 and isinstance(kept, str)
 
 
-@fault(
-    "item-begins-with-an-outcome",
-    rule="item.begins-in-progress",
-    on="commands",
-    reason="item/started comes when the work begins, so that it has no outcome yet.",
-)
-def begins_completed(scene: Scene) -> Trace:
-    """item/started with status completed."""
-    item = scene.item(*ITEM_STATUS)
-    return op.edit(scene.trace, item.started[0], ("params", "item", "status"), "completed")
+def whole_output() -> Selector:
+    """The first output delta of a command, once the command has ended."""
+    return delta("commandExecution", method=OUTPUT).where(
+        first_of_a_kept_output, "of several, whose output is kept"
+    )
 
 
-@fault(
-    "item-ends-in-progress",
-    rule="item.final-status",
-    on="commands",
-    reason="item/completed carries the final item, so that its status is an outcome.",
-)
-def ends_in_progress(scene: Scene) -> Trace:
-    """item/completed with status inProgress."""
-    item = scene.item(*ITEM_STATUS)
-    return op.edit(scene.trace, item.completed[0], ("params", "item", "status"), "inProgress")
-
-
-@fault(
-    "output-delta-lost",
-    rule="delta.command-output",
-    on="commands",
-    reason="What is streamed of a command's output and what is kept of it are one output.",
-)
-def output_lost(scene: Scene) -> Trace:
-    """One of several output deltas is missing."""
-    return op.drop(scene.trace, _written(scene)[1][0])
-
-
-@fault(
-    "output-not-kept",
-    rule="item.command-output",
-    on="commands",
-    reason="aggregatedOutput has what the command wrote to both streams.",
-)
-def output_not_kept(scene: Scene) -> Trace:
+def output_neither_streamed_nor_kept(queue: FrameQueue, frame: Frame) -> None:
     """Nothing is streamed, and what the first delta had is not in the item either."""
-    item, outputs = _written(scene)
-    rest = "".join(text(obj(frame.params).get("delta")) for frame in outputs[1:])
-    path = ("params", "item", "aggregatedOutput")
-    return op.drop(op.edit(scene.trace, item.completed[0], path, rest), *outputs)
+    item = item_in(queue.site, frame)
+    outputs = queue.site.deltas(item, OUTPUT)
+    rest = "".join(text(obj(one.params).get("delta")) for one in outputs[1:])
+    queue.alter(item.completed[0], lambda message: put(message, KEPT, rest))
+    for one in outputs:
+        queue.drop(one)
 
 
-@fault(
-    "one-stream-not-streamed",
-    rule="delta.both-streams",
-    on="commands",
-    reason="Standard output and standard error of a command are both streamed.",
-)
-def one_stream(scene: Scene) -> Trace:
+def one_stream_only(queue: FrameQueue, frame: Frame) -> None:
     """Only the first delta is sent, and the item has no output."""
-    item, outputs = _written(scene)
-    path = ("params", "item", "aggregatedOutput")
-    return op.drop(op.remove(scene.trace, item.completed[0], path), *outputs[1:])
+    item = item_in(queue.site, frame)
+    for one in queue.site.deltas(item, OUTPUT)[1:]:
+        queue.drop(one)
+    queue.alter(item.completed[0], without_output)
 
 
-@fault(
-    "mcp-call-without-result",
-    rule="mcp.result-when-completed",
-    on="mcp-calls",
-    reason="A completed tool call has its result.",
+def without_output(message: dict[str, dict[str, dict[str, object]]]) -> object:
+    """An item/completed without aggregatedOutput."""
+    message["params"]["item"].pop("aggregatedOutput")
+    return message
+
+
+def begun_with_progress(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether the next that is told after an item was started is progress of an MCP tool call."""
+    told = site.next_from_target(frame)
+    return None if told is None else told.method == PROGRESS
+
+
+def progress_first(queue: FrameQueue, frame: Frame) -> None:
+    """Progress, then item/started."""
+    told = queue.site.next_from_target(frame)
+    if told is not None:
+        queue.put_before(told, frame)
+
+
+def no_call_runs(site: FaultSite, _: Frame, now: Frame) -> bool:
+    """Whether the last mcpToolCall that was running ends with a frame."""
+    ended = site.item_of(now)
+    if ended is None or ended.type != "mcpToolCall" or now.method != "item/completed":
+        return False
+    return not any(item.is_open for item in ended.turn.items.values() if item.type == ended.type)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "delta-after-its-item",
+        rule="item.completed-last",
+        on="plain-turn",
+        reason="Deltas come between an item's start and its completion.",
+        change=first(last_delta(), behind_its_item),
+    ),
+    Fault(
+        "item-begins-with-an-outcome",
+        rule="item.begins-in-progress",
+        on="commands",
+        reason="item/started comes when the work begins, so that it has no outcome yet.",
+        change=first(item_started(*ITEM_STATUS), edit("params", "item", "status", to="completed")),
+    ),
+    Fault(
+        "item-ends-in-progress",
+        rule="item.final-status",
+        on="commands",
+        reason="item/completed carries the final item, so that its status is an outcome.",
+        change=first(
+            item_completed(*ITEM_STATUS), edit("params", "item", "status", to="inProgress")
+        ),
+    ),
+    Fault(
+        "output-delta-lost",
+        rule="delta.command-output",
+        on="commands",
+        reason="What is streamed of a command's output and what is kept of it are one output.",
+        change=first(delta_before_another("commandExecution", method=OUTPUT), drop),
+    ),
+    Fault(
+        "output-not-kept",
+        rule="item.command-output",
+        on="commands",
+        reason="aggregatedOutput has what the command wrote to both streams.",
+        change=first(whole_output(), output_neither_streamed_nor_kept),
+    ),
+    Fault(
+        "one-stream-not-streamed",
+        rule="delta.both-streams",
+        on="commands",
+        reason="Standard output and standard error of a command are both streamed.",
+        change=first(whole_output(), one_stream_only),
+    ),
+    Fault(
+        "mcp-call-without-result",
+        rule="mcp.result-when-completed",
+        on="mcp-calls",
+        reason="A completed tool call has its result.",
+        change=first(mcp_call_ended("completed"), edit("params", "item", "result", to=None)),
+    ),
+    Fault(
+        "mcp-call-without-error",
+        rule="mcp.error-when-failed",
+        on="mcp-calls",
+        reason="A failed tool call has its error.",
+        change=first(mcp_call_ended("failed"), edit("params", "item", "error", to=None)),
+    ),
+    Fault(
+        "mcp-progress-before-any-call",
+        rule="mcp.progress-of-call",
+        on="mcp-calls",
+        reason="Progress of a call that was not begun is the progress of nothing.",
+        change=first(
+            item_started("mcpToolCall").where(begun_with_progress, "with progress"), progress_first
+        ),
+    ),
+    Fault(
+        "mcp-progress-after-the-call",
+        rule="mcp.progress-of-call",
+        on="mcp-calls",
+        reason="A call that is completed makes no progress.",
+        change=delay(notification(PROGRESS), "end of the last running mcpToolCall", no_call_runs),
+    ),
 )
-def no_result(scene: Scene) -> Trace:
-    """completed, and result null."""
-    frame = _mcp(scene, "completed").completed[0]
-    return op.edit(scene.trace, frame, ("params", "item", "result"), None)
-
-
-@fault(
-    "mcp-call-without-error",
-    rule="mcp.error-when-failed",
-    on="mcp-calls",
-    reason="A failed tool call has its error.",
-)
-def no_error(scene: Scene) -> Trace:
-    """failed, and no error."""
-    frame = _mcp(scene, "failed").completed[0]
-    return op.edit(scene.trace, frame, ("params", "item", "error"), None)
-
-
-@fault(
-    "mcp-progress-before-any-call",
-    rule="mcp.progress-of-call",
-    on="mcp-calls",
-    reason="Progress of a call that was not begun is the progress of nothing.",
-)
-def progress_early(scene: Scene) -> Trace:
-    """Progress right after the turn began."""
-    progress = scene.notified(PROGRESS)[0]
-    return op.move(scene.trace, progress, after=scene.turn().started[0])
-
-
-@fault(
-    "mcp-progress-after-the-call",
-    rule="mcp.progress-of-call",
-    on="mcp-calls",
-    reason="A call that is completed makes no progress.",
-)
-def progress_late(scene: Scene) -> Trace:
-    """Progress after the last call of the turn was completed."""
-    progress = scene.notified(PROGRESS)[0]
-    ended = [
-        done.seq
-        for turn in scene.conversation.turns.values()
-        for item in turn.items.values()
-        if item.type == "mcpToolCall"
-        for done in item.completed
-    ]
-    if not ended:
-        raise NotApplied("no mcpToolCall was completed")
-    return op.move(scene.trace, progress, after=scene.trace.frames[max(ended)])
