@@ -6,11 +6,12 @@ function in its table with the same signature (`Change`), made of `until` and th
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from harness.faults.base import Given
 from harness.faults.item_selectors import item_in
-from harness.faults.operators import Operator
+from harness.faults.operators import Operator, renamed
 from harness.faults.queue import Change, FrameQueue, Steps
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite, NotApplied
@@ -133,6 +134,19 @@ class InTurn:
         """One run over a conversation."""
         for change in self.changes:
             yield from change(queue)
+
+
+def rename_id(queue: FrameQueue, start: Frame, old: str, new: str) -> Steps:
+    """From a frame on, the target has another id: every value that is `old` is made `new`.
+
+    What the client sends back of the new id reaches the server as the old one.
+    """
+    now: Frame | None = start
+    while now is not None:
+        names, back = {old: new}, {} if now.from_target else {new: old}
+        if any(name.encode() in now.raw for name in {**back, **names}):
+            queue.alter(now, partial(renamed, names={**back, **names}))
+        now = yield
 
 
 def first(pick: Selector, *do: Operator) -> Change:

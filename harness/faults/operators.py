@@ -4,7 +4,7 @@ Here: drop, duplicate, edit, remove, rewrite, answer, insert. Not here: when the
 changes of more than one frame that only one fault needs (tables).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from harness.faults.queue import FrameQueue
@@ -73,14 +73,14 @@ def insert_by(message: Value) -> Operator:
     return lambda queue, frame: queue.insert(message(queue.site, frame), after=frame)
 
 
-def renamed(value: Any, old: str, new: str) -> Any:
-    """A JSON value with every string in it that equals `old` made `new`, and the reverse."""
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A JSON value with every string in it that is one of these names replaced."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return {key: renamed(item, old, new) for key, item in members.items()}
+        return {key: renamed(item, names) for key, item in members.items()}
     if isinstance(value, list):
-        return [renamed(item, old, new) for item in cast("list[Any]", value)]
-    return new if value == old else old if value == new else value
+        return [renamed(item, names) for item in cast("list[Any]", value)]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 def put(message: Any, path: Path, value: Any) -> Any:

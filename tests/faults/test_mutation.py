@@ -65,5 +65,5 @@ def test_a_fault_id_cannot_be_taken_twice() -> None:
 
 
 def test_a_fault_that_finds_no_place_says_what_it_looked_for() -> None:
-    with pytest.raises(NotApplied, match="no turn failed that fits"):
+    with pytest.raises(NotApplied, match="no turn/completed failed"):
         apply(all_faults()["failed-turn-never-ends"], plain_turn())

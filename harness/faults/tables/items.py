@@ -58,7 +58,7 @@ def id_of_the_first_message(queue: FrameQueue) -> Steps:
     now: Frame | None = frame
     while now is not None and earlier is not None:
         if queue.site.item_of(now) is mine:
-            queue.alter(now, lambda message: renamed(message, mine.id, earlier.id))
+            queue.alter(now, lambda message: renamed(message, {mine.id: earlier.id}))
         now = yield
 
 
