@@ -27,7 +27,7 @@ class Given:
     """
 
     what: str
-    holds: Callable[[FaultSite], bool]
+    holds: Callable[[Trace], bool]
 
 
 @dataclass(frozen=True, slots=True)

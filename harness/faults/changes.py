@@ -16,6 +16,7 @@ from harness.faults.queue import Change, FrameQueue, Steps
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
+from harness.trace.trace import Trace
 
 # Whether a frame that was set aside may follow the one that came now: (site, set aside, now).
 Follows: TypeAlias = Callable[[FaultSite, Frame, Frame], bool]
@@ -175,10 +176,24 @@ def in_turn(*changes: Change) -> Change:
 
 
 def there_is(pick: Selector) -> Given:
-    """That some frame fits, as it looks when the whole conversation is known."""
-    return Given(
-        pick.what, lambda site: any(pick.fits(site, frame) is True for frame in site.frames)
-    )
+    """That some frame fits."""
+
+    def holds(trace: Trace) -> bool:
+        queue = FrameQueue(FaultSite(trace.marks))
+        search = until(queue, pick)
+        next(search)
+        try:
+            for frame in trace.frames:
+                queue.add(frame)
+                search.send(frame)
+            search.send(None)
+        except StopIteration:
+            return True
+        except NotApplied:
+            return False
+        return False
+
+    return Given(pick.what, holds)
 
 
 def _consider(queue: FrameQueue, pick: Selector, frame: Frame | None, waiting: list[Frame]) -> None:

@@ -49,7 +49,8 @@ class FrameQueue:
         self._aside: list[_Entry] = []
 
     def add(self, frame: Frame) -> None:
-        """Queue a frame that came."""
+        """Take in a frame that came: it is part of the site, and queued."""
+        self.site.feed(frame)
         self._entries.append(_Entry(frame.seq, frame))
 
     def drop(self, frame: Frame) -> None:

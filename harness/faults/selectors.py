@@ -79,6 +79,13 @@ def notification(method: str) -> Selector:
     )
 
 
+def read_with_turns() -> Selector:
+    """A successful answer to a thread/read that asked for the turns."""
+    return answer_to("thread/read").where(
+        lambda site, f: site.asked(f).get("includeTurns") is True, "with turns"
+    )
+
+
 def thread_announced() -> Selector:
     """The thread/started of a thread that we started."""
     return notification("thread/started").where(

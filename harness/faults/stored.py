@@ -27,7 +27,7 @@ def apply(fault: Fault, trace: Trace) -> Trace:
 
     What a stream passed on late only because it had to wait is put back in its place.
     """
-    if fault.given is not None and not fault.given.holds(FaultSite.of(trace)):
+    if fault.given is not None and not fault.given.holds(trace):
         raise NotApplied(f"no {fault.given.what}")
     if isinstance(fault.change, StoredOnly):
         return fault.change.make(FaultSite.of(trace), trace)

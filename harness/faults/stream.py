@@ -49,7 +49,6 @@ class FaultStream:
 
     def feed(self, frame: Frame) -> list[Frame]:
         """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""
-        self._queue.site.feed(frame)
         self._queue.add(frame)
         self._advance(lambda steps: steps.send(frame))
         return self._queue.passing()

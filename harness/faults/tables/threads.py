@@ -2,372 +2,390 @@
 
 from typing import Any
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.base import Fault
+from harness.faults.changes import every, first, rename_id, there_is, until
+from harness.faults.operators import drop, duplicate, edit, edit_by, remove
+from harness.faults.queue import FrameQueue, Steps
+from harness.faults.selectors import (
+    Fits,
+    Selector,
+    Verdict,
+    answer_to,
+    read_with_turns,
+    status,
+    thread_announced,
+    turn_completed,
+)
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
-from harness.trace.views import items_of
+from harness.trace.views import TurnView, items_of
 
 MILLISECONDS = 1000
+OUR_DAYS = 1_000_000_000
 ACTIVE: dict[str, Any] = {"type": "active", "activeFlags": []}
+THREAD = ("result", "thread")
+TURNS = ("result", "thread", "turns")
 
 
-def _read(scene: Scene, *, turns: bool) -> Frame:
-    """A thread/read of the thread of an ended turn, with or without includeTurns.
+def read_of_an_ended_turn(*, turns: bool) -> Selector:
+    """An answer to thread/read of a thread with a turn that ended before, with turns or without.
 
-    The turn is `scene.turn()`, and where turns are asked for it is among those stored. Reads after
-    a rollback are left out: what must be there then is not known.
+    Where turns are asked for, that turn is among those stored. Reads after a rollback are left
+    out: what must be there then is not known.
     """
-    ended = scene.turn()
-    rollbacks = [f.seq for f in scene.trace.frames if f.method == "thread/rollback"]
 
-    def fits(answer: Frame) -> bool:
-        request = scene.request_of(answer)
-        asked = obj(request.params).get("includeTurns") is True
-        stored = [obj(turn).get("id") for turn in arr(dig(answer.result, "thread", "turns"))]
-        return (
-            request.seq > ended.completed[0].seq
-            and obj(request.params).get("threadId") == ended.thread_id
-            and asked is turns
-            and (ended.id in stored if turns else not stored)
-            and not any(seq < answer.seq for seq in rollbacks)
-        )
+    def reads(site: FaultSite, frame: Frame) -> Verdict:
+        asked = site.asked(frame)
+        if (asked.get("includeTurns") is True) is not turns:
+            return False
+        if any(one.method == "thread/rollback" for one in site.frames):
+            return False
+        stored = stored_turns(frame)
+        return any(turn.id in stored if turns else not stored for turn in ended_before(site, frame))
 
-    return scene.answers("thread/read", fits)[-1]
+    what = "with a turn that ended before" if turns else "without turns, after the end of a turn"
+    return answer_to("thread/read").where(reads, what)
 
 
-def _stored_turn(scene: Scene, answer: Frame) -> tuple[int, dict[str, Any]]:
-    """The stored form of the ended turn that `_read` speaks of, and its index."""
-    wanted = scene.turn().id
-    for place, turn in enumerate(arr(dig(answer.result, "thread", "turns"))):
-        if obj(turn).get("id") == wanted:
-            return place, obj(turn)
-    raise NotApplied(f"turn {wanted} is not stored")
+def ended_before(site: FaultSite, frame: Frame) -> list[TurnView]:
+    """The turns of ours, of the thread that was read, that had ended when it was asked for."""
+    request = site.request_of(frame)
+    return [
+        turn
+        for turn in site.conversation.turns.values()
+        if request is not None
+        and turn.thread_id == obj(request.params).get("threadId")
+        and site.ours(turn)
+        and turn.completed
+        and turn.completed[0].seq < request.seq
+    ]
 
 
-@fault(
-    "thread-not-announced",
-    rule="thread.started-announced",
-    on="plain-turn",
-    reason="thread/start emits thread/started.",
-)
-def unannounced(scene: Scene) -> Trace:
-    """No thread/started."""
-    return op.drop(scene.trace, scene.announced_thread())
+def stored_turns(frame: Frame) -> list[Any]:
+    """The ids of the turns in an answer to thread/read."""
+    return [obj(turn).get("id") for turn in arr(dig(frame.result, "thread", "turns"))]
 
 
-@fault(
-    "thread-announced-twice",
-    rule="thread.started-announced",
-    on="plain-turn",
-    reason="A thread starts once, so it is announced once.",
-)
-def announced_twice(scene: Scene) -> Trace:
-    """thread/started again."""
-    return op.duplicate(scene.trace, scene.announced_thread())
+def stored_turn(site: FaultSite, frame: Frame) -> tuple[int, dict[str, Any]]:
+    """The first such turn that is stored in an answer to thread/read: its index, and itself."""
+    stored = stored_turns(frame)
+    place = next(stored.index(turn.id) for turn in ended_before(site, frame) if turn.id in stored)
+    return place, obj(arr(dig(frame.result, "thread", "turns"))[place])
 
 
-@fault(
-    "thread-announced-by-another-id",
-    rule="thread.started-announced",
-    on="plain-turn",
-    reason="The thread announced is the one that the reply names.",
-)
-def announced_other(scene: Scene) -> Trace:
-    """thread/started with an id of its own."""
-    path = ("params", "thread", "id")
-    return op.edit(scene.trace, scene.announced_thread(), path, "thr_987654321")
+def several_turns(_: FaultSite, frame: Frame) -> bool:
+    """Whether an answer has more than one turn."""
+    return len(stored_turns(frame)) > 1
 
 
-@fault(
-    "thread-starts-active",
-    rule="thread.starts-idle",
-    on="plain-turn",
-    reason="A newly started thread is returned as idle.",
-)
-def starts_active(scene: Scene) -> Trace:
-    """A reply to thread/start with status active."""
-    answer = scene.answers("thread/start")[0]
-    return op.edit(scene.trace, answer, ("result", "thread", "status"), ACTIVE)
+def without_a_turn(queue: FrameQueue, frame: Frame) -> None:
+    """One turn is gone from the history."""
+    place, _ = stored_turn(queue.site, frame)
+    remove(*TURNS, place)(queue, frame)
 
 
-@fault(
-    "thread-id-given-twice",
-    rule="thread.ids-unique",
-    on="two-threads",
-    reason="A thread's id is unique.",
-)
-def same_thread_id(scene: Scene) -> Trace:
-    """The second thread gets the first one's id in its reply."""
-    answers = scene.answers("thread/start")
-    if len(answers) < 2:
-        raise NotApplied("one thread only")
-    first = text(dig(answers[0].result, "thread", "id"))
-    return op.edit(scene.trace, answers[1], ("result", "thread", "id"), first)
+def stored_message(site: FaultSite, frame: Frame) -> int | None:
+    """The index of the first agentMessage in that turn."""
+    _, turn = stored_turn(site, frame)
+    types = [item.get("type") for item in items_of(turn)]
+    return types.index("agentMessage") if "agentMessage" in types else None
 
 
-@fault(
-    "thread-times-in-milliseconds",
-    rule="thread.timestamps-seconds",
-    on="plain-turn",
-    reason="createdAt is in Unix seconds.",
-)
-def milliseconds(scene: Scene) -> Trace:
-    """A timestamp a thousand times too large."""
-    answer = scene.answers("thread/start")[0]
-    created = dig(answer.result, "thread", "createdAt")
-    if not isinstance(created, int | float) or created < 1_000_000_000:
-        raise NotApplied("no timestamp of our days")
-    path = ("result", "thread", "createdAt")
-    return op.edit(scene.trace, answer, path, created * MILLISECONDS)
-
-
-@fault(
-    "thread-id-of-another-shape",
-    rule="thread.id-shape",
-    on="plain-turn",
-    reason="Thread ids have the shape thr_<n>.",
-)
-def thread_shape(scene: Scene) -> Trace:
-    """A UUID everywhere in place of the id."""
-    thread_id = text(dig(scene.answers("thread/start")[0].result, "thread", "id"))
-    uuid = "0199aaaa-0000-7000-8000-000000000001"
-    return op.rename(scene.trace, scene.trace.frames, thread_id, uuid)
-
-
-@fault(
-    "status-never-active",
-    rule="status.active-while-turn",
-    on="plain-turn",
-    reason="A thread with an active turn is active, and each change of status is notified.",
-)
-def never_active(scene: Scene) -> Trace:
-    """No report of an active thread."""
-    scene.turn()
-    return op.drop(scene.trace, *scene.statuses("active"))
-
-
-@fault(
-    "status-stays-active",
-    rule="status.active-while-turn",
-    on="plain-turn",
-    reason="A thread whose turns have ended is not active any more, and that change is notified.",
-)
-def stays_active(scene: Scene) -> Trace:
-    """The last word on the thread's status is active."""
-    last = scene.statuses("active")[-1]
-    later = [frame for frame in scene.statuses() if frame.seq > last.seq]
-    if not later:
-        raise NotApplied("no status after active")
-    turns = scene.conversation.thread(text(obj(last.params).get("threadId"))).turns.values()
-    if not turns or not all(turn.completed for turn in turns):
-        raise NotApplied("a turn that goes on")
-    return op.drop(scene.trace, *later)
-
-
-@fault(
-    "status-change-without-change",
-    rule="status.changed-is-change",
-    on="plain-turn",
-    reason="thread/status/changed is emitted when the status changes.",
-)
-def no_change(scene: Scene) -> Trace:
-    """The same status again."""
-    return op.duplicate(scene.trace, scene.statuses("active")[0])
-
-
-@fault(
-    "read-of-another-thread",
-    rule="read.thread-id",
-    on="two-turns-read",
-    reason="thread/read returns the thread that was asked for.",
-)
-def other_thread(scene: Scene) -> Trace:
-    """A thread with another id."""
-    answer = scene.answers("thread/read")[-1]
-    return op.edit(scene.trace, answer, ("result", "thread", "id"), "thr_987654321")
-
-
-@fault(
-    "read-without-the-turns",
-    rule="read.includes-turns",
-    on="two-turns-read",
-    reason="includeTurns true includes the turns of the history.",
-)
-def turns_left_out(scene: Scene) -> Trace:
-    """No turns although they were asked for."""
-    path = ("result", "thread", "turns")
-    return op.edit(scene.trace, _read(scene, turns=True), path, [])
-
-
-@fault(
-    "read-with-turns-unasked",
-    rule="read.omits-turns",
-    on="two-turns-read",
-    reason="turns are populated only when explicitly requested.",
-)
-def turns_unasked(scene: Scene) -> Trace:
-    """A turn in an answer that should have none."""
-    turn: dict[str, Any] = {
-        "id": scene.turn().id,
-        "items": [],
-        "status": "completed",
-        "error": None,
-    }
-    path = ("result", "thread", "turns")
-    return op.edit(scene.trace, _read(scene, turns=False), path, [turn])
-
-
-@fault(
-    "read-with-a-turn-missing",
-    rule="read.stored-equals-live",
-    on="two-turns-read",
-    reason="The turns read are those of the history, all that ended before.",
-)
-def turn_missing(scene: Scene) -> Trace:
-    """One of several turns is gone from the history."""
-    answer = _read(scene, turns=True)
-    if len(arr(dig(answer.result, "thread", "turns"))) < 2:
-        raise NotApplied("one turn only")
-    place, _ = _stored_turn(scene, answer)
-    return op.remove(scene.trace, answer, ("result", "thread", "turns", place))
-
-
-@fault(
-    "read-with-a-text-cut",
-    rule="read.stored-equals-live",
-    on="two-turns-read",
-    reason="The items read are those that were streamed.",
-)
-def text_cut(scene: Scene) -> Trace:
+def cut_text(queue: FrameQueue, frame: Frame) -> None:
     """A stored message that lost its end."""
-    answer = _read(scene, turns=True)
-    place, turn = _stored_turn(scene, answer)
-    for index, item in enumerate(items_of(turn)):
-        if item.get("type") == "agentMessage":
-            path = ("result", "thread", "turns", place, "items", index, "text")
-            return op.edit(scene.trace, answer, path, "…")
-    raise NotApplied("no stored agentMessage")
+    place, _ = stored_turn(queue.site, frame)
+    message = stored_message(queue.site, frame)
+    if message is not None:
+        edit(*TURNS, place, "items", message, "text", to="…")(queue, frame)
 
 
-@fault(
-    "read-with-another-status",
-    rule="read.stored-equals-live",
-    on="two-turns-read",
-    reason="A turn that ended completed is read as completed.",
-)
-def other_status(scene: Scene) -> Trace:
+def other_status(queue: FrameQueue, frame: Frame) -> None:
     """A stored turn with another end than the live one."""
-    answer = _read(scene, turns=True)
-    place, turn = _stored_turn(scene, answer)
+    place, turn = stored_turn(queue.site, frame)
     other = "completed" if turn.get("status") == "interrupted" else "interrupted"
-    return op.edit(scene.trace, answer, ("result", "thread", "turns", place, "status"), other)
+    edit(*TURNS, place, "status", to=other)(queue, frame)
 
 
-@fault(
-    "thread-changed-before-it-was-created",
-    rule="thread.updated-not-before-created",
-    on="plain-turn",
-    reason="The last change of a thread is not before its creation.",
+def a_turn_unasked(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
+    """A turn for an answer that should have none."""
+    turn = ended_before(site, frame)[0]
+    return [{"id": turn.id, "items": [], "status": "completed", "error": None}]
+
+
+def status_read(kind: str, when: Fits, what: str) -> Selector:
+    """An answer to thread/read that shows a status."""
+    return (
+        answer_to("thread/read")
+        .where(lambda _, f: dig(f.result, "thread", "status", "type") == kind, kind)
+        .where(when, what)
+    )
+
+
+def turn_runs(site: FaultSite, frame: Frame) -> bool:
+    """Whether a turn of the thread that was read runs since before it was asked for."""
+    request = site.request_of(frame)
+    return request is not None and any(
+        turn.started[0].seq < request.seq and not turn.completed
+        for turn in turns_of_the_thread(site, frame)
+    )
+
+
+def turns_ended(site: FaultSite, frame: Frame) -> bool:
+    """Whether a turn of the thread that was read had ended when it was asked for."""
+    request = site.request_of(frame)
+    return request is not None and any(
+        turn.completed and turn.completed[0].seq < request.seq
+        for turn in turns_of_the_thread(site, frame)
+    )
+
+
+def turns_of_the_thread(site: FaultSite, frame: Frame) -> list[TurnView]:
+    """The turns of ours of the thread that an answer shows."""
+    thread_id = dig(frame.result, "thread", "id")
+    turns = site.conversation.turns.values()
+    return [turn for turn in turns if turn.thread_id == thread_id and site.ours(turn)]
+
+
+def thread_id_of_another_shape(queue: FrameQueue) -> Steps:
+    """A UUID everywhere in place of the id of a thread."""
+    answer = yield from until(queue, answer_to("thread/start"))
+    thread_id = text(dig(answer.result, "thread", "id"))
+    yield from rename_id(queue, answer, thread_id, "0199aaaa-0000-7000-8000-000000000001")
+
+
+def after_active(site: FaultSite, frame: Frame) -> bool:
+    """Whether a thread was told to be active before, so that this is the end of that."""
+    thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
+    earlier = [one for one in thread.statuses if one.seq < frame.seq]
+    return any(dig(one.params, "status", "type") == "active" for one in earlier)
+
+
+def after_another_thread(site: FaultSite, frame: Frame) -> bool:
+    """Whether an earlier thread/start was answered."""
+    return first_thread_id(site, frame) != text(dig(frame.result, "thread", "id"))
+
+
+def first_thread_id(site: FaultSite, _: Frame) -> str:
+    """The id of the first thread of ours."""
+    answers = (one for one in site.frames if answer_to("thread/start").fits(site, one))
+    return text(dig(next(answers).result, "thread", "id"))
+
+
+def created(_: FaultSite, frame: Frame) -> Any:
+    """The createdAt of the thread that an answer shows."""
+    return dig(frame.result, "thread", "createdAt")
+
+
+def updated(_: FaultSite, frame: Frame) -> Any:
+    """The updatedAt of the thread that an answer shows."""
+    return dig(frame.result, "thread", "updatedAt")
+
+
+def asked_for_a_folder(site: FaultSite, frame: Frame) -> bool:
+    """Whether thread/start named a folder."""
+    return bool(text(site.asked(frame).get("cwd")))
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "thread-not-announced",
+        rule="thread.started-announced",
+        on="plain-turn",
+        reason="thread/start emits thread/started.",
+        change=first(thread_announced(), drop),
+    ),
+    Fault(
+        "thread-announced-twice",
+        rule="thread.started-announced",
+        on="plain-turn",
+        reason="A thread starts once, so it is announced once.",
+        change=first(thread_announced(), duplicate),
+    ),
+    Fault(
+        "thread-announced-by-another-id",
+        rule="thread.started-announced",
+        on="plain-turn",
+        reason="The thread announced is the one that the reply names.",
+        change=first(thread_announced(), edit("params", "thread", "id", to="thr_987654321")),
+    ),
+    Fault(
+        "thread-starts-active",
+        rule="thread.starts-idle",
+        on="plain-turn",
+        reason="A newly started thread is returned as idle.",
+        change=first(answer_to("thread/start"), edit(*THREAD, "status", to=ACTIVE)),
+    ),
+    Fault(
+        "thread-id-given-twice",
+        rule="thread.ids-unique",
+        on="two-threads",
+        reason="A thread's id is unique.",
+        change=first(
+            answer_to("thread/start").where(after_another_thread, "after another one"),
+            edit_by(*THREAD, "id", value=first_thread_id),
+        ),
+    ),
+    Fault(
+        "thread-times-in-milliseconds",
+        rule="thread.timestamps-seconds",
+        on="plain-turn",
+        reason="createdAt is in Unix seconds.",
+        change=first(
+            answer_to("thread/start").where(
+                lambda site, f: (
+                    isinstance(created(site, f), int | float) and created(site, f) >= OUR_DAYS
+                ),
+                "with a time of our days",
+            ),
+            edit_by(*THREAD, "createdAt", value=lambda site, f: created(site, f) * MILLISECONDS),
+        ),
+    ),
+    Fault(
+        "thread-id-of-another-shape",
+        rule="thread.id-shape",
+        on="plain-turn",
+        reason="Thread ids have the shape thr_<n>.",
+        change=thread_id_of_another_shape,
+    ),
+    Fault(
+        "status-never-active",
+        rule="status.active-while-turn",
+        on="plain-turn",
+        reason="A thread with an active turn is active, and each change of status is notified.",
+        change=every(status("active"), drop),
+        given=there_is(turn_completed()),
+    ),
+    Fault(
+        "status-stays-active",
+        rule="status.active-while-turn",
+        on="plain-turn",
+        reason="A thread whose turns have ended is not active any more, and that change is "
+        "notified.",
+        change=every(status().where(after_active, "after active"), drop),
+        given=there_is(turn_completed()),
+    ),
+    Fault(
+        "status-change-without-change",
+        rule="status.changed-is-change",
+        on="plain-turn",
+        reason="thread/status/changed is emitted when the status changes.",
+        change=first(status("active"), duplicate),
+    ),
+    Fault(
+        "read-of-another-thread",
+        rule="read.thread-id",
+        on="two-turns-read",
+        reason="thread/read returns the thread that was asked for.",
+        change=first(read_with_turns(), edit(*THREAD, "id", to="thr_987654321")),
+    ),
+    Fault(
+        "read-without-the-turns",
+        rule="read.includes-turns",
+        on="two-turns-read",
+        reason="includeTurns true includes the turns of the history.",
+        change=first(read_of_an_ended_turn(turns=True), edit(*TURNS, to=[])),
+    ),
+    Fault(
+        "read-with-turns-unasked",
+        rule="read.omits-turns",
+        on="two-turns-read",
+        reason="turns are populated only when explicitly requested.",
+        change=first(read_of_an_ended_turn(turns=False), edit_by(*TURNS, value=a_turn_unasked)),
+    ),
+    Fault(
+        "read-with-a-turn-missing",
+        rule="read.stored-equals-live",
+        on="two-turns-read",
+        reason="The turns read are those of the history, all that ended before.",
+        change=first(
+            read_of_an_ended_turn(turns=True).where(several_turns, "and others"), without_a_turn
+        ),
+    ),
+    Fault(
+        "read-with-a-text-cut",
+        rule="read.stored-equals-live",
+        on="two-turns-read",
+        reason="The items read are those that were streamed.",
+        change=first(
+            read_of_an_ended_turn(turns=True).where(
+                lambda site, f: stored_message(site, f) is not None, "with an agentMessage"
+            ),
+            cut_text,
+        ),
+    ),
+    Fault(
+        "read-with-another-status",
+        rule="read.stored-equals-live",
+        on="two-turns-read",
+        reason="A turn that ended completed is read as completed.",
+        change=first(read_of_an_ended_turn(turns=True), other_status),
+    ),
+    Fault(
+        "thread-changed-before-it-was-created",
+        rule="thread.updated-not-before-created",
+        on="plain-turn",
+        reason="The last change of a thread is not before its creation.",
+        change=first(
+            answer_to("thread/start").where(
+                lambda site, f: isinstance(updated(site, f), int | float), "with updatedAt"
+            ),
+            edit_by(*THREAD, "createdAt", value=lambda site, f: updated(site, f) + 1),
+        ),
+    ),
+    Fault(
+        "thread-starts-in-another-folder",
+        rule="thread.settings-echo",
+        on="plain-turn",
+        reason="The reply to thread/start names the folder that was asked for.",
+        change=first(
+            answer_to("thread/start").where(asked_for_a_folder, "with a folder"),
+            edit("result", "cwd", to="/elsewhere"),
+            edit(*THREAD, "cwd", to="/elsewhere"),
+        ),
+    ),
+    Fault(
+        "thread-of-another-provider-than-the-reply",
+        rule="thread.settings-echo",
+        on="plain-turn",
+        reason="The reply to thread/start and the thread within it speak of one provider.",
+        change=first(answer_to("thread/start"), edit(*THREAD, "modelProvider", to="another")),
+    ),
+    Fault(
+        "preview-of-something-else",
+        rule="thread.preview-first-message",
+        on="two-turns-read",
+        reason="The preview is usually the first user message of the thread.",
+        change=first(
+            read_of_an_ended_turn(turns=False), edit(*THREAD, "preview", to="nobody said this")
+        ),
+    ),
+    Fault(
+        "read-idle-while-a-turn-runs",
+        rule="status.read-matches-turns",
+        on="read-while-active",
+        reason="idle means that the thread has no active turn.",
+        change=first(
+            status_read("active", turn_runs, "while a turn runs"),
+            edit(*THREAD, "status", to={"type": "idle"}),
+        ),
+    ),
+    Fault(
+        "read-active-after-the-last-turn",
+        rule="status.read-matches-turns",
+        on="read-while-active",
+        reason="active means that the thread has an active turn.",
+        change=first(
+            status_read("idle", turns_ended, "after the end of a turn"),
+            edit(*THREAD, "status", to=ACTIVE),
+        ),
+    ),
+    Fault(
+        "status-changes-without-a-word",
+        rule="status.change-notified",
+        on="read-while-active",
+        reason="thread/status/changed is emitted whenever the status of a loaded thread changes.",
+        change=every(status(), drop),
+        given=there_is(status_read("active", turn_runs, "while a turn runs")),
+    ),
 )
-def changed_too_early(scene: Scene) -> Trace:
-    """A creation after the last change."""
-    answer = scene.answers("thread/start")[0]
-    updated = dig(answer.result, "thread", "updatedAt")
-    if not isinstance(updated, int | float):
-        raise NotApplied("no updatedAt")
-    return op.edit(scene.trace, answer, ("result", "thread", "createdAt"), updated + 1)
-
-
-@fault(
-    "thread-starts-in-another-folder",
-    rule="thread.settings-echo",
-    on="plain-turn",
-    reason="The reply to thread/start names the folder that was asked for.",
-)
-def other_folder(scene: Scene) -> Trace:
-    """Another cwd than asked for, in the reply and in the thread."""
-    answer = scene.answers("thread/start", lambda a: _asked_for(scene, a, "cwd"))[0]
-    moved = op.edit(scene.trace, answer, ("result", "cwd"), "/elsewhere")
-    return op.edit(moved, moved.frames[answer.seq], ("result", "thread", "cwd"), "/elsewhere")
-
-
-@fault(
-    "thread-of-another-provider-than-the-reply",
-    rule="thread.settings-echo",
-    on="plain-turn",
-    reason="The reply to thread/start and the thread within it speak of one provider.",
-)
-def other_provider(scene: Scene) -> Trace:
-    """The thread names a provider of its own."""
-    answer = scene.answers("thread/start")[0]
-    return op.edit(scene.trace, answer, ("result", "thread", "modelProvider"), "another")
-
-
-def _asked_for(scene: Scene, answer: Frame, key: str) -> bool:
-    return bool(text(obj(scene.request_of(answer).params).get(key)))
-
-
-@fault(
-    "preview-of-something-else",
-    rule="thread.preview-first-message",
-    on="two-turns-read",
-    reason="The preview is usually the first user message of the thread.",
-)
-def other_preview(scene: Scene) -> Trace:
-    """A preview that nobody said."""
-    answer = _read(scene, turns=False)
-    return op.edit(scene.trace, answer, ("result", "thread", "preview"), "nobody said this")
-
-
-def _status_read(scene: Scene, kind: str, *, ended: bool) -> Frame:
-    """A thread/read that shows this status while the turn streams, or after its end."""
-    turn = scene.turn(where=lambda t: any(i.last_delta for i in t.items.values()))
-    last = max(i.last_delta.seq for i in turn.items.values() if i.last_delta)
-    began, end = turn.started[0].seq, turn.completed[0].seq
-
-    def fits(answer: Frame) -> bool:
-        asked = scene.request_of(answer).seq
-        during = asked > end if ended else began < asked and answer.seq < last
-        same = dig(answer.result, "thread", "id") == turn.thread_id
-        return during and same and dig(answer.result, "thread", "status", "type") == kind
-
-    return scene.answers("thread/read", fits)[0]
-
-
-@fault(
-    "read-idle-while-a-turn-runs",
-    rule="status.read-matches-turns",
-    on="read-while-active",
-    reason="idle means that the thread has no active turn.",
-)
-def idle_too_early(scene: Scene) -> Trace:
-    """Idle in the middle of a turn."""
-    answer = _status_read(scene, "active", ended=False)
-    return op.edit(scene.trace, answer, ("result", "thread", "status"), {"type": "idle"})
-
-
-@fault(
-    "read-active-after-the-last-turn",
-    rule="status.read-matches-turns",
-    on="read-while-active",
-    reason="active means that the thread has an active turn.",
-)
-def active_too_long(scene: Scene) -> Trace:
-    """Active after all turns have ended."""
-    answer = _status_read(scene, "idle", ended=True)
-    return op.edit(scene.trace, answer, ("result", "thread", "status"), ACTIVE)
-
-
-@fault(
-    "status-changes-without-a-word",
-    rule="status.change-notified",
-    on="read-while-active",
-    reason="thread/status/changed is emitted whenever the status of a loaded thread changes.",
-)
-def silent_change(scene: Scene) -> Trace:
-    """No report of any status, though answers show that it changed."""
-    _status_read(scene, "active", ended=False)
-    return op.drop(scene.trace, *scene.statuses())
