@@ -1,90 +1,102 @@
 """Faults of a compaction that the client asked for."""
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
-from harness.trace.frame import Frame, Kind, Origin
+from harness.faults.base import Fault, Given
+from harness.faults.changes import every, first
+from harness.faults.operators import drop, edit, edit_by
+from harness.faults.selectors import Selector, Verdict, answer_to
+from harness.faults.site import FaultSite
+from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import dig, obj
 
 COMPACT = "thread/compact/start"
 
 
-def _answer(scene: Scene) -> Frame:
-    return scene.answers(COMPACT)[0]
+def compaction_answered(site: FaultSite, frame: Frame) -> Frame | None:
+    """The first answer to thread/compact/start before a frame."""
+    answers = (one for one in site.frames if answer_to(COMPACT).fits(site, one))
+    answer = next(answers, None)
+    return answer if answer is not None and answer.seq < frame.seq else None
 
 
-def _after(scene: Scene) -> list[Frame]:
-    """What is told between the answer and the client's next message."""
-    answer = _answer(scene)
-    found: list[Frame] = []
-    for frame in scene.trace.frames:
-        if frame.seq <= answer.seq:
-            continue
-        if frame.origin is not Origin.TARGET:
-            break
-        if frame.kind is Kind.NOTIFICATION:
-            found.append(frame)
-    if not found:
-        raise NotApplied("nothing is told of a compaction")
-    return found
+def something_is_told(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether the next frame after an answer is a notification; known when that comes."""
+    later = next(site.later(frame), None)
+    return None if later is None else later.kind is Kind.NOTIFICATION and later.from_target
 
 
-@fault(
-    "compact-answered-with-members",
-    rule="compact.reply-empty",
-    on="compacted",
-    reason="The result of thread/compact/start is {}; more than that is recorded.",
+def turn_of_the_next(site: FaultSite, frame: Frame) -> object:
+    """The turnId of the next notification."""
+    told = site.next_from_target(frame)
+    return None if told is None else obj(told.params).get("turnId")
+
+
+def told_of_the_compaction() -> Selector:
+    """What is told of the thread after thread/compact/start was answered."""
+
+    def told(site: FaultSite, frame: Frame) -> Verdict:
+        answer = compaction_answered(site, frame)
+        if answer is None or not frame.from_target:
+            return False
+        return obj(frame.params).get("threadId") == site.asked(answer).get("threadId")
+
+    return Selector(f"frame about the thread after {COMPACT}", told)
+
+
+def compaction_item() -> Selector:
+    """A contextCompaction item after the answer, before the client's next message."""
+
+    def told(site: FaultSite, frame: Frame) -> Verdict:
+        answer = compaction_answered(site, frame)
+        if answer is None or dig(frame.params, "item", "type") != "contextCompaction":
+            return False
+        return all(one.from_target for one in site.later(answer))
+
+    return Selector(f"contextCompaction item after {COMPACT}", told)
+
+
+def asked_last(trace: Trace) -> bool:
+    """Whether the client sends nothing about the thread after its thread/compact/start."""
+    site = FaultSite.of(trace)
+    answers = [one for one in trace.frames if answer_to(COMPACT).fits(site, one)]
+    if not answers:
+        return False
+    thread_id = site.asked(answers[0]).get("threadId")
+    later = [one for one in site.later(answers[0]) if not one.from_target]
+    return not any(obj(one.params).get("threadId") == thread_id for one in later)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "compact-answered-with-members",
+        rule="compact.reply-empty",
+        on="compacted",
+        reason="The result of thread/compact/start is {}; more than that is recorded.",
+        change=first(
+            answer_to(COMPACT).where(something_is_told, "followed by a notification"),
+            edit_by("result", "turnId", value=turn_of_the_next),
+        ),
+    ),
+    Fault(
+        "compact-answered-with-null",
+        rule="compact.reply-empty",
+        on="compacted",
+        reason="The result of thread/compact/start is {}, not null.",
+        change=first(answer_to(COMPACT), edit("result", to=None)),
+    ),
+    Fault(
+        "compaction-in-silence",
+        rule="compact.told",
+        on="compacted",
+        reason="The progress of compaction arrives by notifications.",
+        change=every(told_of_the_compaction(), drop),
+        given=Given("compaction at the end of a conversation", asked_last),
+    ),
+    Fault(
+        "compaction-without-item",
+        rule="compact.item-emitted",
+        on="compacted",
+        reason="The contextCompaction item is emitted when the history is compacted.",
+        change=every(compaction_item(), drop),
+    ),
 )
-def compact_filled(scene: Scene) -> Trace:
-    """A result with something in it."""
-    turn_id = obj(_after(scene)[0].params).get("turnId")
-    return op.edit(scene.trace, _answer(scene), ("result", "turnId"), turn_id)
-
-
-@fault(
-    "compact-answered-with-null",
-    rule="compact.reply-empty",
-    on="compacted",
-    reason="The result of thread/compact/start is {}, not null.",
-)
-def compact_null(scene: Scene) -> Trace:
-    """null in place of the empty object."""
-    return op.edit(scene.trace, _answer(scene), ("result",), None)
-
-
-@fault(
-    "compaction-in-silence",
-    rule="compact.told",
-    on="compacted",
-    reason="The progress of compaction arrives by notifications.",
-)
-def compaction_silent(scene: Scene) -> Trace:
-    """The answer, and then nothing at all of the thread."""
-    answer = _answer(scene)
-    thread_id = obj(scene.request_of(answer).params).get("threadId")
-    later = [
-        frame
-        for frame in scene.trace.frames
-        if frame.seq > answer.seq and obj(frame.params).get("threadId") == thread_id
-    ]
-    told = [frame for frame in later if frame.origin is Origin.TARGET]
-    if not told or len(told) != len(later):
-        raise NotApplied("no compaction at the end of a conversation")
-    return op.drop(scene.trace, *told)
-
-
-@fault(
-    "compaction-without-item",
-    rule="compact.item-emitted",
-    on="compacted",
-    reason="The contextCompaction item is emitted when the history is compacted.",
-)
-def compaction_bare(scene: Scene) -> Trace:
-    """The turn of a compaction without its item."""
-    items = [
-        frame for frame in _after(scene) if dig(frame.params, "item", "type") == "contextCompaction"
-    ]
-    if not items:
-        raise NotApplied("no contextCompaction item")
-    return op.drop(scene.trace, *items)

@@ -1,49 +1,53 @@
 """Faults of the diff of a turn."""
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.base import Fault
+from harness.faults.changes import every, first
+from harness.faults.item_selectors import item_completed
+from harness.faults.operators import drop, edit
+from harness.faults.queue import FrameQueue
+from harness.faults.selectors import Verdict, notification
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
+
+DIFF = "turn/diff/updated"
 
 
-def _diffs(scene: Scene) -> list[Frame]:
-    found = [frame for frame in scene.trace.frames if frame.method == "turn/diff/updated"]
-    if not found:
-        raise NotApplied("no diff of a turn")
-    return found
+def followed_by_the_diff(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether the next frame of the target is the diff of a turn."""
+    told = site.next_from_target(frame)
+    return None if told is None else told.method == DIFF
 
 
-@fault(
-    "diff-not-told",
-    rule="turn.diff-after-change",
-    on="file-changes",
-    reason="turn/diff/updated follows every fileChange item.",
+def swap_with_the_diff(queue: FrameQueue, frame: Frame) -> None:
+    """The diff first."""
+    told = queue.site.next_from_target(frame)
+    if told is not None:
+        queue.swap(frame, told)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "diff-not-told",
+        rule="turn.diff-after-change",
+        on="file-changes",
+        reason="turn/diff/updated follows every fileChange item.",
+        change=every(notification(DIFF), drop),
+    ),
+    Fault(
+        "diff-before-the-change",
+        rule="turn.diff-after-change",
+        on="file-changes",
+        reason="turn/diff/updated follows every fileChange item, and one before it does not.",
+        change=first(
+            item_completed("fileChange").where(followed_by_the_diff, "followed by the diff"),
+            swap_with_the_diff,
+        ),
+    ),
+    Fault(
+        "diff-of-nothing",
+        rule="turn.diff-whole",
+        on="file-changes",
+        reason="The diff is the unified diff of the whole turn.",
+        change=first(notification(DIFF), edit("params", "diff", to="")),
+    ),
 )
-def diff_not_told(scene: Scene) -> Trace:
-    """No diff at all."""
-    return op.drop(scene.trace, *_diffs(scene))
-
-
-@fault(
-    "diff-before-the-change",
-    rule="turn.diff-after-change",
-    on="file-changes",
-    reason="turn/diff/updated follows every fileChange item, and one before it does not.",
-)
-def diff_before_the_change(scene: Scene) -> Trace:
-    """The diff comes before the item is completed."""
-    diff = _diffs(scene)[0]
-    before = scene.trace.frames[diff.seq - 2]
-    return op.move(scene.trace, diff, after=before)
-
-
-@fault(
-    "diff-of-nothing",
-    rule="turn.diff-whole",
-    on="file-changes",
-    reason="The diff is the unified diff of the whole turn.",
-)
-def diff_of_nothing(scene: Scene) -> Trace:
-    """A diff that has none of the files that the turn changed."""
-    return op.edit(scene.trace, _diffs(scene)[0], ("params", "diff"), "")

@@ -1,71 +1,70 @@
 """Faults of a thread's settings and of the moves of its status."""
 
-from itertools import pairwise
-
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
-from harness.trace.trace import Trace
+from harness.faults.base import Fault
+from harness.faults.changes import first, there_is
+from harness.faults.operators import edit, refuse
+from harness.faults.selectors import answer_to, status
+from harness.faults.site import FaultSite
+from harness.trace.frame import Frame
 from harness.trace.values import dig, obj, text
 
 
-@fault(
-    "bare-thread-refused",
-    rule="thread.start-without-params",
-    on="bare-thread",
-    reason="All params of thread/start are optional.",
-)
-def bare_refused(scene: Scene) -> Trace:
-    """An error for a thread/start without params, after another request was served."""
+def bare_and_not_the_first(site: FaultSite, frame: Frame) -> bool:
+    """Whether the request had no params, and another one was answered before."""
+    served = [one for one in site.frames if one.seq < frame.seq and site.request_of(one)]
+    return not site.asked(frame) and bool(served)
 
-    def bare(frame_seq: int) -> bool:
-        return any(
-            answer.seq < frame_seq and scene.conversation.request_of(answer) is not None
-            for answer in scene.trace.frames
-        )
 
-    answers = scene.answers(
-        "thread/start", lambda f: not obj(scene.request_of(f).params) and bare(f.seq)
+def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
+    """Whether a thread of ours was read that no turn has moved to another folder."""
+    thread_id = text(dig(frame.result, "thread", "id"))
+    moved = any(
+        one.method == "turn/start"
+        and "cwd" in obj(one.params)
+        and obj(one.params).get("threadId") == thread_id
+        for one in site.frames
     )
-    refusal = {"code": -32602, "message": "missing field cwd"}
-    asked = {"id": answers[0].id, "error": refusal}
-    return op.edit(scene.trace, answers[0], (), asked)
+    return bool(site.our_thread(thread_id)) and not moved
 
 
-@fault(
-    "thread-read-in-another-folder",
-    rule="thread.cwd-captured",
-    on="bare-thread",
-    reason="The working directory of a thread is the one that was captured for it.",
+def after_idle(site: FaultSite, frame: Frame) -> bool:
+    """Whether the thread was told to be idle before."""
+    thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
+    earlier = [one for one in thread.statuses if one.seq < frame.seq]
+    return any(dig(one.params, "status", "type") == "idle" for one in earlier)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "bare-thread-refused",
+        rule="thread.start-without-params",
+        on="bare-thread",
+        reason="All params of thread/start are optional.",
+        change=first(
+            answer_to("thread/start").where(
+                bare_and_not_the_first, "without params, after another answer"
+            ),
+            refuse("missing field cwd"),
+        ),
+    ),
+    Fault(
+        "thread-read-in-another-folder",
+        rule="thread.cwd-captured",
+        on="bare-thread",
+        reason="The working directory of a thread is the one that was captured for it.",
+        change=first(
+            answer_to("thread/read").where(
+                of_a_thread_that_stays, "of a thread that no turn moved"
+            ),
+            edit("result", "thread", "cwd", to="/somewhere/else"),
+        ),
+    ),
+    Fault(
+        "status-moves-beside-the-table",
+        rule="status.known-move",
+        on="two-turns-read",
+        reason="The text does not show the moves; from notLoaded our table has none to active.",
+        change=first(status("idle"), edit("params", "status", to={"type": "notLoaded"})),
+        given=there_is(status("active").where(after_idle, "after idle")),
+    ),
 )
-def read_elsewhere(scene: Scene) -> Trace:
-    """thread/read shows another cwd than the reply to thread/start."""
-    started = scene.answers("thread/start")
-    mine = {text(dig(answer.result, "thread", "id")) for answer in started}
-    path = ("result", "thread", "cwd")
-    moved = {
-        text(obj(frame.params).get("threadId"))
-        for frame in scene.trace.frames
-        if frame.method == "turn/start" and "cwd" in obj(frame.params)
-    }
-    reads = scene.answers("thread/read", lambda f: text(dig(f.result, "thread", "id")) in mine)
-    for read in reads:
-        if text(dig(read.result, "thread", "id")) not in moved:
-            return op.edit(scene.trace, read, path, "/somewhere/else")
-    raise NotApplied("every thread that is read was moved by a turn")
-
-
-@fault(
-    "status-moves-beside-the-table",
-    rule="status.known-move",
-    on="two-turns-read",
-    reason="The text does not show the moves; from notLoaded our table has none to active.",
-)
-def odd_move(scene: Scene) -> Trace:
-    """A thread is said to be notLoaded between two turns."""
-    statuses = scene.statuses()
-    for before, after in pairwise(statuses):
-        if dig(after.params, "status", "type") == "active":
-            path = ("params", "status")
-            return op.edit(scene.trace, before, path, {"type": "notLoaded"})
-    raise NotApplied("no status before active")
