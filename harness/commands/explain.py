@@ -13,9 +13,8 @@ from harness.commands.stored_traces import UsageProblem
 from harness.faults.base import all_faults
 from harness.judge.base import Monitor
 from harness.rules.discovery import all_rules
-from harness.scenario.bundled import bundled_folder
+from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.explain import unknown
-from harness.scenario.loader import find, load
 from harness.spec.findings import FindingKind, finding_kinds
 from harness.spec.loading import load_book
 from harness.spec.rows import Requirement
@@ -114,9 +113,7 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     if rule.needs:
         yield f"needs: {', '.join(rule.needs)}"
     covering = [
-        scenario.id
-        for root, file in find([bundled_folder()])
-        if rule.id in (scenario := load(file, root=root)).scenario.covers
+        name for name in bundled_files() if rule.id in bundled_scenario(name).scenario.covers
     ]
     yield f"scenarios that cover it: {', '.join(covering) or 'none by name; see harness status'}"
     killers = [fault for fault in all_faults().values() if fault.rule == rule.id]

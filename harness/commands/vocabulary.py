@@ -6,12 +6,10 @@ Here: the lines with which `harness explain` answers them. Not here: rules, requ
 
 import textwrap
 from collections.abc import Iterator
-from functools import lru_cache
 
 from harness.judge.verdict import Level, Verdict
-from harness.scenario.bundled import bundled_files, bundled_folder
+from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.identity import file_of
-from harness.scenario.loader import Loaded, load
 from harness.spec.loading import load_book
 from harness.spec.rows import Capability
 
@@ -97,7 +95,7 @@ def _capability(one: Capability) -> Iterator[str]:
     yield from _wrapped(f"how it is asked for: {one.probe}")
     if one.methods:
         yield from _wrapped(f"methods: {', '.join(one.methods)}")
-    needing = [name for name in bundled_files() if one.id in _loaded(name).scenario.needs]
+    needing = [name for name in bundled_files() if one.id in bundled_scenario(name).scenario.needs]
     if not needing:
         yield "no bundled scenario names it in its needs"
         return
@@ -108,18 +106,13 @@ def _capability(one: Capability) -> Iterator[str]:
 
 
 def _scenario(name: str) -> Iterator[str]:
-    scenario = _loaded(name).scenario
+    scenario = bundled_scenario(name).scenario
     yield f"{name} (bundled scenario): {scenario.title}"
     yield ""
     yield from _wrapped(f"needs: {', '.join(scenario.needs) or 'core alone'}")
     yield from _wrapped(f"covers: {', '.join(scenario.covers) or 'no rule by name'}")
     yield f"file: {file_of(bundled_files()[name])}"
     yield f"its text: harness scenario show {name}"
-
-
-@lru_cache(maxsize=256)
-def _loaded(name: str) -> Loaded:
-    return load(bundled_files()[name], root=bundled_folder())
 
 
 def _wrapped(text: str) -> list[str]:

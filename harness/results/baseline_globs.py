@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.results.users_scenarios import own_of
-from harness.scenario.bundled import bundled_files, bundled_ids
-from harness.scenario.loader import load
+from harness.scenario.bundled import bundled_ids, bundled_scenario
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import placements
 from harness.target.profile import ProfileError
@@ -80,10 +79,9 @@ def _matches_any(glob: str, names: Iterable[str]) -> bool:
 def _is_raced(scenario: str, action: str, position: str) -> bool:
     """Whether an action that the glob fits is raced, and has a position that it fits."""
     actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, action)]
-    file = bundled_files().get(scenario)
-    if not actions or file is None:
+    if not actions or scenario not in bundled_ids():
         return bool(actions)
-    loaded = load(file)
+    loaded = bundled_scenario(scenario)
     actions = [one for one in actions if one in loaded.scenario.raced]
     if not position:
         return bool(actions)

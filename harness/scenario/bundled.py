@@ -1,12 +1,12 @@
 """The scenarios that ship with the harness, as a whole."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from harness.scenario.identity import bundled_folder, scenario_id
-from harness.scenario.loader import find
+from harness.scenario.loader import Loaded, find, load
 
-__all__ = ["bundled_files", "bundled_folder", "bundled_ids"]
+__all__ = ["bundled_files", "bundled_folder", "bundled_ids", "bundled_scenario"]
 
 
 @lru_cache(maxsize=1)
@@ -19,3 +19,12 @@ def bundled_files() -> dict[str, Path]:
 def bundled_ids() -> set[str]:
     """The ids of the bundled scenarios, by their files' names alone."""
     return set(bundled_files())
+
+
+@cache
+def bundled_scenario(name: str) -> Loaded:
+    """The bundled scenario of an id, loaded once in a process: nobody may change it.
+
+    Raises `KeyError` for an unknown id.
+    """
+    return load(bundled_files()[name], root=bundled_folder())

@@ -25,8 +25,8 @@ from harness.results.outcome import ScenarioOutcome
 from harness.results.report import Report, RuleResult, ScenarioResult
 from harness.runner.config import Config, configure
 from harness.runner.session import Session
-from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import Loaded, find, load
+from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.loader import Loaded
 from tests.conformance.peak import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,10 +73,14 @@ class Judged:
 
 
 def bundled(*names: str) -> list[Loaded]:
-    """Bundled scenarios by id; all of them without names."""
-    root = bundled_folder()
-    every = [load(file, root=root) for _, file in find([root])]
-    return [one for one in every if not names or one.id in names]
+    """Bundled scenarios by id, in the suite's order; all of them without names."""
+    return [bundled_scenario(name) for name in bundled_files() if not names or name in names]
+
+
+def alone(loaded: Loaded) -> Loaded:
+    """The same scenario, which wants a process of its own."""
+    fresh = loaded.scenario.model_copy(update={"server": "fresh"})
+    return Loaded(loaded.id, loaded.path, fresh, loaded.document)
 
 
 def judged(

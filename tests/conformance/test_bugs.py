@@ -8,8 +8,9 @@ import pytest
 
 from harness.judge.verdict import Level
 from harness.rules.discovery import all_rules
+from harness.scenario.bundled import bundled_ids
 from tests.conformance.bugs.planting import instead, swap
-from tests.conformance.bugs.playing import KEEPER, play, scenarios, tells, told
+from tests.conformance.bugs.playing import KEEPER, play, tells, told
 from tests.conformance.bugs.registry import bug, every
 from tests.conformance.judging import bundled, command, judged
 
@@ -34,8 +35,8 @@ def test_bug_is_told_by_the_scenario_that_is_about_it(name: str) -> None:
 
 def test_every_scenario_has_a_bug_that_its_title_is_about() -> None:
     named = {scenario for one in BUGS.values() for scenario in one.reds}
-    assert sorted(set(scenarios()) - named) == []
-    assert sorted(named - set(scenarios())) == [], "these are no scenarios (any more)"
+    assert sorted(bundled_ids() - named) == []
+    assert sorted(named - bundled_ids()) == [], "these are no scenarios (any more)"
 
 
 def test_no_bug_is_made_for_all_scenarios_at_once() -> None:

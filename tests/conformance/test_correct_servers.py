@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 
-from .judging import SERVERS, Judged, bundled, command, judged
+from .judging import SERVERS, Judged, alone, bundled, command, judged
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
@@ -117,9 +117,7 @@ def test_one_process_serves_scenarios_that_share_it_and_a_fresh_one_those_that_w
     shared = judged(server, bundled("turns/plain-turn", "turns/two-turns"), scale=1)
     homes = [_home(outcome.trace) for outcome in shared.outcomes.values()]
     assert len(set(homes)) == 1
-    again = bundled("turns/plain-turn", "turns/two-turns")
-    for loaded in again:
-        object.__setattr__(loaded.scenario, "server", "fresh")
+    again = [alone(loaded) for loaded in bundled("turns/plain-turn", "turns/two-turns")]
     fresh = judged(server, again, scale=1)
     assert len({_home(outcome.trace) for outcome in fresh.outcomes.values()}) == 2
 

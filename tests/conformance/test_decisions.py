@@ -20,8 +20,7 @@ import pytest
 from harness.judge.judge import judge
 from harness.judge.verdict import Row, Verdict
 from harness.rules.discovery import all_rules
-from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import Loaded, find, load
+from harness.scenario.bundled import bundled_scenario
 from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -162,15 +161,8 @@ def is_judged(item: Played, rule: str) -> bool:
     return [row.verdict for row in here] == [Verdict.PASS]
 
 
-@cache
-def bundled() -> dict[str, Loaded]:
-    return {
-        one.id: one for root, file in find([bundled_folder()]) for one in [load(file, root=root)]
-    }
-
-
 def looks_at_the_workspace(scenario: str) -> bool:
-    expect = bundled()[scenario].scenario.expect
+    expect = bundled_scenario(scenario).scenario.expect
     return bool(expect.workspace) or any(outcome.workspace for outcome in expect.any_of)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from harness.judge.verdict import Level
 from harness.results.outcome import LEAKS, UNSTEADY
-from harness.scenario.loader import Loaded, load_text
+from harness.scenario.loader import load_text
 
-from .judging import SERVERS, Judged, bundled, command, judged
+from .judging import SERVERS, Judged, alone, bundled, command, judged
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
@@ -141,16 +141,11 @@ def test_process_that_does_no_plain_turn_any_more_is_started_again_and_named(pla
     assert "step wait: waited 1 s for the end of turn u" in message
 
 
-def fresh(loaded: Loaded) -> Loaded:
-    object.__setattr__(loaded.scenario, "server", "fresh")
-    return loaded
-
-
 def test_process_of_a_scenario_that_wants_its_own_serves_no_other(place: Path) -> None:
     script = place / "counting.py"
     script.write_text(COUNTING)
     (own,), (first,), (last,) = bundled(TWO), bundled(PLAIN), bundled(PLAIN)
-    judged(command(script), [first, fresh(own), last])
+    judged(command(script), [first, alone(own), last])
     # The first and the last share a process, which waits while the other scenario is played.
     assert counted(place, "processes") == 2
     assert sorted(file.read_text() for file in place.glob("threads-of-*")) == ["x", "xx"]
@@ -171,8 +166,8 @@ def test_server_of_which_only_one_can_run_at_a_time_is_judged_as_any(how: str, p
     profile.write_text(
         'name = "patient"\n[bounds]\nstart = 8.0\n[env]\nPROVIDER_BASE_URL = "{model_url}"\n'
     )
-    every = [*bundled(PLAIN), *map(fresh, bundled(TWO)), *bundled(BAD_REQUEST)]
-    found = judged(command(script), [*every, *map(fresh, bundled(PLAIN))], target=str(profile))
+    every = [*bundled(PLAIN), *map(alone, bundled(TWO)), *bundled(BAD_REQUEST)]
+    found = judged(command(script), [*every, *map(alone, bundled(PLAIN))], target=str(profile))
     assert set(found.verdicts().values()) == {"PASS"}
     assert found.issues() == {}
     assert counted(place, "processes") == 4

@@ -13,12 +13,11 @@ from syrupy.assertion import SnapshotAssertion
 from harness.judge.verdict import Verdict
 from harness.runner.config import configure
 from harness.runner.session import Session
-from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import Loaded, find, load
 from harness.snapshot.extension import TranscriptExtension
 from harness.target.profile import load_profile
 from harness.trace.normalise import transcript
 from harness.trace.store import load as load_trace
+from tests.conformance.judging import alone, bundled
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -57,8 +56,7 @@ UNORDERED = {
 """What is written here in another order, or in other pieces, from one run to the next."""
 SCENARIOS = {
     scenario.id: scenario
-    for root, file in find([bundled_folder()])
-    for scenario in [load(file, root=root)]
+    for scenario in bundled()
     if set(scenario.scenario.needs) <= OFFERED and scenario.id not in UNORDERED
 }
 
@@ -74,15 +72,10 @@ def session() -> Iterator[Session]:
 def test_conversation_is_as_reviewed(
     name: str, session: Session, snapshot: SnapshotAssertion
 ) -> None:
+    # On a process of its own, so that its transcript begins at the handshake.
     outcome = session.play(alone(SCENARIOS[name]))
     if outcome.reason in [lack.reason for lack in session.config.lacks]:
         pytest.skip(outcome.reason)
     assert outcome.verdict is Verdict.PASS, outcome.reason
     text = transcript(load_trace(session.trace_path(name)))
     assert text == snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
-
-
-def alone(loaded: Loaded) -> Loaded:
-    """The same scenario on a process of its own, so that its transcript begins at the handshake."""
-    fresh = loaded.scenario.model_copy(update={"server": "fresh"})
-    return Loaded(loaded.id, loaded.path, fresh, loaded.document)

@@ -6,7 +6,6 @@ Here: one play, without the repetitions of a run. Not here: what must be told (t
 from __future__ import annotations
 
 import sys
-from functools import cache
 from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
@@ -14,9 +13,8 @@ from harness.results.outcome import ScenarioOutcome
 from harness.runner.config import configure
 from harness.runner.repeat import Repeats
 from harness.runner.session import Session
-from harness.scenario.loader import Loaded
+from harness.scenario.bundled import bundled_scenario
 from tests.conformance.bugs.registry import Bug
-from tests.conformance.judging import bundled
 
 SERVE = Path(__file__).with_name("serve.py")
 KEEPER = Path(__file__).with_name("keeper.toml")
@@ -30,12 +28,6 @@ class Once(Repeats):
         return []
 
 
-@cache
-def scenarios() -> dict[str, Loaded]:
-    """All bundled scenarios by id; to load them takes as long as to play one."""
-    return {one.id: one for one in bundled()}
-
-
 def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     """Play the scenarios that a bug turns red; gives their outcomes by id.
 
@@ -47,7 +39,7 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     session._repeats = Once(session._attempt, session._retire, Level.MUST)
     try:
         lacks = {one.capability for one in session.config.lacks}
-        wanted = [scenarios()[name] for name in planted.reds]
+        wanted = [bundled_scenario(name) for name in planted.reds]
         return {one.id: session.play(one) for one in wanted if not lacks & set(one.scenario.needs)}
     finally:
         session.close()
