@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint check real readings race bench status docs clean sandbox bare
+.PHONY: demo test lint check real readings bugs race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -25,8 +25,8 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
-test: $(STAMP) sandbox ## all tests
-	@$(BIN)/python -m pytest -n 3 -q
+test: $(STAMP) sandbox ## all tests, and a sample of what make bugs and make readings play
+	@$(BIN)/python -m pytest -n 4 -q -m "not bugs and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
@@ -42,11 +42,12 @@ bare: $(STAMP) ## the demo and the tests of the sandbox, as on a machine without
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
 	@tools/real.sh
 
-readings: $(STAMP) ## two servers by authors who had the text alone, on the whole suite (four minutes)
-	@mkdir -p .harness/reports
-	@$(BIN)/harness run --server-cmd "$(BIN)/python fixtures/servers/plain/plain.py" -n 2 --json .harness/reports/plain.json
+bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it
+	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py
+
+readings: $(STAMP) sandbox ## the whole suite on correct servers that chose otherwise (needs node)
 	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }
-	@$(BIN)/harness run --server-cmd "node fixtures/servers/odd/odd.mjs" -n 2 --json .harness/reports/odd.json
+	@$(BIN)/python -m pytest -q -n 4 -m readings tests/conformance
 
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports

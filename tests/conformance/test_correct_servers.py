@@ -66,6 +66,7 @@ def test_minimal_server_passes_all_that_it_offers() -> None:
     assert not found.report.red
 
 
+@pytest.mark.readings
 @WHOLE_SUITE
 @pytest.mark.parametrize("habits", ["all", "others"])
 def test_unusual_server_breaks_no_must_rule(habits: str) -> None:
