@@ -180,7 +180,7 @@ def _no_cycle(graph: dict[str, set[str]]) -> None:
 def test_packages_form_no_cycle() -> None:
     """Lazy imports count: who needs a package inside a function depends on it all the same."""
     graph: dict[str, set[str]] = {}
-    for one in imports("harness"):
+    for one in imports(*OURS):
         importer, imported = package_of(one.importer), package_of(one.imported)
         # A package's own name stands for its constants, such as the version.
         if one.imported in modules() and imported not in (importer, *OURS):
@@ -191,7 +191,7 @@ def test_packages_form_no_cycle() -> None:
 def test_modules_form_no_cycle() -> None:
     """Nor inside a package, and lazy imports count here too."""
     graph: dict[str, set[str]] = {}
-    for one in imports("harness"):
+    for one in imports(*OURS):
         if one.imported in modules() and one.imported not in (one.importer, *OURS):
             graph.setdefault(one.importer, set()).add(one.imported)
     _no_cycle(graph)
