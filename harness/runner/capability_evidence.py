@@ -7,12 +7,14 @@ is known before a scenario is played (asking).
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 
 from harness.backend.parts import Reasoning
 from harness.runner.run import Run
 from harness.scenario.client_steps import AnswerStep, WaitStep
 from harness.scenario.loader import Loaded
+from harness.spec.loading import load_book
 from harness.target.profile import Profile
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, text
@@ -218,17 +220,18 @@ _UNKNOWN_WORDS = re.compile(
     r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
     re.I,
 )
-METHODS = {
-    "steering": ("turn/steer",),
-    "archive": ("thread/archive", "thread/unarchive"),
-    "compaction": ("thread/compact/start",),
-    "history": ("thread/resume", "thread/fork", "thread/rollback"),
-    "skills": ("skills/list", "skills/config/write"),
-    "subscription": ("thread/loaded/list", "thread/unsubscribe"),
-    "thread-list": ("thread/list",),
-    "thread-name": ("thread/name/set",),
-}
-"""Capabilities that consist of requests."""
+
+
+def _methods() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in load_book().methods:
+        if row.direction == "client-to-server" and row.stability == "stable":
+            found[row.capability].append(row.method)
+    return {name: tuple(methods) for name, methods in found.items() if name != "core"}
+
+
+METHODS = _methods()
+"""Capabilities that consist of requests, by the book's table of methods."""
 
 
 def _kept_from(name: str) -> Probe:

@@ -27,14 +27,20 @@ from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.runner.first_turn import unanswered
 from harness.runner.run import Run
-from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, WaitStep
+from harness.scenario.client_steps import (
+    METHOD_OF_STEP,
+    AnswerStep,
+    NotifyStep,
+    RequestStep,
+    WaitStep,
+)
 from harness.scenario.loader import Loaded
 
 SAME_SILENCE = "liveness.same-silence"
 # So many scenarios end in the same silence before others are not played because of it.
 ENOUGH = 3
-# The steps that are requests of one method.
-_METHODS = {"interrupt": "turn/interrupt", "steer": "turn/steer", "read_thread": "thread/read"}
+# The steps that are requests of one method; nearly every scenario has those that start something.
+_METHODS = {step: method for step, method in METHOD_OF_STEP.items() if "start" not in step}
 # What several scenarios must have in common, for it to be more than how scenarios are written.
 _TELLING = ("the need ", "the request ", "the action ", "an answer to ")
 _WAITED = ("scenario.timeout", "liveness.turn-does-not-end")

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.lexicon import Kind
+from harness.wire.methods import BY_METHOD
 
 STATUSES = ("completed", "interrupted", "failed")
 """The ends of a turn that the protocol has; `extensions` of a file may name others."""
@@ -375,9 +376,23 @@ SPOILING = (
     SlowReaderStep,
 )
 
-# The methods whose answer carries the object itself: a request of one with `as` names it.
-GIVES_THREAD = ("thread/start", "thread/fork", "thread/resume", "thread/unarchive")
-GIVES_TURN = ("turn/start", "review/start")
+# The steps that are requests of one method.
+METHOD_OF_STEP = {
+    "start_thread": "thread/start",
+    "start_turn": "turn/start",
+    "interrupt": "turn/interrupt",
+    "steer": "turn/steer",
+    "read_thread": "thread/read",
+}
+
+
+def gives(method: str, what: Literal["thread", "turn"]) -> bool:
+    """Whether the result of a method holds a thread or a turn: a request of it with `as` names it.
+
+    Read off the model of the result.
+    """
+    row = BY_METHOD.get(method)
+    return row is not None and row.result is not None and what in row.result.model_fields
 
 
 def thread_named_by(step: ClientStep) -> str | None:
@@ -385,7 +400,7 @@ def thread_named_by(step: ClientStep) -> str | None:
     match step:
         case StartThreadStep(start_thread=body):
             return body.alias
-        case RequestStep(request=body) if body.method in GIVES_THREAD:
+        case RequestStep(request=body) if gives(body.method, "thread"):
             return body.alias
         case _:
             return None
@@ -396,7 +411,7 @@ def turn_named_by(step: ClientStep) -> str | None:
     match step:
         case StartTurnStep(start_turn=body):
             return body.alias
-        case RequestStep(request=body) if body.method in GIVES_TURN:
+        case RequestStep(request=body) if gives(body.method, "turn"):
             return body.alias
         case _:
             return None

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
+from harness.scenario.client_steps import METHOD_OF_STEP
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, ScenarioError
 from harness.trace.nearest import hint, unknown
@@ -30,16 +31,9 @@ _LITERALS = ("literal_error", "enum")
 
 # What a client step is called elsewhere, and what is meant by it here.
 _STEPS = {
-    "turn/start": "start_turn",
-    "turn_start": "start_turn",
-    "thread/start": "start_thread",
-    "thread_start": "start_thread",
-    "turn/interrupt": "interrupt",
-    "turn_interrupt": "interrupt",
-    "turn/steer": "steer",
-    "turn_steer": "steer",
-    "thread/read": "read_thread",
-    "thread_read": "read_thread",
+    spelling: step
+    for step, method in METHOD_OF_STEP.items()
+    for spelling in (method, method.replace("/", "_"))
 }
 _SLEEPS = ("sleep", "delay", "pause")
 

@@ -7,7 +7,7 @@ one reader per file. Not here: schemas, or checks between files (book).
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from harness.spec.yamlfile import BookError, Row, check_keys, parse_rows
 
@@ -65,9 +65,28 @@ class Requirement:
         return self.clause.id
 
 
+# What a request may do, as far as a judge must know it. Whatever "may" happen must be allowed for.
+EFFECTS: Final = {
+    "shows-thread": "its result holds thread objects",
+    "opens-thread": "its sender hears of the thread from then on",
+    "leaves-thread": "its sender may hear nothing more of the thread",
+    "may-reload": "the thread may be unloaded by it, or loaded again",
+    "gives-turn": "its result holds the turn that it began",
+    "needs-running-turn": "it speaks of a turn that is in progress, and is refused without one",
+    "may-end-turn": "a turn that runs may be over by it, though it is no turn/interrupt",
+    "done-when-answered": "all of its effect is there when it is answered",
+    "rewrites-history": "it may change what a thread remembers",
+    "may-work-outside-turns": "it may begin work that no turn/start asked for, or undo a turn",
+    "may-change-provider": "the server may go to another model provider for it",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MethodRow:
-    """A request of either side. `params` and `result` are schema references, or None: not shown."""
+    """A request of either side. `params` and `result` are schema references, or None: not shown.
+
+    `effects` says what the request does, in the words of `EFFECTS`.
+    """
 
     method: str
     direction: str
@@ -76,6 +95,16 @@ class MethodRow:
     clauses: tuple[str, ...]
     capability: str
     stability: str
+    effects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedMethod:
+    """A request that the text does not name; `clauses` are the open points that it belongs to."""
+
+    method: str
+    clauses: tuple[str, ...]
+    effects: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +218,7 @@ def make_method(where: str, row: Row) -> MethodRow:
         where,
         row,
         ("method", "direction", "params", "result", "clauses", "capability", "stability"),
+        ("effects",),
     )
     return MethodRow(
         method=_text(where, row, "method"),
@@ -198,7 +228,25 @@ def make_method(where: str, row: Row) -> MethodRow:
         clauses=_strings(where, row, "clauses"),
         capability=_text(where, row, "capability"),
         stability=_one_of(where, row, "stability", STABILITIES),
+        effects=_effects(where, row) if "effects" in row else (),
     )
+
+
+def make_unlisted(where: str, row: Row) -> UnlistedMethod:
+    """A row of unlisted_methods.yaml."""
+    check_keys(where, row, ("method", "clauses", "effects"))
+    return UnlistedMethod(
+        method=_text(where, row, "method"),
+        clauses=_strings(where, row, "clauses"),
+        effects=_effects(where, row),
+    )
+
+
+def _effects(where: str, row: Row) -> tuple[str, ...]:
+    effects = _strings(where, row, "effects")
+    if unknown := sorted(set(effects) - EFFECTS.keys()):
+        raise BookError(f"{where}: effects: {unknown[0]!r} is none of {', '.join(EFFECTS)}")
+    return effects
 
 
 def make_event(where: str, row: Row) -> EventRow:

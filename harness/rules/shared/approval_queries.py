@@ -11,6 +11,7 @@ as if it had not.
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, on, on_answer, on_own, on_sent
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
 from harness.trace.views import Conversation, ItemView, TurnView
@@ -34,15 +35,9 @@ REMEMBERED: Final = ("acceptForSession", "acceptWithExecpolicyAmendment")
 LASTING: Final = frozenset({*REMEMBERED, "applyNetworkPolicyAmendment"})
 
 # Requests that may end a thread's turn or unload it, beside turn/interrupt.
-TAKING_AWAY: Final = (
-    "thread/archive",
-    "thread/unsubscribe",
-    "thread/rollback",
-    "thread/compact/start",
-    "thread/resume",
-)
+TAKING_AWAY: Final = methods_with("may-end-turn")
 # Those of them whose effect is there when they are answered.
-_OVER_WHEN_ANSWERED: Final = frozenset({"thread/rollback", "thread/resume"})
+_OVER_WHEN_ANSWERED: Final = methods_with("done-when-answered")
 
 
 class ApprovalMonitor(Monitor):

@@ -23,6 +23,7 @@ from harness.judge.base import (
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import failed, never_came, request_subject, thread_members
 from harness.rules.shared.violations import instead, member, refusal, wrong
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.values import dig, obj, text
@@ -36,21 +37,13 @@ MINUTES_TO = 4_102_444_800 / 60
 OLDEST = 1e9
 
 # The requests whose answers hold thread objects.
-SHOWING = (
-    "thread/start",
-    "thread/resume",
-    "thread/fork",
-    "thread/read",
-    "thread/list",
-    "thread/unarchive",
-    "thread/rollback",
-)
+SHOWING = methods_with("shows-thread")
 
 # The times of a thread object, and the requirement that each is in seconds.
 _SECONDS = {"createdAt": "thread.created-seconds", "updatedAt": "thread.updated-seconds"}
 
 # After these a thread may start again, in a sense: the params of some are not shown.
-_REOPENING = ("thread/resume", "thread/archive", "thread/unarchive", "thread/unsubscribe")
+_REOPENING = methods_with("may-reload")
 
 _THREAD_ID = re.compile(r"thr_\d+")
 

@@ -32,15 +32,16 @@ from harness.rules.shared.view_queries import (
     request_subject,
 )
 from harness.rules.shared.violations import member, wrong
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 
 COMPACT = "thread/compact/start"
 # After these the client may hear nothing more of the thread.
-LEAVING = ("thread/unsubscribe", "thread/archive")
+LEAVING = methods_with("leaves-thread")
 # What else may change what a thread remembers.
-REWRITING = ("thread/rollback", "thread/resume", "thread/fork", "review/start")
+REWRITING = methods_with("rewrites-history")
 # What every turn brings without naming it.
 OF_A_TURN = ("thread/status/changed", "thread/tokenUsage/updated")
 # So many texts of the user a mark of a model call keeps.

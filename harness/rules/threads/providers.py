@@ -10,11 +10,12 @@ from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import SentByAnybody, thread_members
 from harness.rules.shared.violations import Member, differs
 from harness.rules.threads.announcements import SHOWING
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame
 from harness.trace.values import obj, text
 
 # What may give a thread another provider, by the params that the text does not list or by a model.
-_CHANGING = ("turn/start", "thread/resume", "thread/compact/start", "review/start")
+_CHANGING = methods_with("may-change-provider")
 
 
 @rule("thread.one-provider", title="A thread is shown with one model provider", level=Level.MUST)

@@ -32,6 +32,7 @@ from harness.rules.shared.view_queries import (
 )
 from harness.rules.shared.violations import Member, member, wrong
 from harness.rules.threads.status_changes import ACTIVE, RELOADING
+from harness.spec.effects import methods_with
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark
@@ -39,7 +40,7 @@ from harness.trace.values import dig, obj, text
 from harness.trace.views import ThreadView, TurnView, turns_of
 
 # Requests that may begin work which is no turn of turn/start, or end what was seen.
-OTHER_WORK: Final = ("thread/compact/start", "thread/rollback", "review/start")
+OTHER_WORK: Final = methods_with("may-work-outside-turns")
 
 
 # The statuses of a thread that is loaded.

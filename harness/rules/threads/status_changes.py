@@ -25,6 +25,7 @@ from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import FAILED, RUNNING, needs_turn, status_after
 from harness.rules.shared.view_queries import began_here, item_in, thread_members, threads_in
 from harness.rules.shared.violations import Member, member, wrong
+from harness.spec.effects import methods_with
 from harness.spec.machines import THREAD_STATUS
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Mark
@@ -36,7 +37,7 @@ ACTIVE: Final = status_after(RUNNING, "idle")
 SYSTEM_ERROR: Final = "systemError"
 
 # Requests after which a thread may have been unloaded and loaded again without a word to us.
-RELOADING: Final = ("thread/unsubscribe", "thread/resume", "thread/archive", "thread/unarchive")
+RELOADING: Final = methods_with("may-reload")
 
 
 @rule(

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from harness.backend.model import ScriptedModel
 from harness.client.inbox import Predicate, TargetGone
 from harness.client.peer import Peer
-from harness.scenario.client_steps import GIVES_THREAD, GIVES_TURN, MAIN, Answers
+from harness.scenario.client_steps import MAIN, Answers, gives
 from harness.scenario.references import UnknownValue, resolved
 from harness.target.profile import Bounds, fill
 from harness.trace.frame import Frame, Kind
@@ -35,9 +35,9 @@ class Cast:
         """What the answer to a request names by the alias: a thread, a turn, or neither."""
         result = answer.result
         thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
-        if request.method in GIVES_THREAD and thread_id:
+        if thread_id and gives(request.method, "thread"):
             self.threads[alias] = thread_id
-        if request.method in GIVES_TURN and turn_id:
+        if turn_id and gives(request.method, "turn"):
             self.turns[alias] = turn_id
             asked_of = text(dig(request.params, "threadId"))
             # A review may run on a thread of its own.
