@@ -16,7 +16,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from reference_server.regular import lock, make_private, open_regular
+from reference_server.safe_files import lock, make_private, open_regular
 
 THREADS_AT_ONCE = 4
 TURNS_AT_ONCE = 64

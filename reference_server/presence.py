@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from reference_server.config.home import Home
-from reference_server.regular import make_private, open_regular
+from reference_server.safe_files import make_private, open_regular
 
 _ID = re.compile("[0-9a-f]{16}")
 JOURNAL = ".patch.json"
@@ -66,7 +66,7 @@ class Presence:
                 os.close(descriptor)
 
 
-def is_there(home: Home, server: str) -> bool:
+def is_running(home: Home, server: str) -> bool:
     """Tell whether a server of this home is at work."""
     if not _ID.fullmatch(server):
         return False
@@ -83,7 +83,7 @@ def is_there(home: Home, server: str) -> bool:
     return False
 
 
-def left_behind(home: Home) -> dict[str, list[Path]]:
+def leftovers(home: Home) -> dict[str, list[Path]]:
     """Give the ids that have files here, with their journals in the order they were begun."""
     found: dict[str, list[Path]] = {}
     with contextlib.suppress(FileNotFoundError), os.scandir(home.servers) as entries:
@@ -99,7 +99,7 @@ def left_behind(home: Home) -> dict[str, list[Path]]:
 
 
 @contextlib.contextmanager
-def instead_of(home: Home, server: str) -> Generator[bool]:
+def taking_over(home: Home, server: str) -> Generator[bool]:
     """Hold the lock of a server that is gone; gives whether it is, and nobody else does so.
 
     The lock file is removed at the end. Raises OSError.
@@ -123,7 +123,7 @@ def _locked_instead(descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Somebody only looks whether the server is there (`is_there`), which takes no time.
+        # Somebody only looks whether the server is there (`is_running`), which takes no time.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return True
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference_server.config.home import Home
-from reference_server.presence import instead_of, left_behind
+from reference_server.presence import leftovers, taking_over
 
 if TYPE_CHECKING:
     from reference_server.patch.journal import Entry
@@ -21,13 +21,13 @@ _log = logging.getLogger(__name__)
 def recover(home: Home) -> None:
     """Settle what servers that are gone have left. Blocks. Never raises for what is on the disk."""
     try:
-        found = left_behind(home)
+        found = leftovers(home)
     except OSError as error:
         _log.warning("what other servers of this home have left was not looked at: %s", error)
         return
     for server, journals in found.items():
         try:
-            with instead_of(home, server) as gone:
+            with taking_over(home, server) as gone:
                 # Another server may have been here since the folder was read.
                 waiting = [path for path in journals if gone and path.exists()]
                 for path in reversed(waiting):

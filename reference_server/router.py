@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from harness.wire.base import Json, WireModel
 from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
 from harness.wire.rpc import ErrorCode
-from reference_server.bounds import TooMuch, check_lists
 from reference_server.brief import brief, brief_value
 from reference_server.call import Call
 from reference_server.connection import Connection
@@ -22,6 +21,7 @@ from reference_server.envelope import IncomingRequest
 from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
+from reference_server.limits import LimitExceeded, check_lists
 from reference_server.refusal import Refusal, disk_failure, invalid_params, invalid_request
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
     try:
         check_lists(given)
         return spec.params.parse(given)
-    except TooMuch as error:
+    except LimitExceeded as error:
         raise invalid_params(str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]

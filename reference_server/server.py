@@ -110,7 +110,7 @@ class Server:
 
     def take_answer(self, connection: Connection, answer: IncomingAnswer) -> None:
         """Take a client's answer to a request of the server."""
-        self.services.asks.take_answer(answer.id, answer.body, connection.outbox)
+        self.services.server_requests.take_answer(answer.id, answer.body, connection.outbox)
 
     def warm(self, connection: Connection) -> None:
         """Import in the background, once, what the first turn needs.

@@ -24,8 +24,8 @@ from reference_server.model.client import ModelClient
 from reference_server.presence import Presence
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
-from reference_server.session.asks import Asks
 from reference_server.session.registry import Threads
+from reference_server.session.server_requests import ServerRequests
 from reference_server.session.thread import Clock
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class Services:
         self.syncer = Syncer()
         self.presence = Presence(home)
         self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
-        self.asks = Asks()
-        self.tools = ToolProvider(home, config, self.asks)
+        self.server_requests = ServerRequests()
+        self.tools = ToolProvider(home, config, self.server_requests)
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)

@@ -24,8 +24,8 @@ from harness.wire.settings import (
 )
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
-from reference_server.bounds import TooMuch, check_path
 from reference_server.config.model import Config
+from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
 
 MOST_ROOTS = 100
@@ -103,7 +103,7 @@ def _check_roots(roots: list[str]) -> None:
     for root in roots:
         try:
             check_path(root)
-        except TooMuch as error:
+        except LimitExceeded as error:
             raise invalid_params(f"sandboxPolicy.writableRoots: {error}") from None
 
 
@@ -113,7 +113,7 @@ def _absolute(base: str | None, path: str | None) -> str:
         raise invalid_params("cwd: holds a NUL character, which no path has")
     try:
         check_path(path or "")
-    except TooMuch as error:
+    except LimitExceeded as error:
         raise invalid_params(f"cwd: {error}") from None
     if path and os.path.isabs(path):
         return os.path.normpath(path)

@@ -23,9 +23,9 @@ from harness.wire.approval import (
 )
 from harness.wire.base import WireModel
 from harness.wire.item import CommandExecutionItem
-from reference_server.bounds import TooMuch, check_lists
 from reference_server.brief import brief_value
-from reference_server.session.asks import Asks
+from reference_server.limits import LimitExceeded, check_lists
+from reference_server.session.server_requests import ServerRequests
 from reference_server.session.thread import LoadedThread
 
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Approvals:
 
     thread: LoadedThread
     turn_id: str
-    asks: Asks = field(repr=False)
+    server_requests: ServerRequests = field(repr=False)
 
     async def ask_about_command(
         self, item: CommandExecutionItem, argv: Sequence[str], reason: str | None
@@ -99,7 +99,9 @@ class Approvals:
 
     async def _ask(self, method: str, params: WireModel) -> Fields:
         with self.thread.waiting("waitingOnApproval"):
-            return await self.asks.ask(self.thread.id, self.thread.audience, method, params)
+            return await self.server_requests.ask(
+                self.thread.id, self.thread.subscribers, method, params
+            )
 
 
 def read_command_answer(answer: Fields) -> CommandAnswer:
@@ -109,7 +111,7 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
     try:
         check_lists(answer.get("result"))
         decision = CommandApprovalResult.parse(answer.get("result")).decision
-    except (ValidationError, TooMuch):
+    except (ValidationError, LimitExceeded):
         _log.warning(
             "not a decision on a command, so declined: %s", brief_value(answer.get("result"))
         )

@@ -86,7 +86,7 @@ async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCo
             old = shorter
             continue
         tokens = token_counts(answer.usage)
-        turn.meter.tell(tokens)
+        turn.meter.report(tokens)
         text = "\n\n".join(filter(None, answer.texts)).strip()
         if not text:
             raise ModelError("The history was not compacted", "Other", "the model gave no summary")

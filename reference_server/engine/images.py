@@ -19,12 +19,12 @@ import anyio
 from anyio import to_thread
 
 from harness.wire.input import LocalImageInput, UserInput
-from reference_server.bounds import TooMuch, check_path
 from reference_server.engine.prompt import unread_image
 from reference_server.exec.mounts import Plan, Refused
 from reference_server.exec.places import of_kernel
 from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
+from reference_server.limits import LimitExceeded, check_path
 from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
@@ -85,7 +85,7 @@ class LocalImages:
             raise NoImage(str(error)) from None
         try:
             check_path(path)
-        except TooMuch as error:
+        except LimitExceeded as error:
             raise NoImage(str(error)) from None
         reading = _Reading(absolute(settings.cwd, path), plan)
         try:

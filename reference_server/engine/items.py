@@ -56,7 +56,7 @@ class ItemLog:
 
     def started(self, item: ThreadItem) -> None:
         """Tell that an item begins."""
-        self.thread.audience.tell(
+        self.thread.subscribers.notify(
             ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
 
@@ -65,11 +65,11 @@ class ItemLog:
         try:
             self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
         finally:
-            self.told_completed(item)
+            self.notify_completed(item)
 
-    def told_completed(self, item: ThreadItem) -> None:
+    def notify_completed(self, item: ThreadItem) -> None:
         """Tell that an item is final which is recorded already."""
-        self.thread.audience.tell(
+        self.thread.subscribers.notify(
             ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
 
@@ -98,7 +98,7 @@ class GrowingMessage:
                 thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
             )
         )
-        self._send = log.thread.audience.send
+        self._send = log.thread.subscribers.send
         log.started(self._item(""))
 
     @property
@@ -149,7 +149,7 @@ class GrowingReasoning:
     def begin_summary_part(self, index: int) -> None:
         """Open a section of the summary."""
         index = _grow(self._summary, index)
-        self._log.thread.audience.tell(
+        self._log.thread.subscribers.notify(
             ReasoningSummaryPartAddedNotification(
                 thread_id=self._log.thread.id,
                 turn_id=self._log.turn_id,
@@ -189,7 +189,7 @@ class GrowingReasoning:
         line = self._lines.get((kind, index))
         if line is None:
             line = self._lines[kind, index] = DeltaLine(self._delta(kind, index))
-        self._log.thread.audience.send(line.with_text(delta))
+        self._log.thread.subscribers.send(line.with_text(delta))
 
     def _delta(self, kind: str, index: int) -> WireModel:
         if kind == "summary":

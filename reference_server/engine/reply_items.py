@@ -27,7 +27,7 @@ class _GrowingPlan:
 
     def add(self, delta: str) -> None:
         self._parts.append(delta)
-        self._log.thread.audience.send(self._line.with_text(delta))
+        self._log.thread.subscribers.send(self._line.with_text(delta))
 
     def complete(self, text: str | None = None) -> None:
         """Complete it, with `text` where the model has given another than it streamed."""

@@ -26,7 +26,7 @@ class Reroutes:
             self._told = ""
         elif answering != self._told:
             self._told = answering
-            self._thread.audience.tell(
+            self._thread.subscribers.notify(
                 ModelReroutedNotification(
                     thread_id=self._thread.id,
                     turn_id=self._turn_id,

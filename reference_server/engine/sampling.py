@@ -80,7 +80,7 @@ class Sampling:
                     self.result.usage = usage
                     self._end_messages()
                     self.cut()
-        await self._log.thread.audience.room()
+        await self._log.thread.subscribers.room()
 
     def cut(self) -> list[str]:
         """Complete every open item with what was streamed; gives the texts the client saw begin.

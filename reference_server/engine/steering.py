@@ -61,7 +61,7 @@ class Steering:
 
         def tell() -> None:
             self._log.started(message)
-            self._log.told_completed(message)
+            self._log.notify_completed(message)
 
         return tell
 

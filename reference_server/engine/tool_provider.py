@@ -16,7 +16,7 @@ from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.offered import offers
-from reference_server.session.asks import Asks
+from reference_server.session.server_requests import ServerRequests
 
 if TYPE_CHECKING:
     from reference_server.engine.images import LocalImages
@@ -30,10 +30,10 @@ Fields = dict[str, Any]
 class ToolProvider:
     """What all turns of a server share of their tools."""
 
-    def __init__(self, home: Home, config: Config, asks: Asks) -> None:
+    def __init__(self, home: Home, config: Config, server_requests: ServerRequests) -> None:
         self._home = home
         self._config = config
-        self._asks = asks
+        self._server_requests = server_requests
 
     @cached_property
     def sandbox(self) -> "Sandbox":
@@ -73,7 +73,7 @@ class ToolProvider:
         return ToolContext(
             thread=log.thread,
             log=log,
-            approvals=Approvals(log.thread, log.turn_id, self._asks),
+            approvals=Approvals(log.thread, log.turn_id, self._server_requests),
             diff=TurnDiff(log.thread.settings.cwd),
             interrupt=interrupt,
         )

@@ -201,7 +201,9 @@ class ActiveTurn:
                 )
             )
         finally:
-            thread.audience.tell(TurnStartedNotification(thread_id=thread.id, turn=self.wire()))
+            thread.subscribers.notify(
+                TurnStartedNotification(thread_id=thread.id, turn=self.wire())
+            )
             thread.move(COUPLING[self._status])
             self.begun.set()
 
@@ -302,13 +304,13 @@ class ActiveTurn:
     def _keep(self, answer: Sampled) -> None:
         tokens = token_counts(answer.usage)
         self.remember(answer.history, tokens)
-        self.meter.tell(tokens, of_thread=bool(answer.history))
+        self.meter.report(tokens, of_thread=bool(answer.history))
 
     def count(self, answer: Sampled) -> None:
         """Count a call that did not hold the thread's own conversation. Raises OSError."""
         tokens = token_counts(answer.usage)
         self.remember([], tokens)
-        self.meter.tell(tokens, of_thread=False)
+        self.meter.report(tokens, of_thread=False)
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
         """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
@@ -326,7 +328,7 @@ class ActiveTurn:
         self._tell_error(retry_error(failure, how), retry=True)
 
     def _tell_error(self, error: TurnError, *, retry: bool) -> None:
-        self._thread.audience.tell(
+        self._thread.subscribers.notify(
             ErrorNotification(
                 error=error, will_retry=retry, thread_id=self._thread.id, turn_id=self.id
             )
@@ -348,7 +350,7 @@ class ActiveTurn:
         self._record_end(error)
         self._thread.turn = None
         self._thread.move(COUPLING[self._status])
-        self._thread.audience.tell(
+        self._thread.subscribers.notify(
             TurnCompletedNotification(thread_id=self._thread.id, turn=self.wire(error))
         )
         self.done.set()

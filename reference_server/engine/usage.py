@@ -45,7 +45,7 @@ class Meter:
         limit = self._window.limit
         return limit is not None and self._thread.context_tokens >= limit
 
-    def tell(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
+    def report(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
         """Tell what a call cost; nothing where the provider did not say.
 
         `of_thread`: the call held the thread's own conversation.
@@ -59,7 +59,7 @@ class Meter:
             last=last,
             model_context_window=self._window.size,
         )
-        self._thread.audience.tell(
+        self._thread.subscribers.notify(
             ThreadTokenUsageUpdatedNotification(
                 thread_id=self._thread.id, turn_id=self._turn_id, token_usage=usage
             )

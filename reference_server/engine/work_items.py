@@ -51,8 +51,8 @@ class CommandWork:
                     thread_id=thread.id, turn_id=self._log.turn_id, item_id=self.item.id, delta=""
                 )
             )
-        self._log.thread.audience.send(self._line.with_text(text))
-        await self._log.thread.audience.room()
+        self._log.thread.subscribers.send(self._line.with_text(text))
+        await self._log.thread.subscribers.room()
 
     def runs_again(self, output: str) -> None:
         """Keep the output of a run that is not the last: it was streamed as this item's."""
@@ -94,7 +94,7 @@ class FileWork:
     def output(self, text: str) -> None:
         """Tell what the tool says."""
         thread = self._log.thread
-        thread.audience.tell(
+        thread.subscribers.notify(
             FileChangeOutputDeltaNotification(
                 thread_id=thread.id, turn_id=self._log.turn_id, item_id=self.item.id, delta=text
             )

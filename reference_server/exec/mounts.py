@@ -22,9 +22,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from reference_server.bounds import PATH_LIMIT, check_path
 from reference_server.exec.places import KERNELS, inside, of_kernel
-from reference_server.regular import opened
+from reference_server.limits import PATH_LIMIT, check_path
+from reference_server.safe_files import open_for_reading
 
 REPOSITORY = ".git"
 
@@ -242,7 +242,7 @@ def _repository(root: str) -> Iterator[str]:
 
 def _pointed_to(path: Path) -> str:
     """The path that a file holds; it is a command's to write. Raises OSError, ValueError."""
-    with opened(path) as file:
+    with open_for_reading(path) as file:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)
     if "\0" in text:

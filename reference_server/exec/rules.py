@@ -27,7 +27,7 @@ from typing import Any, cast
 
 from reference_server.exec.trust import JOINS, only_reads, program_name
 from reference_server.exec.words import SHELLS, NotSimple, Simple, commands_of, script_of
-from reference_server.regular import lock, make_private, open_regular, opened
+from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
 FILE = "rules/default.rules"
 NETWORK_FILE = "rules/network.rules"
@@ -150,7 +150,7 @@ class RulesFile:
     def read(self) -> Rules:
         """The rules that are in force; never raises."""
         try:
-            with opened(self.path) as file:
+            with open_for_reading(self.path) as file:
                 text = file.read(FILE_LIMIT).decode("utf-8", "replace")
         except FileNotFoundError:
             return Rules()

@@ -24,9 +24,9 @@ async def review_start(call: Call, params: ReviewStartParams) -> None:
         raise invalid_params(str(error)) from None
     if params.delivery == "detached":
         thread = await services.threads.start_beside(thread)
-        thread.audience.add(call.connection.outbox)
+        thread.subscribers.add(call.connection.outbox)
     turn = await services.engine.prepare_work(thread, review.run)
     call.answer(ReviewStartResult(turn=turn.wire(), review_thread_id=thread.id))
     if params.delivery == "detached":
-        thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))
+        thread.subscribers.notify(ThreadStartedNotification(thread=thread.snapshot()))
     services.engine.run(thread, turn)

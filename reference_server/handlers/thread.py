@@ -19,7 +19,7 @@ from reference_server.handlers.registry import handles
 async def thread_start(call: Call, params: ThreadStartParams) -> None:
     """Start a thread; the caller is its first subscriber."""
     thread = await call.services.threads.start(params)
-    thread.audience.add(call.connection.outbox)
+    thread.subscribers.add(call.connection.outbox)
     settings = thread.settings
     call.answer(
         ThreadStartResult(
@@ -31,7 +31,7 @@ async def thread_start(call: Call, params: ThreadStartParams) -> None:
             sandbox=settings.sandbox,
         )
     )
-    thread.audience.tell(ThreadStartedNotification(thread=thread.snapshot()))
+    thread.subscribers.notify(ThreadStartedNotification(thread=thread.snapshot()))
 
 
 @handles("thread/read")

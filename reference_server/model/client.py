@@ -21,7 +21,6 @@ from anyio.abc import TaskGroup
 from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.config.model import Provider
-from reference_server.model.bounds import AnswerBounds
 from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
@@ -36,6 +35,7 @@ from reference_server.model.errors import (
     stream_broken,
 )
 from reference_server.model.events import Answering, Completed, ModelEvent, read_event
+from reference_server.model.limits import AnswerLimits
 from reference_server.model.pool import BadSetting, ConnectionPool
 from reference_server.model.secrets import Secrets
 from reference_server.model.sse import EventTooLong, SseParser
@@ -156,7 +156,7 @@ class ModelClient:
         limit: anyio.CancelScope,
         idle: float,
     ) -> None:
-        parser, bounds = SseParser(), AnswerBounds()
+        parser, bounds = SseParser(), AnswerLimits()
         beginning = b""
         while (chunk := await _next(chunks)) is not None:
             # The time the turn takes over the events is not the model's, nor are its failures.
@@ -274,7 +274,7 @@ def _fed(parser: SseParser, chunk: bytes) -> list[bytes]:
 
 
 def _read_events(
-    data: list[bytes], bounds: AnswerBounds
+    data: list[bytes], bounds: AnswerLimits
 ) -> tuple[list[ModelEvent], ModelError | None]:
     """Read the events of one chunk, up to the one that ends the answer."""
     events: list[ModelEvent] = []

@@ -17,8 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from reference_server.bounds import check_path
-from reference_server.regular import open_regular, opened
+from reference_server.limits import check_path
+from reference_server.safe_files import open_for_reading, open_regular
 
 _log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ def digest(content: bytes | None) -> str | None:
 
 def read_journal(path: Path) -> Entry:
     """Read a journal. Raises OSError, or ValueError where it was never finished or is none."""
-    with opened(path) as file:
+    with open_for_reading(path) as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
             raise ValueError("belongs to another user")

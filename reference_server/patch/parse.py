@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from reference_server.bounds import TooMuch, check_path
+from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch
 
 __all__ = [
@@ -172,7 +172,7 @@ class _Reader:
             raise PatchError("a path is missing after the colon", self._at + 1)
         try:
             check_path(path)
-        except TooMuch as error:
+        except LimitExceeded as error:
             raise PatchError(str(error), self._at + 1) from None
         self._at += 1
         return path

@@ -15,7 +15,6 @@ from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
 from harness.wire.turn import Turn
-from reference_server.regular import lines_of, opened
 from reference_server.rollout.records import (
     CompactedRecord,
     HistoryRecord,
@@ -28,6 +27,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
+from reference_server.safe_files import lines_of, open_for_reading
 from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:
 
 
 def _records_of(path: Path, given_up: Event) -> Iterator[Record]:
-    with opened(path) as lines:
+    with open_for_reading(path) as lines:
         for number, line in enumerate(lines_of(lines), start=1):
             if given_up.is_set():
                 raise GivenUp

@@ -19,7 +19,7 @@ from threading import Lock
 
 from reference_server.config.home import Home
 from reference_server.ids import NUMBER, Counters
-from reference_server.regular import lines_of, opened
+from reference_server.safe_files import lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class RolloutStore:
             if named := _FILE.fullmatch(path.name):
                 threads = max(threads, int(named[2]))
             try:
-                with opened(path) as lines:
+                with open_for_reading(path) as lines:
                     for line in lines_of(lines):
                         turns = max(turns, *map(int, _TURN.findall(line)), 0)
             except OSError as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from reference_server.regular import make_private, open_regular
 from reference_server.rollout.records import Record
+from reference_server.safe_files import make_private, open_regular
 
 OPEN_AT_MOST = 64
 """Rollouts that are open at a time: a server may load more threads than a process has files."""

@@ -15,7 +15,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.ids import IdAllocator
 from reference_server.outbox import Outbox
-from reference_server.presence import Presence, is_there
+from reference_server.presence import Presence, is_running
 from reference_server.refusal import Refusal, invalid_params, invalid_request
 from reference_server.rollout.reader import (
     StoredThread,
@@ -59,7 +59,7 @@ class Threads:
     def unsubscribe(self, outbox: Outbox) -> None:
         """Tell a connection nothing more of any thread: its client has left."""
         for thread in self._loaded.values():
-            thread.audience.remove(outbox)
+            thread.subscribers.remove(outbox)
 
     async def start(self, params: ThreadStartParams) -> LoadedThread:
         """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""
@@ -141,7 +141,7 @@ class Threads:
 
     def _mark_running(self, stored: StoredThread) -> bool:
         """Show the turns that other servers run as in progress; tells whether there are any."""
-        running = [turn for turn, by in stored.unended.items() if is_there(self._home, by)]
+        running = [turn for turn, by in stored.unended.items() if is_running(self._home, by)]
         for turn in running:
             mark_running(stored, turn)
         return bool(running)

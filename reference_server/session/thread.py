@@ -29,8 +29,8 @@ from reference_server.presence import Presence
 from reference_server.rollout.reader import StoredThread, preview_of
 from reference_server.rollout.records import Record
 from reference_server.rollout.writer import Recorder
-from reference_server.session.audience import Audience
 from reference_server.session.consents import Consents
+from reference_server.session.subscribers import Subscribers
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
 from reference_server.settings import ThreadSettings
 
@@ -92,7 +92,7 @@ class LoadedThread:
         self.id = thread_id
         self.settings = settings
         self.recorder = recorder
-        self.audience = Audience()
+        self.subscribers = Subscribers()
         self.history: list[dict[str, Any]] = []
         self.context_tokens = 0
         self.turn: RunningTurn | None = None
@@ -148,7 +148,7 @@ class LoadedThread:
             self._tell_status()
 
     def _tell_status(self) -> None:
-        self.audience.tell(
+        self.subscribers.notify(
             ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
         )
 

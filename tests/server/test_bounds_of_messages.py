@@ -8,9 +8,9 @@ import pytest
 from model_side import calls, patches, runs, says
 from session_peer import session
 
-from reference_server.bounds import LIST_LIMIT, PATH_LIMIT, TooMuch, check_lists, check_path
 from reference_server.engine.start import SCHEMA_LIMIT
 from reference_server.engine.tools.plan import MOST_STEPS
+from reference_server.limits import LIST_LIMIT, PATH_LIMIT, LimitExceeded, check_lists, check_path
 from reference_server.patch.parse import MOST_FILES
 from reference_server.settings import MOST_ROOTS
 
@@ -23,13 +23,13 @@ TEXT = [{"type": "text", "text": "hi"}]
 def test_a_path_is_as_long_as_systems_take() -> None:
     check_path("a" * PATH_LIMIT)
     for path in ("a" * (PATH_LIMIT + 1), "é" * PATH_LIMIT, "\ud800" * (PATH_LIMIT + 1)):
-        with pytest.raises(TooMuch, match="4096 bytes"):
+        with pytest.raises(LimitExceeded, match="4096 bytes"):
             check_path(path)
 
 
 def test_a_list_is_named_where_it_is_too_long() -> None:
     check_lists({"input": [{}] * LIST_LIMIT})
-    with pytest.raises(TooMuch, match="writableRoots: has more than 10,000"):
+    with pytest.raises(LimitExceeded, match="writableRoots: has more than 10,000"):
         check_lists({"sandboxPolicy": {"writableRoots": MANY}})
 
 

@@ -14,7 +14,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.engine.tools.offered import offers
-from reference_server.session.asks import Asks
+from reference_server.session.server_requests import ServerRequests
 from reference_server.warming import SWITCH, importing
 
 ROOT = Path(reference_server.__file__).parents[1]
@@ -90,7 +90,7 @@ def test_a_turn_without_calls_waits_for_no_tool_to_be_imported(tmp_path) -> None
 
 
 def test_what_is_offered_is_what_can_be_carried_out(tmp_path) -> None:
-    tools = ToolProvider(Home(tmp_path), Config(), Asks())
+    tools = ToolProvider(Home(tmp_path), Config(), ServerRequests())
     offered = [offer["name"] for offer in tools.offers() if "name" in offer]
     assert offered == tools.toolbox.names
 

@@ -20,7 +20,7 @@ from reference_server import presence as presence_module
 from reference_server import recovery
 from reference_server.config.home import Home
 from reference_server.patch.journal import Journal, Noted, State, digest
-from reference_server.presence import Presence, instead_of, is_there, left_behind
+from reference_server.presence import Presence, is_running, leftovers, taking_over
 from reference_server.recovery import recover
 
 ROOT = Path(reference_server.__file__).parents[1]
@@ -51,24 +51,24 @@ def noted(file: Path, before: str | None, after: str | None) -> Noted:
 
 def test_a_server_is_there_from_its_first_need_to_its_end(home: Home) -> None:
     server = Presence(home)
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
     name = server.id()
-    assert (is_there(home, name), server.id()) == (True, name)
-    with instead_of(home, name) as gone:
+    assert (is_running(home, name), server.id()) == (True, name)
+    with taking_over(home, name) as gone:
         assert not gone
     server.release()
-    assert not is_there(home, name)
-    assert left_behind(home) == {}
+    assert not is_running(home, name)
+    assert leftovers(home) == {}
 
 
 @pytest.mark.parametrize("name", ["", "../../x", "0" * 15, "0" * 16, "0" * 17])
 def test_what_names_no_server_is_not_there(home: Home, name: str) -> None:
-    assert not is_there(home, name)
+    assert not is_running(home, name)
 
 
 def test_who_only_looks_does_not_keep_a_killed_server_from_being_settled(home: Home) -> None:
     killed(home)
-    [name] = left_behind(home)
+    [name] = leftovers(home)
     lock = home.servers / f"{name}.lock"
     lock.touch()
     looking, looked = threading.Event(), threading.Event()
@@ -85,7 +85,7 @@ def test_who_only_looks_does_not_keep_a_killed_server_from_being_settled(home: H
         assert looking.wait(BOUND)
         threading.Timer(0, looked.set).start()
         recover(home)
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
 
 
 def test_of_servers_that_start_at_once_one_settles(home: Home, tmp_path, monkeypatch) -> None:
@@ -98,7 +98,7 @@ def test_of_servers_that_start_at_once_one_settles(home: Home, tmp_path, monkeyp
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(recover, [home] * 4))
         assert settled == [path]
-        assert left_behind(home) == {}
+        assert leftovers(home) == {}
 
 
 def test_a_file_that_somebody_has_changed_since_stays_and_loses_nothing(
@@ -112,7 +112,7 @@ def test_a_file_that_somebody_has_changed_since_stays_and_loses_nothing(
     assert (tmp_path / OLD).read_text() == "before"
     assert f"{file} was changed by somebody else since" in caplog.text
     assert OLD in caplog.text
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
 
 
 def test_a_file_in_the_place_of_a_new_one_stays(home: Home, tmp_path, caplog) -> None:
@@ -129,7 +129,7 @@ def test_what_was_taken_back_already_is_not_taken_back_again(home: Home, tmp_pat
     killed(home, noted(file, None, "after"), state=State.UNDONE)
     recover(home)
     assert file.read_text() == "after"
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
 
 
 def test_a_folder_that_has_become_a_link_is_not_followed(home: Home, tmp_path, caplog) -> None:
@@ -157,7 +157,7 @@ def test_a_journal_that_names_other_places_is_none(
     path.write_text(f"{state}\n{json.dumps(forged)}\n")
     recover(home)
     assert file.read_text() == "after"
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
 
 
 @pytest.mark.parametrize("content", ["", "prepared \n{", "prepared \n[]\n", "x\n{}\n", "[" * 9999])
@@ -165,7 +165,7 @@ def test_a_journal_that_was_never_finished_is_removed(home: Home, content: str) 
     path = killed(home)
     path.write_text(content)
     recover(home)
-    assert left_behind(home) == {}
+    assert leftovers(home) == {}
 
 
 def test_what_is_no_file_among_the_servers_stops_no_start(home: Home, caplog) -> None:
@@ -200,8 +200,8 @@ async def test_a_patch_that_is_recorded_leaves_no_journal(tmp_path) -> None:
     home = tmp_path / "home"
     async with session(home, [patches("*** Add File: a", "+x"), says("hi")]) as peer:
         await peer.run_turn(await peer.start_thread(**unasked))
-        assert [len(journals) for journals in left_behind(Home(home)).values()] == [0]
-    assert left_behind(Home(home)) == {}
+        assert [len(journals) for journals in leftovers(Home(home)).values()] == [0]
+    assert leftovers(Home(home)) == {}
 
 
 KILLED_AT_THE_SECOND_FILE = """

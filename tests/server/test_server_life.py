@@ -28,7 +28,7 @@ class Client(Peer):
     def subscribe(self) -> None:
         """Stand in for thread/resume, which the server does not have yet."""
         [thread] = self.server.services.threads.loaded
-        thread.audience.add(self.connection.outbox)
+        thread.subscribers.add(self.connection.outbox)
 
 
 class Clients:
@@ -128,11 +128,11 @@ async def test_who_has_left_is_subscribed_to_nothing(tmp_path) -> None:
     async with serving(tmp_path, says("a")) as clients:
         async with clients.client() as peer:
             await peer.run_turn(await peer.start_thread())
-        audience = clients.thread.audience
-        assert audience._outboxes == []
+        subscribers = clients.thread.subscribers
+        assert subscribers._outboxes == []
         # A request that was under way when the client left subscribes it no more.
         peer.subscribe()
-        assert audience._outboxes == []
+        assert subscribers._outboxes == []
 
 
 async def test_a_question_stays_open_for_who_comes_later(tmp_path) -> None:

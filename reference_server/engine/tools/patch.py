@@ -15,7 +15,6 @@ from anyio import to_thread
 
 from harness.wire.item import DeclinableStatus, FileUpdateChange
 from harness.wire.turn import TurnDiffUpdatedNotification
-from reference_server.bounds import check_path
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
@@ -28,6 +27,7 @@ from reference_server.exec.mounts import Refused
 from reference_server.exec.places import inside, of_kernel
 from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
+from reference_server.limits import check_path
 from reference_server.patch.apply import HalfMade, apply_plan
 from reference_server.patch.diff import file_changes
 from reference_server.patch.parse import PatchError, parse_patch
@@ -156,7 +156,7 @@ class _PatchRun:
         # The diff follows every fileChange item, also one that an interrupt ends.
         with anyio.CancelScope(shield=True):
             diff = await to_thread.run_sync(context.diff.text, self._forbids)
-            context.thread.audience.tell(
+            context.thread.subscribers.notify(
                 TurnDiffUpdatedNotification(
                     thread_id=context.thread.id, turn_id=context.log.turn_id, diff=diff
                 )

@@ -36,7 +36,7 @@ class PlanTool:
         explanation = arguments.get("explanation")
         if not isinstance(explanation, str | None):
             raise CallError("update_plan: `explanation` must be a string")
-        context.thread.audience.tell(
+        context.thread.subscribers.notify(
             TurnPlanUpdatedNotification(
                 thread_id=context.thread.id,
                 turn_id=context.log.turn_id,

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import anyio
 
 from harness.wire.item import DeclinableStatus
-from reference_server.bounds import TooMuch, check_path
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import (
@@ -32,6 +31,7 @@ from reference_server.exec.actions import actions_of
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Finished
 from reference_server.exec.words import LONGEST_WORD, too_long
+from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch
 
 Fields = dict[str, Any]
@@ -69,7 +69,7 @@ class ShellCall:
         workdir = _value(given, "workdir", str) or ""
         try:
             check_path(workdir)
-        except TooMuch as error:
+        except LimitExceeded as error:
             raise CallError(f"exec_command: `workdir`: {error}") from None
         return cls(
             command=command,

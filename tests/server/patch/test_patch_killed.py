@@ -13,7 +13,7 @@ from patch_trees import files, snapshot
 from test_patch_apply import AFTER, make_tree, planned
 
 from harness.wire.item import FileChangeItem
-from reference_server import regular
+from reference_server import safe_files
 from reference_server.config.home import Home
 from reference_server.patch import apply as apply_module
 from reference_server.patch import attributes, journal
@@ -32,7 +32,7 @@ from reference_server.settings import ThreadSettings, sandbox_policy
 
 pytestmark = pytest.mark.slow
 
-MODULES = (apply_module, files_module, attributes, journal, regular, writer)
+MODULES = (apply_module, files_module, attributes, journal, safe_files, writer)
 SETTINGS = ThreadSettings(
     model="m",
     model_provider="p",

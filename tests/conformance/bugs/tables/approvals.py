@@ -18,7 +18,7 @@ from tests.conformance.bugs.tables.files import instead_of_applying
 APPROVALS = "reference_server.engine.approvals"
 SHELL = "reference_server.engine.tools.shell"
 PATCH = "reference_server.engine.tools.patch"
-ASKS = "reference_server.session.asks:Asks"
+ASKS = "reference_server.session.server_requests:ServerRequests"
 QUESTION = "item/commandExecution/requestApproval"
 
 

@@ -137,7 +137,7 @@ def an_answer_is_for_all_open_questions() -> None:
 
         return changed
 
-    swap("reference_server.session.asks:Asks.take_answer", take)
+    swap("reference_server.session.server_requests:ServerRequests.take_answer", take)
 
 
 QUESTIONS = "lasting/questions"
@@ -165,7 +165,7 @@ def settling() -> Callable[[], None]:
                 question.answer = {"result": {"decision": "decline"}}
                 question.answered.set()
 
-    swap("reference_server.session.asks:Asks.__init__", init)
+    swap("reference_server.session.server_requests:ServerRequests.__init__", init)
     return settle
 
 

@@ -91,7 +91,7 @@ def what_is_added_answers_the_question() -> None:
 
     def steer(original: Any) -> Any:
         def changed(turn: Any, content: Any, words: Message) -> Any:
-            for question in turn._support.tools._asks._open.values():
+            for question in turn._support.tools._server_requests._open.values():
                 question.answer = {"result": {"decision": "decline"}}
                 question.answered.set()
             return original(turn, content, words)

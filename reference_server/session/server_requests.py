@@ -19,7 +19,7 @@ from harness.wire.base import Json, WireModel
 from reference_server.brief import brief_value
 from reference_server.envelope import encode_request
 from reference_server.outbox import Outbox
-from reference_server.session.audience import Audience
+from reference_server.session.subscribers import Subscribers
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
@@ -28,13 +28,13 @@ Fields = dict[str, Any]
 class _Question:
     """One open server request."""
 
-    def __init__(self, audience: Audience) -> None:
-        self.audience = audience
+    def __init__(self, subscribers: Subscribers) -> None:
+        self.subscribers = subscribers
         self.answered = anyio.Event()
         self.answer: Fields = {}
 
 
-class Asks:
+class ServerRequests:
     """The open server requests of one server; ids count from 0 and are never used again."""
 
     def __init__(self) -> None:
@@ -42,21 +42,21 @@ class Asks:
         self._open: dict[Json, _Question] = {}
 
     async def ask(
-        self, thread_id: str, audience: Audience, method: str, params: WireModel
+        self, thread_id: str, subscribers: Subscribers, method: str, params: WireModel
     ) -> Fields:
         """Ask the subscribers of a thread and wait for the first answer, `{id, result | error}`.
 
         `serverRequest/resolved` is told before it returns, also when it is cancelled.
         """
         request_id = next(self._ids)
-        question = self._open[request_id] = _Question(audience)
-        audience.send(encode_request(request_id, method, params))
+        question = self._open[request_id] = _Question(subscribers)
+        subscribers.send(encode_request(request_id, method, params))
         try:
             await question.answered.wait()
             return question.answer
         finally:
             del self._open[request_id]
-            audience.tell(
+            subscribers.notify(
                 ServerRequestResolvedNotification(thread_id=thread_id, request_id=request_id)
             )
 
@@ -65,7 +65,7 @@ class Asks:
         question = self._open.get(request_id)
         if question is None:
             _log.warning("an answer to %s, which is not asked (any more)", brief_value(request_id))
-        elif not question.audience.has(sender):
+        elif not question.subscribers.has(sender):
             _log.warning("an answer to %s by a client that was not asked", brief_value(request_id))
         elif question.answered.is_set():
             _log.warning("a second answer to %s", brief_value(request_id))

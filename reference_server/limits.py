@@ -1,7 +1,7 @@
 """How much of a thing anybody may send.
 
 Here live the bounds that hold wherever a path or a list comes in, from a client or a model. Bounds
-of one part alone are that part's (`transport.lines`, `model.bounds`, `patch.plan`).
+of one part alone are that part's (`transport.lines`, `model.limits`, `patch.plan`).
 """
 
 from typing import Any, cast
@@ -13,25 +13,25 @@ LIST_LIMIT = 10_000
 _DEPTH = 4
 
 
-class TooMuch(ValueError):
+class LimitExceeded(ValueError):
     """More than is taken; str() says of what."""
 
 
 def check_path(path: str) -> None:
-    """Raise TooMuch for a path that no system takes."""
+    """Raise LimitExceeded for a path that no system takes."""
     if len(path) > PATH_LIMIT or len(path.encode("utf-8", "replace")) > PATH_LIMIT:
-        raise TooMuch(f"a path has at most {PATH_LIMIT} bytes")
+        raise LimitExceeded(f"a path has at most {PATH_LIMIT} bytes")
 
 
 def check_lists(value: Any, where: str = "params", depth: int = _DEPTH) -> None:
-    """Raise TooMuch where a list near the top of a message is longer than any that is meant.
+    """Raise LimitExceeded where a list near the top of a message is longer than any that is meant.
 
     Checked before anything else is: what is wrong with each of a million elements takes minutes to
     find out, and gigabytes to say.
     """
     if isinstance(value, list):
         if len(cast("list[Any]", value)) > LIST_LIMIT:
-            raise TooMuch(f"{where}: has more than {LIST_LIMIT:,} elements")
+            raise LimitExceeded(f"{where}: has more than {LIST_LIMIT:,} elements")
     elif isinstance(value, dict) and depth:
         for name, inner in cast("dict[str, Any]", value).items():
             check_lists(inner, name, depth - 1)

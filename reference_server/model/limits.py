@@ -27,7 +27,7 @@ MOST_CALLS = 200
 _CALLS = ("function_call", "custom_tool_call")
 
 
-class AnswerBounds:
+class AnswerLimits:
     """Counts one answer. Every method raises ModelError where it goes beyond a bound."""
 
     def __init__(self) -> None:

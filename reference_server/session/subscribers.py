@@ -18,7 +18,7 @@ WORK_AT_A_TIME = 0.002
 together with the next ones."""
 
 
-class Audience:
+class Subscribers:
     """The subscribers of one thread."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Audience:
         """Tell whether a connection is subscribed."""
         return outbox in self._outboxes
 
-    def tell(self, params: WireModel) -> None:
+    def notify(self, params: WireModel) -> None:
         """Send one notification; its class says which."""
         self.send(encode_notification(BY_PARAMS[type(params)], params))
 

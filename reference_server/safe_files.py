@@ -41,7 +41,7 @@ def open_regular(path: Path, flags: int) -> int:
     return descriptor
 
 
-def opened(path: Path) -> BinaryIO:
+def open_for_reading(path: Path) -> BinaryIO:
     """Open a file for reading. Raises OSError."""
     return open(open_regular(path, os.O_RDONLY), "rb")
 
