@@ -1,6 +1,6 @@
 """Which frame of an approval a fault picks: the question, our answer, and what follows it."""
 
-from harness.faults.selectors import Selector, Verdict, notification
+from harness.faults.selectors import Selector, Verdict, notification, turn_completed, turn_in
 from harness.faults.site import APPROVALS, Approval, FaultSite
 from harness.trace.frame import Frame
 
@@ -45,14 +45,24 @@ def decided_item(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selec
     """item/completed after a question, an answer of one of these decisions, and its resolving."""
     return Selector(
         f"item completed after {' or '.join(decisions) or 'an answer'}",
-        lambda site, f: (
-            (f.method == "item/completed" and approval_of(site, f, *decisions, methods=methods))
-            is not None
-        ),
+        lambda site, f: whole_approval(site, f, *decisions, methods=methods) is not None,
     )
 
 
-def approval_of(
+def decided_turn(decision: str) -> Selector:
+    """The end of a turn with an item that was completed after this decision."""
+
+    def had(site: FaultSite, frame: Frame) -> Verdict:
+        turn = turn_in(site, frame)
+        return any(
+            one.turn is turn and one.done and whole_approval(site, one.done, decision)
+            for one in site.approvals
+        )
+
+    return turn_completed().where(had, f"after {decision}")
+
+
+def whole_approval(
     site: FaultSite, frame: Frame, *decisions: str, methods: tuple[str, ...] = APPROVALS
 ) -> Approval | None:
     """The whole approval that ended with a frame, None where there is none that fits."""
