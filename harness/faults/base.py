@@ -20,10 +20,10 @@ from harness.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a whole conversation must hold for a rule to notice a fault in it.
+    """What a whole conversation must hold for a rule to notice a fault in it; `what` names it.
 
-    Asked of a stored trace before the fault is applied; `what` names it. A live stream cannot be
-    asked what is still to come.
+    It is asked of a stored trace, with the frames of one connection, before the fault is applied. A
+    live stream cannot be asked what is still to come.
     """
 
     what: str
@@ -32,7 +32,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class StoredOnly:
-    """A change that needs a whole stored trace; `why` says what a stream cannot give it."""
+    """A change that needs a whole stored trace; `why` says what a stream cannot give it.
+
+    `make` gets the site at the end of one connection, and the trace to change.
+    """
 
     why: str
     make: Callable[[FaultSite, Trace], Trace]

@@ -3,9 +3,9 @@
 Here: `FrameQueue`, and the type of a fault at work on it. Not here: which frames are picked
 (selectors), what is usually done with them (operators), and who feeds the queue (stream).
 
-Order within one connection and direction is kept, but for what a fault moves on purpose. A frame
-that is held back keeps back what comes after it on its connection in its direction, and nothing
-else.
+All frames are of one connection. Order within one direction is kept, but for what a fault moves on
+purpose. A frame that is held back keeps back what comes after it in its direction, and nothing of
+the other direction.
 """
 
 import copy
@@ -117,7 +117,7 @@ class FrameQueue:
         self._aside.append(entry)
 
     def hold(self, frame: Frame) -> None:
-        """Keep a frame back, and what follows it in its direction on its connection."""
+        """Keep a frame back, and what follows it in its direction."""
         self._entry(frame).held = True
 
     def release(self, frame: Frame) -> None:
@@ -128,11 +128,10 @@ class FrameQueue:
         """Take out what can be passed on now, in order."""
         kept: list[_Entry] = []
         out: list[Frame] = []
-        blocked: set[tuple[str, Direction]] = set()
+        blocked: set[Direction] = set()
         for entry in self._entries:
-            lane = (entry.frame.connection, entry.frame.direction)
-            if entry.held or lane in blocked:
-                blocked.add(lane)
+            if entry.held or entry.frame.direction in blocked:
+                blocked.add(entry.frame.direction)
                 kept.append(entry)
             else:
                 out.append(entry.frame)

@@ -48,7 +48,7 @@ class Approval:
 
 
 class FaultSite:
-    """The conversation up to now.
+    """The conversation on one connection up to now.
 
     `marks` are those of a stored trace, all of them. They are None in a live stream, which has no
     marks: what only they could tell is then taken as given.
@@ -64,7 +64,7 @@ class FaultSite:
 
     @classmethod
     def of(cls, trace: Trace) -> "FaultSite":
-        """The site at the end of a stored trace."""
+        """The site at the end of a stored trace of one connection."""
         site = cls(trace.marks)
         for frame in trace.frames:
             site.feed(frame)
@@ -149,11 +149,8 @@ class FaultSite:
         return iter(self.frames[place:])
 
     def next_from_target(self, frame: Frame) -> Frame | None:
-        """The next frame of the target on the same connection, None while there is none."""
-        for other in self.later(frame):
-            if other.from_target and other.connection == frame.connection:
-                return other
-        return None
+        """The next frame of the target, None while there is none."""
+        return next((other for other in self.later(frame) if other.from_target), None)
 
     def next_about_its_item(self, frame: Frame) -> Frame | None:
         """The next frame of the target that names the item of a frame: told, or asked about it."""
@@ -167,10 +164,6 @@ class FaultSite:
     def marks_of(self, kind: str) -> list[Mark]:
         """The marks of one kind, none in a live stream."""
         return [mark for mark in self.marks or () if mark.kind == kind]
-
-    def one_connection(self) -> bool:
-        """Whether all frames so far are of one connection."""
-        return len({frame.connection for frame in self.frames}) <= 1
 
     def approval(self, where: Callable[[Approval], bool]) -> Approval | None:
         """The first approval that fits."""

@@ -23,20 +23,34 @@ Path = tuple[str | int, ...]
 
 
 def apply(fault: Fault, trace: Trace) -> Trace:
-    """The trace with the fault in it. Raises `NotApplied` where the fault finds no place.
+    """The trace with the fault in it, on the first connection where it finds a place.
 
-    What a stream passed on late only because it had to wait is put back in its place.
+    What a stream passed on late only because it had to wait is put back in its place. Raises
+    `NotApplied` where the fault finds no place on any connection.
     """
-    if fault.given is not None and not fault.given.holds(trace):
+    missing: list[str] = []
+    for connection in dict.fromkeys(frame.connection for frame in trace.frames):
+        frames = [frame for frame in trace.frames if frame.connection == connection]
+        try:
+            return _apply(fault, trace, dataclasses.replace(trace, frames=frames))
+        except NotApplied as reason:
+            missing.append(str(reason))
+    raise NotApplied(missing[0] if missing else "no frames")
+
+
+def _apply(fault: Fault, trace: Trace, mine: Trace) -> Trace:
+    """The trace with the fault in it on the connection that `mine` has the frames of."""
+    if fault.given is not None and not fault.given.holds(mine):
         raise NotApplied(f"no {fault.given.what}")
     if isinstance(fault.change, StoredOnly):
-        return fault.change.make(FaultSite.of(trace), trace)
+        return fault.change.make(FaultSite.of(mine), trace)
     stream = FaultStream(fault, trace.marks)
-    passed = [out for frame in trace.frames for out in stream.feed(frame)]
+    passed = [out for frame in mine.frames for out in stream.feed(frame)]
     passed += stream.end()
     if not stream.applied:
         raise NotApplied(stream.missing)
-    return _rebuilt(trace, sorted(passed, key=lambda frame: frame.seq))
+    others = [frame for frame in trace.frames if frame.connection != mine.frames[0].connection]
+    return _rebuilt(trace, sorted([*others, *passed], key=lambda frame: frame.seq))
 
 
 def drop(trace: Trace, *frames: Frame) -> Trace:

@@ -14,14 +14,14 @@ from harness.trace.trace import Mark
 
 
 class FaultStream:
-    """One fault on one conversation, fed with each frame of both directions as it comes.
+    """One fault on one connection, fed with each frame of both directions as it comes.
 
         stream = FaultStream(all_faults()["turn-ends-twice"])
         for frame in frames:
             for passed in stream.feed(frame):
-                write(passed.connection, passed.direction, passed.raw)
+                write(passed.direction, passed.raw)
         for passed in stream.end():
-            write(passed.connection, passed.direction, passed.raw)
+            write(passed.direction, passed.raw)
 
     Frames must be numbered in the order in which they came (`Frame.seq`). The `seq` of a frame that
     is passed on is that of the frame whose place it has: one that was only held back keeps its own,
