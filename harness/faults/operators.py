@@ -58,6 +58,11 @@ def answer(**members: Any) -> Operator:
     return lambda queue, frame: queue.alter(frame, lambda _: {"id": frame.id, **members})
 
 
+def answer_by(result: Value) -> Operator:
+    """Answer the same request with a result that depends on the conversation."""
+    return lambda queue, frame: answer(result=result(queue.site, frame))(queue, frame)
+
+
 def refuse(message: str, code: int = -32602) -> Operator:
     """Answer with an error in place of a success."""
     return answer(error={"code": code, "message": message})

@@ -114,11 +114,11 @@ def insert(trace: Trace, *, after: Frame, message: Any, origin: Origin = Origin.
     return _rebuilt(trace, _after(trace.frames, after, [reframed(blank, seq=after.seq, raw=raw)]))
 
 
-def remark(trace: Trace, marks: Iterable[Mark], **data: Any) -> Trace:
-    """With members of the data of these marks replaced."""
+def remark(trace: Trace, marks: Iterable[Mark], how: Callable[[Mark], dict[str, Any]]) -> Trace:
+    """With members of the data of these marks replaced by what `how` gives for each."""
     wanted = {id(mark) for mark in marks}
     changed = [
-        dataclasses.replace(mark, data={**mark.data, **data}) if id(mark) in wanted else mark
+        dataclasses.replace(mark, data={**mark.data, **how(mark)}) if id(mark) in wanted else mark
         for mark in trace.marks
     ]
     return Trace(header=trace.header, frames=trace.frames, marks=changed, end=trace.end)

@@ -82,9 +82,9 @@ def test_marks_stay_behind_the_frames_they_followed(trace, change, after) -> Non
 
 
 def test_remark_changes_the_data_of_marks(trace: Trace) -> None:
-    changed = op.remark(trace, trace.marks, name="g")
+    changed = op.remark(trace, trace.marks, lambda _: {"name": "g"})
     assert [mark.data for mark in changed.marks] == [{"name": "g"}]
-    assert [mark.data for mark in op.remark(trace, [], name="g").marks] == [{}]
+    assert [mark.data for mark in op.remark(trace, [], lambda _: {"name": "g"}).marks] == [{}]
 
 
 def test_no_operator_touches_the_trace_it_is_given(trace: Trace) -> None:
@@ -95,7 +95,7 @@ def test_no_operator_touches_the_trace_it_is_given(trace: Trace) -> None:
     op.edit(trace, frames[2], ("params", "list", 0), 9)
     op.remove(trace, frames[2], ("params", "list", 0))
     op.rename(trace, frames, "a", "z")
-    op.remark(trace, trace.marks, name="g")
+    op.remark(trace, trace.marks, lambda _: {"name": "g"})
     assert trace.marks[0].data == {}
     assert [(frame.seq, frame.raw, str(frame.json)) for frame in trace.frames] == before
     assert trace.frames is frames

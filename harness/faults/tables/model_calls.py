@@ -1,31 +1,83 @@
 """Faults of what a server asks its model, seen in the marks of the model calls."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults import stored
+from harness.faults.base import Fault, Given, NotApplied, StoredOnly
+from harness.faults.changes import every
+from harness.faults.item_selectors import item_in
+from harness.faults.operators import edit
+from harness.faults.queue import Change
+from harness.faults.selectors import Selector, answer_to
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
 from harness.trace.trace import Mark, Trace
 from harness.trace.values import dig, obj
 
+IN_MARKS = "it changes what the model was asked, and that is in marks"
 
-def _starts(scene: Scene) -> list[Frame]:
-    """The turn/start requests of a trace with one connection and one thread that were granted."""
-    starts = [scene.request_of(answer) for answer in scene.answers("turn/start")]
-    threads = {str(obj(start.params).get("threadId")) for start in starts}
-    if len(threads) > 1 or len({frame.connection for frame in scene.trace.frames}) > 1:
-        raise NotApplied("one thread on one connection")
+# Finds one turn/start among those that were granted, in order.
+WhichStart: TypeAlias = Callable[[list[Frame]], Frame]
+
+
+def granted(site: FaultSite) -> list[Frame]:
+    """The turn/start requests that were granted so far, all of one thread."""
+    answers = (one for one in site.frames if answer_to("turn/start").fits(site, one))
+    starts = [request for one in answers if (request := site.request_of(one)) is not None]
+    if len({str(obj(start.params).get("threadId")) for start in starts}) > 1:
+        raise NotApplied("no conversation of one thread")
     return starts
 
 
-def _calls(scene: Scene, start: Frame) -> list[Mark]:
+def the_first(starts: list[Frame]) -> Frame:
+    """The first turn/start."""
+    return pick(starts, lambda _: True, "turn/start")
+
+
+def first_with(param: str) -> WhichStart:
+    """The first turn/start that has this param."""
+    return lambda starts: pick(starts, lambda one: has(one, param), f"turn/start with {param}")
+
+
+def next_without(param: str) -> WhichStart:
+    """The turn/start after the first one with this param, itself without."""
+
+    def which(starts: list[Frame]) -> Frame:
+        start = first_with(param)(starts)
+        later = starts[starts.index(start) + 1 :][:1]
+        return pick(later, lambda one: not has(one, param), f"turn/start without {param} after it")
+
+    return which
+
+
+def first_if_without(param: str) -> WhichStart:
+    """The first turn/start, if it has not this param."""
+    return lambda starts: pick(
+        starts[:1], lambda one: not has(one, param), f"first turn/start without {param}"
+    )
+
+
+def has(start: Frame, param: str) -> bool:
+    """Whether a turn/start has this param, and not as null or empty."""
+    return bool(obj(start.params).get(param))
+
+
+def pick(starts: list[Frame], where: Callable[[Frame], bool], what: str) -> Frame:
+    """The first that fits."""
+    found = next((start for start in starts if where(start)), None)
+    if found is None:
+        raise NotApplied(f"no {what}")
+    return found
+
+
+def calls_of(site: FaultSite, start: Frame) -> list[Mark]:
     """The model calls between a turn/start and the end of its turn."""
-    turns = scene.conversation.turns.values()
-    ends = [t.completed[0].seq for t in turns if t.request is start and t.completed]
+    turns = site.conversation.turns.values()
+    ends = [turn.completed[0].seq for turn in turns if turn.request is start and turn.completed]
     calls = [
         mark
-        for mark in scene.trace.marks_of("model-call")
+        for mark in site.marks_of("model-call")
         if ends and start.seq <= mark.after < ends[0] and "model" in mark.data
     ]
     if not calls:
@@ -33,156 +85,141 @@ def _calls(scene: Scene, start: Frame) -> list[Mark]:
     return calls
 
 
-def _with(scene: Scene, key: str) -> int:
-    """The place of the first turn/start that has this param."""
-    for place, start in enumerate(_starts(scene)):
-        if obj(start.params).get(key):
-            return place
-    raise NotApplied(f"no turn/start with {key}")
+def asked_instead(which: WhichStart, **data: Any) -> StoredOnly:
+    """The model was asked something else in the turn of this turn/start."""
+
+    def make(site: FaultSite, trace: Trace) -> Trace:
+        one_connection(trace)
+        return stored.remark(trace, calls_of(site, which(granted(site))), lambda _: data)
+
+    return StoredOnly(IN_MARKS, make)
 
 
-def _after(scene: Scene, key: str) -> Frame:
-    """The turn/start after one with this param, itself without."""
-    place, starts = _with(scene, key) + 1, _starts(scene)
-    if place == len(starts) or obj(starts[place].params).get(key):
-        raise NotApplied(f"no later turn/start without {key}")
-    return starts[place]
+def model_of_the_thread(which: WhichStart) -> StoredOnly:
+    """The model of the thread was called in the turn of this turn/start."""
+
+    def make(site: FaultSite, trace: Trace) -> Trace:
+        one_connection(trace)
+        calls = calls_of(site, which(granted(site)))
+        opened = [one for one in site.frames if answer_to("thread/start").fits(site, one)]
+        if not opened:
+            raise NotApplied("no answer to thread/start")
+        model = str(dig(opened[0].result, "model"))
+        return stored.remark(trace, calls, lambda _: {"model": model})
+
+    return StoredOnly(IN_MARKS, make)
 
 
-def _of_the_thread(scene: Scene) -> str:
-    """The model that the reply to thread/start names."""
-    return str(dig(scene.answers("thread/start")[0].result, "model"))
+def one_connection(trace: Trace) -> None:
+    """Marks do not say whose they are: with two clients their turn is not known."""
+    if len({frame.connection for frame in trace.frames}) > 1:
+        raise NotApplied("no conversation on one connection only")
 
 
-@fault(
-    "model-does-not-hear-the-user",
-    rule="model.input-arrives",
-    on="overrides",
-    reason="What the user says in a turn is for the agent, so the model is asked it.",
+def run_elsewhere(which: WhichStart) -> Change:
+    """The commands of the turn of this turn/start are run in another folder."""
+
+    def of_the_turn(site: FaultSite, frame: Frame) -> bool:
+        if site.item_of(frame) is None or "item" not in obj(frame.params):
+            return False
+        item = item_in(site, frame)
+        try:
+            start = which(granted(site))
+        except NotApplied:
+            return False
+        return item.type == "commandExecution" and item.turn.request is start
+
+    return every(
+        Selector("command of the turn", of_the_turn),
+        edit("params", "item", "cwd", to="/somewhere/else"),
+    )
+
+
+def asked_by_the_model(which: WhichStart) -> Given:
+    """That the model was called in the turn of this turn/start."""
+
+    def holds(trace: Trace) -> bool:
+        site = FaultSite.of(trace)
+        try:
+            return bool(calls_of(site, which(granted(site))))
+        except NotApplied:
+            return False
+
+    return Given("model call in the turn", holds)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "model-does-not-hear-the-user",
+        rule="model.input-arrives",
+        on="overrides",
+        reason="What the user says in a turn is for the agent, so the model is asked it.",
+        change=asked_instead(the_first, user_texts=[]),
+    ),
+    Fault(
+        "model-of-the-turn-not-called",
+        rule="model.named",
+        on="overrides",
+        reason="The model of turn/start applies to this turn.",
+        change=model_of_the_thread(first_with("model")),
+    ),
+    Fault(
+        "model-of-the-turn-forgotten",
+        rule="model.named",
+        on="overrides",
+        reason="The model of turn/start applies to the turns after it too.",
+        change=model_of_the_thread(next_without("model")),
+    ),
+    Fault(
+        "schema-not-passed",
+        rule="model.schema-this-turn",
+        on="overrides",
+        reason="outputSchema binds the last message of its turn, so the model should know it.",
+        change=asked_instead(first_with("outputSchema"), schema=False),
+    ),
+    Fault(
+        "schema-kept",
+        rule="model.schema-this-turn",
+        on="overrides",
+        reason="outputSchema applies to its turn only.",
+        change=asked_instead(next_without("outputSchema"), schema=True),
+    ),
+    Fault(
+        "effort-not-passed",
+        rule="model.effort-passed",
+        on="overrides",
+        reason="An effort that the model never hears of changes nothing; the text does not say so.",
+        change=asked_instead(first_with("effort"), effort=""),
+    ),
+    Fault(
+        "summary-not-passed",
+        rule="model.summary-passed",
+        on="overrides",
+        reason="A summary that the model never hears of changes nothing; the text does not say so.",
+        change=asked_instead(first_with("summary"), summary=""),
+    ),
+    Fault(
+        "command-ignores-the-cwd-of-its-turn",
+        rule="turn.cwd-applies",
+        on="commands",
+        reason="cwd of turn/start applies to this turn.",
+        change=run_elsewhere(first_with("cwd")),
+        given=asked_by_the_model(first_with("cwd")),
+    ),
+    Fault(
+        "cwd-of-a-turn-forgotten",
+        rule="turn.cwd-applies",
+        on="commands",
+        reason="cwd of turn/start applies to the turns after it too.",
+        change=run_elsewhere(next_without("cwd")),
+        given=asked_by_the_model(next_without("cwd")),
+    ),
+    Fault(
+        "command-outside-its-thread",
+        rule="thread.cwd-used",
+        on="commands",
+        reason="A thread's working directory is the one captured for it.",
+        change=run_elsewhere(first_if_without("cwd")),
+        given=asked_by_the_model(first_if_without("cwd")),
+    ),
 )
-def unheard(scene: Scene) -> Trace:
-    """Calls without any text of the user."""
-    return op.remark(scene.trace, _calls(scene, _starts(scene)[0]), user_texts=[])
-
-
-@fault(
-    "model-of-the-turn-not-called",
-    rule="model.named",
-    on="overrides",
-    reason="The model of turn/start applies to this turn.",
-)
-def not_called(scene: Scene) -> Trace:
-    """The model of the thread in the turn of the override."""
-    start = _starts(scene)[_with(scene, "model")]
-    return op.remark(scene.trace, _calls(scene, start), model=_of_the_thread(scene))
-
-
-@fault(
-    "model-of-the-turn-forgotten",
-    rule="model.named",
-    on="overrides",
-    reason="The model of turn/start applies to the turns after it too.",
-)
-def forgotten(scene: Scene) -> Trace:
-    """The old model in the turn after the override."""
-    calls = _calls(scene, _after(scene, "model"))
-    return op.remark(scene.trace, calls, model=_of_the_thread(scene))
-
-
-@fault(
-    "schema-not-passed",
-    rule="model.schema-this-turn",
-    on="overrides",
-    reason="outputSchema binds the last message of its turn, so the model should know it.",
-)
-def schema_dropped(scene: Scene) -> Trace:
-    """No schema in the calls of its own turn."""
-    start = _starts(scene)[_with(scene, "outputSchema")]
-    return op.remark(scene.trace, _calls(scene, start), schema=False)
-
-
-@fault(
-    "schema-kept",
-    rule="model.schema-this-turn",
-    on="overrides",
-    reason="outputSchema applies to its turn only.",
-)
-def schema_kept(scene: Scene) -> Trace:
-    """The schema in the calls of the next turn too."""
-    return op.remark(scene.trace, _calls(scene, _after(scene, "outputSchema")), schema=True)
-
-
-@fault(
-    "effort-not-passed",
-    rule="model.effort-passed",
-    on="overrides",
-    reason="An effort that the model never hears of changes nothing; the text does not say so.",
-)
-def effort_dropped(scene: Scene) -> Trace:
-    """No effort in the calls."""
-    start = _starts(scene)[_with(scene, "effort")]
-    return op.remark(scene.trace, _calls(scene, start), effort="")
-
-
-@fault(
-    "summary-not-passed",
-    rule="model.summary-passed",
-    on="overrides",
-    reason="A summary that the model never hears of changes nothing; the text does not say so.",
-)
-def summary_dropped(scene: Scene) -> Trace:
-    """No summary in the calls."""
-    start = _starts(scene)[_with(scene, "summary")]
-    return op.remark(scene.trace, _calls(scene, start), summary="")
-
-
-def _commands(scene: Scene, place: int) -> list[Frame]:
-    """The messages with a command of the turn of this turn/start, asked for by the model."""
-    start = _starts(scene)[place]
-    _calls(scene, start)
-    turn = next(t for t in scene.conversation.turns.values() if t.request is start)
-    items = [item for item in turn.items.values() if item.type == "commandExecution"]
-    if not items:
-        raise NotApplied("no command in the turn")
-    return [frame for item in items for frame in (*item.started, *item.completed)]
-
-
-def _elsewhere(message: Any) -> Any:
-    message["params"]["item"]["cwd"] = "/somewhere/else"
-    return message
-
-
-@fault(
-    "command-ignores-the-cwd-of-its-turn",
-    rule="turn.cwd-applies",
-    on="commands",
-    reason="cwd of turn/start applies to this turn.",
-)
-def cwd_ignored(scene: Scene) -> Trace:
-    """Another folder in the turn of the override."""
-    return op.change(scene.trace, _commands(scene, _with(scene, "cwd")), _elsewhere)
-
-
-@fault(
-    "cwd-of-a-turn-forgotten",
-    rule="turn.cwd-applies",
-    on="commands",
-    reason="cwd of turn/start applies to the turns after it too.",
-)
-def cwd_forgotten(scene: Scene) -> Trace:
-    """Another folder in the turn after the override."""
-    _after(scene, "cwd")
-    return op.change(scene.trace, _commands(scene, _with(scene, "cwd") + 1), _elsewhere)
-
-
-@fault(
-    "command-outside-its-thread",
-    rule="thread.cwd-used",
-    on="commands",
-    reason="A thread's working directory is the one captured for it.",
-)
-def outside(scene: Scene) -> Trace:
-    """Another folder in a turn before any override."""
-    if obj(_starts(scene)[0].params).get("cwd"):
-        raise NotApplied("the first turn has a folder of its own")
-    return op.change(scene.trace, _commands(scene, 0), _elsewhere)

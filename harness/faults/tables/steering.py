@@ -1,233 +1,275 @@
 """Faults of turn/steer, and of what is refused about a running turn."""
 
-import json
+from collections.abc import Callable
 from typing import Any
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
-from harness.trace.frame import Frame
+from harness.faults import stored
+from harness.faults.base import Fault, NotApplied, StoredOnly
+from harness.faults.changes import first, in_turn
+from harness.faults.operators import answer_by, edit, insert_by, refuse, renamed
+from harness.faults.selectors import (
+    Selector,
+    answer_to,
+    refusal_of,
+    turn_completed,
+    turn_in,
+)
+from harness.faults.site import FaultSite
+from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Mark, Trace
 from harness.trace.values import arr, dig, obj, text
 
-
-def _granted(scene: Scene) -> tuple[Frame, Frame]:
-    """A turn/steer that was granted, with a text, and its answer."""
-    for answer in scene.answers("turn/steer"):
-        request = scene.request_of(answer)
-        if _said(request):
-            return request, answer
-    raise NotApplied("no text was added")
+UNHEARD = "it changes what the model was asked, and that is in marks"
+OTHER_ID = "turn_404404"
 
 
-def _said(request: Frame) -> str:
-    return _first_text(obj(request.params).get("input"))
+def granted() -> Selector:
+    """A turn/steer with a text that was granted."""
+    return answer_to("turn/steer").where(lambda site, f: bool(said(site, f)), "with a text")
 
 
-def _first_text(parts: Any) -> str:
+def refused() -> Selector:
+    """A turn/steer that was refused with an error object."""
+    return refusal_of("turn/steer").where(
+        lambda _, f: isinstance(f.error, dict), "with an error object"
+    )
+
+
+def said(site: FaultSite, frame: Frame) -> str:
+    """The first text of the input that was answered."""
+    return first_text(site.asked(frame).get("input"))
+
+
+def first_text(parts: Any) -> str:
+    """The first text of an input, "" where there is none."""
     return next((text(obj(part).get("text")) for part in arr(parts) if "text" in obj(part)), "")
 
 
-def _shown(scene: Scene, request: Frame) -> list[Frame]:
-    """What the server tells of the userMessage that shows an input."""
-    said = _said(request)
-    return [
-        frame
-        for method in ("item/started", "item/completed")
-        for frame in scene.notified(method)
-        if dig(frame.params, "item", "type") == "userMessage"
-        and _first_text(dig(frame.params, "item", "content")) == said
-    ]
+def after_a_completed_turn() -> Selector:
+    """Any answer to a turn/steer that was sent when a turn of ours had been completed."""
+
+    def late(site: FaultSite, frame: Frame) -> bool:
+        request = site.request_of(frame)
+        return request is not None and any(
+            turn.status == "completed" and turn.completed[0].seq < request.seq
+            for turn in site.conversation.turns.values()
+            if site.ours(turn)
+        )
+
+    def answers(site: FaultSite, frame: Frame) -> bool:
+        request = site.request_of(frame)
+        return request is not None and request.method == "turn/steer" and late(site, frame)
+
+    return Selector("turn/steer after the end of a turn", answers)
 
 
-def _heard(scene: Scene, request: Frame) -> list[Mark]:
+def ended_turn(site: FaultSite, _: Frame) -> str:
+    """The id of the first turn of ours that was completed."""
+    turns = site.conversation.turns.values()
+    return next(turn.id for turn in turns if turn.status == "completed" and site.ours(turn))
+
+
+def was_steered(site: FaultSite, frame: Frame) -> bool:
+    """Whether a turn/steer for a turn was granted."""
+    turn = turn_in(site, frame)
+    return any(
+        granted().fits(site, one) and site.asked(one).get("expectedTurnId") == turn.id
+        for one in site.frames
+    )
+
+
+def announced_again(site: FaultSite, frame: Frame) -> Any:
+    """The turn/started of a turn, with another id."""
+    turn = turn_in(site, frame)
+    return renamed(turn.started[0].json, {turn.id: OTHER_ID})
+
+
+def ended_again(site: FaultSite, frame: Frame) -> Any:
+    """The turn/completed of a turn, with another id."""
+    return renamed(frame.json, {turn_in(site, frame).id: OTHER_ID})
+
+
+def message(method: str) -> Callable[[FaultSite, Frame], dict[str, Any]]:
+    """A whole message of the turn whose turn/interrupt is answered."""
+
+    def told(site: FaultSite, frame: Frame) -> dict[str, Any]:
+        asked = site.asked(frame)
+        item = {"type": "agentMessage", "id": "msg-404404", "text": "On."}
+        where = {"threadId": asked.get("threadId"), "turnId": asked.get("turnId")}
+        return {"method": method, "params": {**where, "item": item}}
+
+    return told
+
+
+def steered(site: FaultSite, pick: Selector) -> tuple[Frame, str]:
+    """The answer to the first such turn/steer, and the text it brought."""
+    found = next((one for one in site.frames if pick.fits(site, one)), None)
+    if found is None:
+        raise NotApplied(f"no {pick.what}")
+    return found, said(site, found)
+
+
+def heard(site: FaultSite, words: str) -> list[Mark]:
     """The model calls that hold an input."""
-    said = _said(request)
     calls = [
         mark
-        for mark in scene.trace.marks_of("model-call")
-        if any(said in text(words) for words in arr(mark.data.get("user_texts")))
+        for mark in site.marks_of("model-call")
+        if any(words in text(one) for one in arr(mark.data.get("user_texts")))
     ]
     if not calls:
         raise NotApplied("no model call with the input")
     return calls
 
 
-def _unheard(trace: Trace, calls: list[Mark], said: str) -> Trace:
-    for mark in calls:
-        texts = [words for words in arr(mark.data.get("user_texts")) if said not in text(words)]
-        trace = op.remark(
-            trace, [one for one in trace.marks if one.data == mark.data], user_texts=texts
-        )
-    return trace
+def unheard(site: FaultSite, trace: Trace, words: str) -> Trace:
+    """The model was never asked these words."""
+
+    def without(mark: Mark) -> dict[str, Any]:
+        texts = arr(mark.data.get("user_texts"))
+        return {"user_texts": [one for one in texts if words not in text(one)]}
+
+    return stored.remark(trace, heard(site, words), without)
 
 
-def _refused(scene: Scene) -> tuple[Frame, Frame]:
-    """A turn/steer that was refused."""
-    for frame in scene.trace.frames:
-        request = scene.conversation.request_of(frame)
-        if request is not None and request.method == "turn/steer" and isinstance(frame.error, dict):
-            return request, frame
-    raise NotApplied("no turn/steer was refused")
+def unshown(site: FaultSite, trace: Trace, words: str) -> Trace:
+    """No userMessage shows these words."""
+    shown = [
+        one
+        for one in site.frames
+        if one.kind is Kind.NOTIFICATION
+        and dig(one.params, "item", "type") == "userMessage"
+        and first_text(dig(one.params, "item", "content")) == words
+    ]
+    return stored.drop(trace, *shown)
 
 
-def _answered(trace: Trace, answer: Frame, **members: Any) -> Trace:
-    """With another answer to the same request."""
-    return op.change(trace, [answer], lambda message: {"id": message["id"], **members})
-
-
-@fault(
-    "steering-of-no-turn-granted",
-    rule="steer.precondition",
-    on="steering",
-    reason="turn/steer fails where its id is not the active turn's.",
-)
-def of_no_turn(scene: Scene) -> Trace:
-    """Success for a turn that there is not."""
-    request, answer = _refused(scene)
-    turn_id = obj(request.params).get("expectedTurnId")
-    return _answered(scene.trace, answer, result={"turnId": turn_id})
-
-
-@fault(
-    "steering-of-an-ended-turn-granted",
-    rule="steer.precondition",
-    on="steering",
-    reason="turn/steer fails where no turn is active.",
-)
-def of_an_ended_turn(scene: Scene) -> Trace:
-    """Success for a turn that had ended."""
-    turn = scene.turn("completed")
-    for frame in scene.trace.frames:
-        request = scene.conversation.request_of(frame)
-        late = request is not None and request.seq > turn.completed[0].seq
-        if request is not None and request.method == "turn/steer" and late:
-            return _answered(scene.trace, frame, result={"turnId": turn.id})
-    raise NotApplied("no turn/steer after the end of a turn")
-
-
-@fault(
-    "steering-names-another-turn",
-    rule="steer.names-turn",
-    on="steered",
-    reason="The answer names the turn that took the input, which is the expected one.",
-)
-def names_another(scene: Scene) -> Trace:
-    """Another turn's id in the answer."""
-    _, answer = _granted(scene)
-    return op.edit(scene.trace, answer, ("result", "turnId"), "turn_404404")
-
-
-@fault(
-    "steering-starts-a-turn",
-    rule="steer.starts-no-turn",
-    on="steered",
-    reason="turn/steer starts no new turn.",
-)
-def starts_a_turn(scene: Scene) -> Trace:
-    """A whole turn that nobody asked for, after the answer and after the end of the first."""
-    request, _ = _granted(scene)
-    params = obj(request.params)
-    named = text(params.get("threadId")), text(params.get("expectedTurnId"))
-    turn = scene.conversation.turn_at(*named)
-    if turn is None or not turn.started or not turn.completed:
-        raise NotApplied("a turn that was announced and ended")
-    trace, after = scene.trace, turn.completed[0]
-    for frame in (turn.completed[0], turn.started[0]):
-        message = json.loads(frame.raw.replace(turn.id.encode(), b"turn_404404"))
-        trace = op.insert(trace, after=after, message=message)
-    return trace
-
-
-@fault(
-    "steering-refused-while-the-turn-runs",
-    rule="steer.granted",
-    on="steering",
-    reason="Input is added to the active turn when its id is given.",
-)
-def refused_while_running(scene: Scene) -> Trace:
+def refused_while_running(site: FaultSite, trace: Trace) -> Trace:
     """An error, and nothing of the input anywhere."""
-    request, answer = _granted(scene)
-    trace = _unheard_of(scene, request)
-    same = next(frame for frame in trace.frames if frame.json == answer.json)
-    return _answered(trace, same, error={"code": -32600, "message": "not now"})
+    given, words = steered(site, granted())
+    error = {"id": given.id, "error": {"code": -32600, "message": "not now"}}
+    trace = stored.change(unheard(site, trace, words), [given], lambda _: error)
+    return unshown(site, trace, words)
 
 
-def _unheard_of(scene: Scene, request: Frame) -> Trace:
-    trace = _unheard(scene.trace, _heard(scene, request), _said(request))
-    return op.drop(trace, *_shown(scene, request))
-
-
-@fault(
-    "interrupt-refused-while-the-turn-runs",
-    rule="interrupt.granted",
-    on="interrupted",
-    reason="A turn in progress is interrupted by turn/interrupt.",
-)
-def interrupt_refused(scene: Scene) -> Trace:
-    """An error, and then the turn goes on to an end of its own."""
-    [answer, *_] = scene.answers("turn/interrupt")
-    turn = scene.turn("interrupted")
-    completed = turn.completed[0]
-    trace = op.edit(scene.trace, completed, ("params", "turn", "status"), "completed")
-    trace = _answered(trace, trace.frames[answer.seq], error={"code": -32600, "message": "no"})
-    more = {"type": "agentMessage", "id": "msg-404404", "text": "On."}
-    where = {"threadId": turn.thread_id, "turnId": turn.id, "item": more}
-    for method in ("item/completed", "item/started"):
-        news = {"method": method, "params": where}
-        trace = op.insert(trace, after=trace.frames[answer.seq], message=news)
-    return trace
-
-
-@fault(
-    "steered-input-lost",
-    rule="steer.input-kept",
-    on="steering",
-    reason="The input of turn/steer is appended to the active turn.",
-)
-def lost(scene: Scene) -> Trace:
+def lost(site: FaultSite, trace: Trace) -> Trace:
     """The answer is success, and the input is nowhere."""
-    request, _ = _granted(scene)
-    return _unheard_of(scene, request)
+    _, words = steered(site, granted())
+    return unshown(site, unheard(site, trace, words), words)
 
 
-@fault(
-    "steered-input-shown-and-not-asked",
-    rule="steer.input-arrives",
-    on="steering",
-    reason="What is added to a turn is for the agent, so the model is asked it.",
-)
-def not_asked(scene: Scene) -> Trace:
+def not_asked(site: FaultSite, trace: Trace) -> Trace:
     """A userMessage, and no model call with it."""
-    request, _ = _granted(scene)
-    return _unheard(scene.trace, _heard(scene, request), _said(request))
+    return unheard(site, trace, steered(site, granted())[1])
 
 
-@fault(
-    "steered-input-asked-twice",
-    rule="steer.applied-once",
-    on="steering",
-    reason="What one turn/steer adds is added once.",
-)
-def asked_twice(scene: Scene) -> Trace:
+def asked_also(trace: Trace, call: Mark, words: str) -> Trace:
+    """A model call with words more."""
+    texts = [*arr(call.data.get("user_texts")), words]
+    return stored.remark(trace, [call], lambda _: {"user_texts": texts})
+
+
+def asked_twice(site: FaultSite, trace: Trace) -> Trace:
     """The same words twice in a call."""
-    request, _ = _granted(scene)
-    call = _heard(scene, request)[0]
-    texts = [*arr(call.data.get("user_texts")), _said(request)]
-    return op.remark(scene.trace, [call], user_texts=texts)
+    _, words = steered(site, granted())
+    return asked_also(trace, heard(site, words)[0], words)
 
 
-@fault(
-    "refused-input-asked",
-    rule="steer.refused-unheard",
-    on="steering",
-    reason="A turn/steer that fails appends nothing.",
-)
-def refused_and_asked(scene: Scene) -> Trace:
+def refused_and_asked(site: FaultSite, trace: Trace) -> Trace:
     """What was refused is in the last model call."""
-    request, _ = _refused(scene)
-    calls = scene.trace.marks_of("model-call")
-    if not calls or not _said(request):
-        raise NotApplied("a model call")
-    texts = [*arr(calls[-1].data.get("user_texts")), _said(request)]
-    return op.remark(scene.trace, [calls[-1]], user_texts=texts)
+    _, words = steered(site, refused())
+    calls = site.marks_of("model-call")
+    if not calls or not words:
+        raise NotApplied("no model call")
+    return asked_also(trace, calls[-1], words)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "steering-of-no-turn-granted",
+        rule="steer.precondition",
+        on="steering",
+        reason="turn/steer fails where its id is not the active turn's.",
+        change=first(
+            refused(),
+            answer_by(lambda site, f: {"turnId": site.asked(f).get("expectedTurnId")}),
+        ),
+    ),
+    Fault(
+        "steering-of-an-ended-turn-granted",
+        rule="steer.precondition",
+        on="steering",
+        reason="turn/steer fails where no turn is active.",
+        change=first(
+            after_a_completed_turn(),
+            answer_by(lambda site, f: {"turnId": ended_turn(site, f)}),
+        ),
+    ),
+    Fault(
+        "steering-names-another-turn",
+        rule="steer.names-turn",
+        on="steered",
+        reason="The answer names the turn that took the input, which is the expected one.",
+        change=first(granted(), edit("result", "turnId", to=OTHER_ID)),
+    ),
+    Fault(
+        "steering-starts-a-turn",
+        rule="steer.starts-no-turn",
+        on="steered",
+        reason="turn/steer starts no new turn.",
+        change=first(
+            turn_completed().where(was_steered, "after turn/steer"),
+            insert_by(announced_again),
+            insert_by(ended_again),
+        ),
+    ),
+    Fault(
+        "steering-refused-while-the-turn-runs",
+        rule="steer.granted",
+        on="steering",
+        reason="Input is added to the active turn when its id is given.",
+        change=StoredOnly(UNHEARD, refused_while_running),
+    ),
+    Fault(
+        "interrupt-refused-while-the-turn-runs",
+        rule="interrupt.granted",
+        on="interrupted",
+        reason="A turn in progress is interrupted by turn/interrupt.",
+        change=in_turn(
+            first(
+                answer_to("turn/interrupt"),
+                refuse("no", code=-32600),
+                insert_by(message("item/started")),
+                insert_by(message("item/completed")),
+            ),
+            first(turn_completed("interrupted"), edit("params", "turn", "status", to="completed")),
+        ),
+    ),
+    Fault(
+        "steered-input-lost",
+        rule="steer.input-kept",
+        on="steering",
+        reason="The input of turn/steer is appended to the active turn.",
+        change=StoredOnly(UNHEARD, lost),
+    ),
+    Fault(
+        "steered-input-shown-and-not-asked",
+        rule="steer.input-arrives",
+        on="steering",
+        reason="What is added to a turn is for the agent, so the model is asked it.",
+        change=StoredOnly(UNHEARD, not_asked),
+    ),
+    Fault(
+        "steered-input-asked-twice",
+        rule="steer.applied-once",
+        on="steering",
+        reason="What one turn/steer adds is added once.",
+        change=StoredOnly(UNHEARD, asked_twice),
+    ),
+    Fault(
+        "refused-input-asked",
+        rule="steer.refused-unheard",
+        on="steering",
+        reason="A turn/steer that fails appends nothing.",
+        change=StoredOnly(UNHEARD, refused_and_asked),
+    ),
+)
