@@ -2,7 +2,7 @@
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
 below the run's folders `<cwd>` and `<home>`, times `<time>`, a terminal's process `<process>`. A
-request stands just before its answer. What a command prints without a message in between is one
+request stands just before its answer, and is named in the notification that it was resolved. What a command prints without a message in between is one
 delta: where it is cut is the scheduler's doing. Everything else stays as it was on the wire, so
 that a snapshot shows every change of a server.
 """
@@ -35,6 +35,11 @@ class Normaliser:
         }
         self._paths = sorted(places.items(), key=lambda item: -len(item[0]))
         self._requests: dict[tuple[Direction, str], str] = {}
+        self._asked = {
+            repr(frame.id)
+            for frame in trace.frames
+            if frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET
+        }
         for frame in trace.frames:
             self._learn(frame)
         found = sorted(self._names, key=len, reverse=True)
@@ -81,7 +86,10 @@ class Normaliser:
         """The ordinal of a request among those of its side, the same for its answer."""
         asks = frame.kind is Kind.REQUEST
         side = frame.direction if asks else opposite(frame.direction)
-        key = (side, repr(frame.id))
+        return self._ordinal(side, frame.id)
+
+    def _ordinal(self, side: Direction, identifier: Any) -> str:
+        key = (side, repr(identifier))
         return self._requests.setdefault(key, f"<request {len(self._requests) + 1}>")
 
     def _learn(self, frame: Frame) -> None:
@@ -111,6 +119,8 @@ class Normaliser:
             self._names[value] = f"<{kind} {self._counts[kind]}>"
 
     def _value(self, value: Any, key: str = "") -> Any:
+        if key == "requestId" and repr(value) in self._asked:
+            return self._ordinal(Direction.FROM_TARGET, value)
         if isinstance(value, str):
             return "<process>" if key == "processId" else self._text(value)
         if key in _TIMES and isinstance(value, int | float):

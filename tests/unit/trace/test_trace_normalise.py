@@ -3,7 +3,7 @@
 import json
 
 from harness.trace.normalise import transcript
-from tests.rules.approval_talk import command_item
+from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.case import running
 from tests.rules.traces import Talk
 
@@ -40,3 +40,19 @@ def test_ids_paths_and_times_are_named_and_what_stands_around_stays() -> None:
     assert "thr_1" not in text
     assert '"createdAt": "<time>"' in text
     assert text.splitlines()[-1] == "end: quiescent"
+
+
+def test_a_request_that_was_resolved_has_the_name_of_its_request() -> None:
+    talk = Approvals().running().started(command_item()).question().decides("accept")
+    asked, resolved = [
+        json.loads(line[3:])
+        for line in transcript(talk.resolved().trace()).splitlines()
+        if "requestApproval" in line or "serverRequest/resolved" in line
+    ]
+    assert resolved["params"]["requestId"] == asked["id"]
+    assert asked["id"].startswith("<request ")
+
+
+def test_what_was_resolved_and_never_asked_stays_as_it_was_sent() -> None:
+    text = transcript(running().tells("serverRequest/resolved", requestId=77).trace())
+    assert '"requestId": 77' in text
