@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from harness.client.inbox import Inbox, TargetGone
+from harness.trace.correlation import Id, as_id, same_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.recorder import Recorder, TraceFull
 from harness.transport.base import Transport, TransportClosed
@@ -27,7 +28,7 @@ class Peer:
         self.recorder = recorder
         self.name = name
         self.inbox = Inbox()
-        self.questions: dict[Any, Frame] = {}
+        self.questions: dict[Id, Frame] = {}
         self.overflow: str = ""
         self.ended = anyio.Event()
         self._next_id = 0
@@ -64,8 +65,9 @@ class Peer:
                         connection=self.name,
                         note=line.note,
                     )
-                    if frame.kind is Kind.REQUEST and _hashable(frame.id):
-                        self.questions[frame.id] = frame
+                    identifier = as_id(frame.id)
+                    if frame.kind is Kind.REQUEST and identifier is not None:
+                        self.questions[identifier] = frame
                     self.inbox.put(frame)
                 # A server that floods would otherwise keep everything else from running.
                 await anyio.lowlevel.checkpoint()
@@ -97,7 +99,7 @@ class Peer:
         wanted = request.id
 
         def matches(frame: Frame) -> bool:
-            return frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.id == wanted
+            return frame.kind in (Kind.RESPONSE, Kind.ERROR) and same_id(frame.id, wanted)
 
         return await self.inbox.wait(matches)
 
@@ -150,7 +152,3 @@ class Peer:
             await (self.transport.send(raw) if whole else self.transport.send_bytes(raw))
         except TransportClosed as error:
             raise TargetGone("the server closed its input") from error
-
-
-def _hashable(identifier: Any) -> bool:
-    return isinstance(identifier, str | int | float)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import dig, obj, text
@@ -62,13 +63,11 @@ class Words:
 
     def __init__(self, trace: Trace) -> None:
         self._frames = trace.frames
-        self._answers: dict[tuple[str, str], Frame] = {}
+        self._correlation = Correlation(trace.frames)
         self._of_turn: dict[str, list[str]] = defaultdict(list)
         for frame in trace.frames:
             if not frame.from_target:
                 continue
-            if frame.kind in (Kind.ERROR, Kind.RESPONSE):
-                self._answers[frame.connection, repr(frame.id)] = frame
             said, turn = _error_of(frame), _turn_of(frame)
             if said and turn and said not in self._of_turn[turn]:
                 self._of_turn[turn].append(said)
@@ -80,9 +79,9 @@ class Words:
             if not 0 <= seq < len(self._frames):
                 continue
             frame = self._frames[seq]
-            answer = self._answers.get((frame.connection, repr(frame.id)))
             asked = frame.kind is Kind.REQUEST and not frame.from_target
-            found += [_error_of(frame), _error_of(answer) if asked and answer else ""]
+            answer = self._correlation.answer_of(frame) if asked else None
+            found += [_error_of(frame), _error_of(answer) if answer else ""]
             found += self._of_turn.get(_turn_of(frame), ())
         told = f"{row.expected} {row.actual}"
         unsaid = [said for said in dict.fromkeys(found) if said and said not in told]

@@ -7,6 +7,7 @@ here: waiting for the answer (servers), and what to do about it (ailments).
 import json
 from collections.abc import Sequence
 
+from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING
 
@@ -37,7 +38,7 @@ def late(frames: Sequence[Frame]) -> Frame | None:
     asked = _asked(frames)
     if asked is None:
         return None
-    return next((one for one in _answers(frames) if one.id == asked.id), None)
+    return next((one for one in _answers(frames) if same_id(one.id, asked.id)), None)
 
 
 def _asked(frames: Sequence[Frame]) -> Frame | None:

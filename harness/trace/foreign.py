@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.trace import store
+from harness.trace.correlation import RequestKey, key_of, request_key
 from harness.trace.frame import Direction, Kind
 from harness.trace.names import PathsOf, Renamer
 from harness.trace.recorder import Recorder
@@ -96,7 +97,7 @@ class _Reader:
         self._at = 0.0
         self._connection = 1
         self._ended = False
-        self._open: set[str] = set()
+        self._open: set[RequestKey | None] = set()
         self._recorder = Recorder(
             header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
         )
@@ -120,12 +121,12 @@ class _Reader:
             raw,
             direction,
             connection=f"c{self._connection}",
-            deliberate=to_target and ("raw" in entry or self._asks_twice(obj(entry["msg"]))),
+            deliberate=to_target and ("raw" in entry or self._unanswerable(obj(entry["msg"]))),
             note=note,
         )
         self.trace.lines.append(number)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
-            self._open.discard(_key(frame.connection, frame.id))
+            self._open.discard(key_of(frame))
 
     def _note(self, data: Mapping[str, Any]) -> None:
         if data.get("mark") in _MODEL_MARKS:
@@ -134,22 +135,20 @@ class _Reader:
         self._recorder.mark("recorder", data)
         self._ended = self._ended or text(data.get("note")).startswith(_END_OF_OUTPUT)
 
-    def _asks_twice(self, message: Mapping[str, Any]) -> bool:
-        """Whether a request has the id of one that is not answered yet.
+    def _unanswerable(self, message: Mapping[str, Any]) -> bool:
+        """Whether a request has the id of one that is not answered yet, or none to answer to.
 
         As with text that is no message: such a client tries out the server, as `send_raw` does,
         and what a server makes of it is not shown.
         """
         if "method" not in message or "id" not in message:
             return False
-        key = _key(f"c{self._connection}", message["id"])
+        key = request_key(f"c{self._connection}", Direction.TO_TARGET, message["id"])
+        if key is None:
+            return True
         twice = key in self._open
         self._open.add(key)
         return twice
-
-
-def _key(connection: str, identifier: Any) -> str:
-    return f"{connection} {json.dumps(identifier)}"
 
 
 def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, str]:

@@ -21,6 +21,11 @@ class Direction(StrEnum):
     FROM_TARGET = "from-target"
 
 
+def opposite(direction: Direction) -> Direction:
+    """The other way."""
+    return Direction.FROM_TARGET if direction is Direction.TO_TARGET else Direction.TO_TARGET
+
+
 class Origin(StrEnum):
     """Who wrote a frame: blame follows the origin, never the direction."""
 

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.trace import Trace, opposite
+from harness.trace.correlation import Correlation, Id, as_id
+from harness.trace.frame import Direction, Frame, Kind, opposite
+from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 
 _OUTPUT_DELTA = "item/commandExecution/outputDelta"
@@ -34,9 +35,10 @@ class Normaliser:
             if path
         }
         self._paths = sorted(places.items(), key=lambda item: -len(item[0]))
-        self._requests: dict[tuple[Direction, str], str] = {}
+        self._correlation = Correlation(trace.frames)
+        self._requests: dict[tuple[Direction, Id | str], str] = {}
         self._asked = {
-            repr(frame.id)
+            as_id(frame.id)
             for frame in trace.frames
             if frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET
         }
@@ -70,26 +72,25 @@ class Normaliser:
         Between the two directions there is no order on the wire: a request that is sent while
         notifications stream would stand at another place in each run.
         """
-        waiting: dict[tuple[Direction, str], Frame] = {}
+        waiting: dict[int, Frame] = {}
         for frame in self._trace.frames:
             if frame.kind is Kind.REQUEST:
-                waiting[frame.direction, repr(frame.id)] = frame
+                waiting[frame.seq] = frame
                 continue
-            if frame.kind in (Kind.RESPONSE, Kind.ERROR):
-                request = waiting.pop((opposite(frame.direction), repr(frame.id)), None)
-                if request is not None:
-                    yield request
+            request = self._correlation.request_of(frame)
+            if request is not None and waiting.pop(request.seq, None) is not None:
+                yield request
             yield frame
         yield from waiting.values()
 
     def _request(self, frame: Frame) -> str:
-        """The ordinal of a request among those of its side, the same for its answer."""
+        """The ordinal of a request, the same for its answer and for a request of the same id."""
         asks = frame.kind is Kind.REQUEST
         side = frame.direction if asks else opposite(frame.direction)
         return self._ordinal(side, frame.id)
 
     def _ordinal(self, side: Direction, identifier: Any) -> str:
-        key = (side, repr(identifier))
+        key = (side, as_id(identifier) or repr(identifier))
         return self._requests.setdefault(key, f"<request {len(self._requests) + 1}>")
 
     def _learn(self, frame: Frame) -> None:
@@ -119,7 +120,7 @@ class Normaliser:
             self._names[value] = f"<{kind} {self._counts[kind]}>"
 
     def _value(self, value: Any, key: str = "") -> Any:
-        if key == "requestId" and repr(value) in self._asked:
+        if key == "requestId" and as_id(value) in self._asked:
             return self._ordinal(Direction.FROM_TARGET, value)
         if isinstance(value, str):
             return "<process>" if key == "processId" else self._text(value)

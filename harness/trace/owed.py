@@ -14,11 +14,16 @@ the text does not say). When it is opened again and shows that turn in progress,
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
+from harness.trace.correlation import Id, RequestKey, key_of
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
+
+# What tells an obligation from others: its kind, then ids.
+Key: TypeAlias = tuple[Id, ...]
 
 
 class Owes(StrEnum):
@@ -49,15 +54,15 @@ class Owed:
     """Tracks obligations over frames and marks; feed each once, in order."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, ...], Obligation] = {}
-        self._met: set[tuple[str, ...]] = set()
-        self._requests: dict[tuple[str, str], Frame] = {}
-        self._questions: dict[tuple[str, str], Frame] = {}
+        self._open: dict[Key, Obligation] = {}
+        self._met: set[Key] = set()
+        self._requests: dict[RequestKey, Frame] = {}
+        self._questions: dict[RequestKey, Frame] = {}
         self._retrying: set[tuple[str, str]] = set()
         self._first: dict[str, str] = {}
         self._ours: set[str] = set()
         self._subscribers: dict[str, set[str]] = {}
-        self._away: dict[str, dict[tuple[str, ...], Obligation]] = {}
+        self._away: dict[str, dict[Key, Obligation]] = {}
         self._closed: set[str] = set()
         self.waived: list[Obligation] = []
 
@@ -103,7 +108,9 @@ class Owed:
             self._notification(frame)
 
     def _request(self, frame: Frame) -> None:
-        key = _key(frame)
+        key = key_of(frame)
+        if key is None:
+            return
         if frame.direction is Direction.FROM_TARGET:
             self._questions[key] = frame
             return
@@ -113,7 +120,9 @@ class Owed:
         self._owe(Owes.ANSWER, f"request {frame.method} id {frame.id}", frame, *key)
 
     def _answer(self, frame: Frame) -> None:
-        key = _key(frame)
+        key = key_of(frame)
+        if key is None:
+            return
         if frame.direction is Direction.TO_TARGET:
             question = self._questions.pop(key, None)
             if question is not None and question.method.endswith("requestApproval"):
@@ -199,7 +208,7 @@ class Owed:
         """What is told of a turn without its thread is of the turn of that id that waits for it."""
         open_ones = [key for key in self._open if key[0] == kind and key[2] == turn_id]
         if not thread_id and open_ones:
-            thread_id = open_ones[-1][1]
+            thread_id = str(open_ones[-1][1])
         self._meet(kind, thread_id, turn_id)
 
     def _turn_completed(self, params: dict[str, object], thread_id: str, turn_id: str) -> None:
@@ -222,18 +231,18 @@ class Owed:
     def _has_met(self, turn: tuple[str, str]) -> bool:
         return (Owes.TURN_COMPLETED, *turn) in self._met
 
-    def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: str) -> None:
+    def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: Id) -> None:
         thread_id = text(obj(told.params).get("threadId"))
         if thread_id in self._ours:
             self._owe(kind, subject, told, *key, thread=thread_id)
 
-    def _owe(self, kind: Owes, subject: str, frame: Frame, *key: str, thread: str = "") -> None:
+    def _owe(self, kind: Owes, subject: str, frame: Frame, *key: Id, thread: str = "") -> None:
         if frame.connection in self._closed:
             return
         if (kind, *key) not in self._met and (kind, *key) not in self._open:
             self._open[kind, *key] = Obligation(kind, subject, frame, thread)
 
-    def _meet(self, kind: Owes, *key: str) -> None:
+    def _meet(self, kind: Owes, *key: Id) -> None:
         self._open.pop((kind, *key), None)
         if kind is not Owes.ANSWER:
             self._met.add((kind, *key))
@@ -243,11 +252,3 @@ class Owed:
             if item.kind is kind:
                 del self._open[key]
                 return
-
-
-def _key(frame: Frame) -> tuple[str, str]:
-    """Requests and answers meet by connection and id; 1 and 1.0 are one number in JSON."""
-    identifier = frame.id
-    if isinstance(identifier, float) and identifier.is_integer():
-        identifier = int(identifier)
-    return (frame.connection, repr(identifier))

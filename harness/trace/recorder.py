@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse
+from harness.trace.correlation import RequestKey, request_key
+from harness.trace.frame import Direction, Frame, Kind, Origin, classify, opposite, parse
 from harness.trace.names import Renamer
-from harness.trace.trace import Header, Mark, Trace, opposite
+from harness.trace.trace import Header, Mark, Trace
 from harness.trace.values import MISSING, obj, text
 
 Listener = Callable[[Frame], None]
@@ -47,7 +48,7 @@ class Recorder:
         self._bytes = 0
         self._max_bytes = max_bytes
         self._max_frames = max_frames
-        self._pending: dict[tuple[str, Direction, Any], str] = {}
+        self._pending: dict[RequestKey, str] = {}
         self.listeners: list[Listener] = []
         self.mark_listeners: list[Callable[[Mark], None]] = []
 
@@ -115,14 +116,14 @@ class Recorder:
         if self._renamer is None or not isinstance(value, dict):
             return value
         message = obj(cast("Any", value))
-        identifier = message.get("id")
-        hashable = isinstance(identifier, str | int | float)
-        if kind in (Kind.REQUEST, Kind.NOTIFICATION):
+        asks = kind in (Kind.REQUEST, Kind.NOTIFICATION)
+        key = request_key(connection, direction if asks else opposite(direction), message.get("id"))
+        if asks:
             method = text(message["method"])
-            if kind is Kind.REQUEST and hashable:
-                self._pending[connection, direction, identifier] = method
+            if kind is Kind.REQUEST and key is not None:
+                self._pending[key] = method
             return self._renamer.apply(message, method, "params")
-        if kind is Kind.RESPONSE and hashable:
-            asked = self._pending.pop((connection, opposite(direction), identifier), "")
+        if kind is Kind.RESPONSE and key is not None:
+            asked = self._pending.pop(key, "")
             return self._renamer.apply(message, asked, "result") if asked else message
         return message

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
 
 FORMAT_VERSION = 1
@@ -98,13 +99,7 @@ def _answers(answer: Frame, request: Frame) -> bool:
     return (
         request.kind is Kind.REQUEST
         and answer.kind in (Kind.RESPONSE, Kind.ERROR)
-        and answer.id == request.id
-        and type(answer.id) is type(request.id)
+        and same_id(answer.id, request.id)
         and answer.direction is not request.direction
         and request.seq < answer.seq
     )
-
-
-def opposite(direction: Direction) -> Direction:
-    """The other way."""
-    return Direction.FROM_TARGET if direction is Direction.TO_TARGET else Direction.TO_TARGET

@@ -8,9 +8,11 @@ Nothing says how far the id of a turn is unique. So a turn is known by its threa
 server may count the turns of each thread from one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.trace.correlation import Correlation
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
@@ -129,14 +131,13 @@ class Conversation:
         self.turns: dict[str, TurnView] = {}
         self._alike: dict[str, list[TurnView]] = {}
         self._rolled_back = -1
-        self.requests: dict[tuple[str, Direction, str, Any], Frame] = {}
-        self._asked: dict[int, Frame] = {}
+        self._correlation = Correlation()
         self._questions: dict[tuple[str, str, str], list[Frame]] = {}
-        self._answers: dict[int, Frame] = {}
         self._over: list[ItemView] = []
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
+        asked = self._correlation.feed(frame)
         if self._over:
             for item in self._over:
                 item.parts.clear()
@@ -146,20 +147,25 @@ class Conversation:
                 self._notification(frame)
         elif frame.kind is Kind.REQUEST:
             self._request(frame)
-        elif frame.kind is not Kind.MALFORMED:
-            self._answer(frame)
+        elif asked is not None and frame.kind is Kind.RESPONSE:
+            self._answer(frame, asked)
 
     def request_of(self, answer: Frame) -> Frame | None:
         """The request that an answer answers, None for an answer to nothing."""
-        return self._asked.get(answer.seq)
+        return self._correlation.request_of(answer)
+
+    @property
+    def requests(self) -> Iterable[Frame]:
+        """The requests of both sides that can be answered; of each id the last one."""
+        return self._correlation.requests
 
     def questions_of(self, turn: TurnView, item_id: str) -> list[Frame]:
         """The server requests that name an item of a turn, in order."""
         return self._questions.get((turn.thread_id, turn.id, item_id), [])
 
     def answer_of(self, question: Frame) -> Frame | None:
-        """Our first answer to a server request, None while there is none."""
-        return self._answers.get(question.seq)
+        """The first answer to a request, None while there is none."""
+        return self._correlation.answer_of(question)
 
     def thread(self, thread_id: str) -> ThreadView:
         """The view of a thread, made when first asked for."""
@@ -209,7 +215,7 @@ class Conversation:
         """The ids of thread and turn that a message names, "" for one that it does not."""
         params = obj(frame.params)
         if frame.kind is Kind.RESPONSE:
-            asked = self._asked.get(frame.seq)
+            asked = self.request_of(frame)
             thread_id = text(obj(asked.params).get("threadId")) if asked is not None else ""
             return thread_id, text(dig(frame.result, "turn", "id"))
         turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
@@ -246,9 +252,6 @@ class Conversation:
         return turn
 
     def _request(self, frame: Frame) -> None:
-        key = _key(frame)
-        if key is not None:
-            self.requests[key] = frame
         params = obj(frame.params)
         if frame.direction is Direction.FROM_TARGET:
             thread_id, turn_id = self._named(frame)
@@ -280,15 +283,8 @@ class Conversation:
         for meant in [turn] if turn is not None else self._alike.get(turn_id, ()):
             meant.interrupts.append(frame)
 
-    def _answer(self, frame: Frame) -> None:
-        key = _key(frame, answers=True)
-        asked = self.requests.get(key) if key is not None else None
-        if asked is None:
-            return
-        self._asked[frame.seq] = asked
+    def _answer(self, frame: Frame, asked: Frame) -> None:
         if frame.direction is Direction.TO_TARGET:
-            self._answers.setdefault(asked.seq, frame)
-        if frame.kind is not Kind.RESPONSE or frame.direction is Direction.TO_TARGET:
             return
         if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))
@@ -381,20 +377,6 @@ def turns_of(thread: Any) -> list[dict[str, Any]]:
 def items_of(turn: Any) -> list[dict[str, Any]]:
     """The item objects inside a turn object."""
     return [obj(item) for item in arr(obj(turn).get("items"))]
-
-
-def _key(frame: Frame, *, answers: bool = False) -> tuple[str, Direction, str, Any] | None:
-    """Requests and answers meet by connection, direction of the request, and id with its type."""
-    identifier = frame.id
-    if isinstance(identifier, bool) or not isinstance(identifier, str | int | float):
-        return None
-    direction = frame.direction
-    if answers:
-        direction = (
-            Direction.TO_TARGET if direction is Direction.FROM_TARGET else Direction.FROM_TARGET
-        )
-    kind = "text" if isinstance(identifier, str) else "number"
-    return (frame.connection, direction, kind, identifier)
 
 
 def _item_id(frame: Frame) -> str:

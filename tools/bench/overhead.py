@@ -16,6 +16,7 @@ from harness.scenario.bundled import bundled_folder
 from harness.scenario.ending import QUIET
 from harness.scenario.loader import SUFFIX
 from harness.target.place import base_folder
+from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.store import load
 from harness.trace.trace import Trace
@@ -80,14 +81,15 @@ def server_time(trace: Trace) -> float:
 
 
 def _waits(frames: Iterable[Frame]) -> Iterable[tuple[float, float]]:
-    asked: dict[int, Frame] = {}
+    correlation = Correlation()
+    answered: set[int] = set()
     turn_asked = 0.0
     for frame in frames:
+        request = correlation.feed(frame)
         if frame.kind is Kind.REQUEST and not frame.from_target:
-            asked[frame.id] = frame
             turn_asked = frame.at if frame.method == "turn/start" else turn_asked
-        elif frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.id in asked:
-            request = asked.pop(frame.id)
+        elif request is not None and frame.from_target and request.seq not in answered:
+            answered.add(request.seq)
             # The clock of a trace starts before its server does.
             yield (0.0 if request.method == "initialize" else request.at), frame.at
         elif frame.method == "turn/completed" and dig(frame.params, "turn", "id"):

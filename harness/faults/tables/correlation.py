@@ -23,6 +23,7 @@ from harness.faults.selectors import (
     turn_started,
 )
 from harness.faults.site import COMMAND, FaultSite
+from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.values import arr, obj, text
 
@@ -32,7 +33,9 @@ NOT_ASKED_FOR = {"id": 404404, "result": {"decision": "accept"}}
 
 def with_an_id_of_its_own(site: FaultSite, frame: Frame) -> bool:
     """Whether no request of ours so far has the id of the question that we answer."""
-    return not any(own(Kind.REQUEST).fits(site, one) and one.id == frame.id for one in site.frames)
+    return not any(
+        own(Kind.REQUEST).fits(site, one) and same_id(one.id, frame.id) for one in site.frames
+    )
 
 
 def answer_of_its_own(_: FaultSite, frame: Frame) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from harness.rules.shared.approval_queries import (
 from harness.rules.shared.view_queries import began_here, item_in, never_came, request_subject
 from harness.rules.shared.violations import member
 from harness.spec.machines import APPROVAL
+from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig
 from harness.trace.views import ItemView, TurnView
@@ -87,7 +88,7 @@ class ApprovalOrder(ApprovalMonitor):
     def asked(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         # Whose answer it will be nobody can say then (server-request.id-unique).
-        confused = [walk for walk in self._walks if walk.question.id == frame.id]
+        confused = [walk for walk in self._walks if same_id(walk.question.id, frame.id)]
         for walk in confused:
             self._drop(walk)
         if (

@@ -12,6 +12,7 @@ from harness.rules.messages.responses import both
 from harness.rules.messages.shapes import misshapen
 from harness.rules.shared.view_queries import request_subject
 from harness.rules.shared.violations import instead, member, whole, wrong
+from harness.trace.correlation import Id, as_id
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING
 
@@ -63,7 +64,7 @@ class OwnAnswer(Monitor):
             return None
         question = self.conversation.request_of(frame)
         if question is None:
-            if not _nameable(frame.id):
+            if as_id(frame.id) is None:
                 return None
             expected = "the id of a request that the server sent on this connection"
             return _ours(wrong("own answer", (frame,), whole(frame, "id"), expected))
@@ -92,19 +93,22 @@ class OwnRequestId(Monitor):
     """Judges that no request of ours has the id of one that is not answered yet.
 
     Else no rule could say which of the two an answer is for. A finding blames the harness (verdict
-    ERROR). Left open: what a scenario made wrong on purpose, and an id that is used again later.
+    ERROR). Left open: what a scenario made wrong on purpose, an id that is used again later, and
+    what is no id (trace.correlation).
     """
 
     def begin(self) -> None:
-        self._open: dict[tuple[str, str], Frame] = {}
+        self._open: dict[Id, Frame] = {}
 
     @on_own
     def own(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind is not Kind.REQUEST:
             return None
-        key = (type(frame.id).__name__, repr(frame.id))
-        first = self._open.get(key)
-        self._open[key] = frame
+        identifier = as_id(frame.id)
+        if identifier is None:
+            return None
+        first = self._open.get(identifier)
+        self._open[identifier] = frame
         if first is None:
             return [Witness("own request ids", (frame,))]
         expected = f"an id other than that of {first.method}, which is not answered yet"
@@ -113,15 +117,10 @@ class OwnRequestId(Monitor):
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def answered(self, frame: Frame) -> Outcomes:
-        self._open.pop((type(frame.id).__name__, repr(frame.id)), None)
+        identifier = as_id(frame.id)
+        if identifier is not None:
+            self._open.pop(identifier, None)
         return None
-
-
-def _nameable(identifier: object) -> bool:
-    """Whether an id is one that a request can be found by."""
-    if isinstance(identifier, bool) or not isinstance(identifier, int | float | str):
-        return False
-    return identifier == identifier  # NaN, which the parser takes, equals nothing
 
 
 def _ours(found: Violation) -> list[Violation]:

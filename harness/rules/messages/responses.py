@@ -5,6 +5,8 @@ each method). The form of error answers is not shown, so any counts as an answer
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+import json
+
 from harness.judge.base import (
     Monitor,
     Outcomes,
@@ -18,6 +20,7 @@ from harness.judge.base import (
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import never_came, request_subject, shown
 from harness.rules.shared.violations import member, whole, wrong
+from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
@@ -58,7 +61,7 @@ class KnownId(Monitor):
             return [Witness(request_subject(request), (request, frame))]
         if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
             return None
-        if frame.id in self._raw_ids or MISSING in self._raw_ids:
+        if MISSING in self._raw_ids or any(_echoes(frame.id, raw) for raw in self._raw_ids):
             return None
         return [
             wrong(
@@ -74,6 +77,13 @@ class KnownId(Monitor):
         last = self.trace.frames[max(0, seq - LOOKED_AT) : seq]
         ids = [literal(one.id) for one in last if _is_own_request(one)]
         return f", the last of them {', '.join(ids[-3:])}" if ids else "; none was sent"
+
+
+def _echoes(given: object, sent: object) -> bool:
+    """Whether an answer repeats what we sent as an id, also where that can be no id."""
+    if as_id(sent) is None:
+        return json.dumps(given) == json.dumps(sent)
+    return same_id(given, sent)
 
 
 def _is_own_request(frame: Frame) -> bool:

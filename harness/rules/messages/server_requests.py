@@ -20,6 +20,7 @@ from harness.rules.messages.shapes import judged, payload_of
 from harness.rules.shared.approval_queries import APPROVALS
 from harness.rules.shared.view_queries import request_subject
 from harness.rules.shared.violations import instead, member, whole, wrong
+from harness.trace.correlation import Id, as_id
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING
 
@@ -65,15 +66,15 @@ class IdUnique(Monitor):
     """
 
     def begin(self) -> None:
-        self._open: dict[tuple[str, str], Frame] = {}
+        self._open: dict[Id, Frame] = {}
 
     @on_kind(Kind.REQUEST)
     def request(self, frame: Frame) -> Outcomes:
-        if isinstance(frame.id, bool) or not isinstance(frame.id, int | float | str):
+        identifier = as_id(frame.id)
+        if identifier is None:
             return None
-        key = (type(frame.id).__name__, repr(frame.id))
-        first = self._open.get(key)
-        self._open[key] = frame
+        first = self._open.get(identifier)
+        self._open[identifier] = frame
         subject = request_subject(frame)
         if first is None:
             return [Witness(subject, (frame,))]
@@ -83,8 +84,9 @@ class IdUnique(Monitor):
 
     @on_own
     def answered(self, frame: Frame) -> Outcomes:
-        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
-            self._open.pop((type(frame.id).__name__, repr(frame.id)), None)
+        identifier = as_id(frame.id)
+        if identifier is not None and frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            self._open.pop(identifier, None)
         return None
 
     @on("serverRequest/resolved", "turn/completed", "thread/closed")

@@ -93,7 +93,7 @@ class StartedAnnounced(Monitor):
         return any(
             request.method in _REOPENING
             and text(obj(request.params).get("threadId")) in ("", thread_id)
-            for request in self.conversation.requests.values()
+            for request in self.conversation.requests
         )
 
 

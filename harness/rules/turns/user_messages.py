@@ -96,7 +96,7 @@ class Echo(Monitor):
     def _steered(self, turn: TurnView) -> list[list[str]]:
         return [
             _texts(obj(request.params).get("input"))
-            for request in self.conversation.requests.values()
+            for request in self.conversation.requests
             if request.method == "turn/steer"
             and text(obj(request.params).get("threadId")) == turn.thread_id
         ]

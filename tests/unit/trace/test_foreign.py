@@ -94,7 +94,7 @@ def test_a_line_that_the_recording_cut_says_so_and_is_not_parsed() -> None:
         ((asks(0, 7), asks(1, 7), answers(2, 7)), [False, True, False]),
         ((asks(0, 7), answers(1, 7), asks(2, 7)), [False, False, False]),
         ((asks(0, 7), asks(1, "7")), [False, False]),
-        ((asks(0, None), asks(1, None)), [False, True]),
+        ((asks(0, None), asks(1, None), asks(2, True)), [True, True, True]),
     ],
 )
 def test_an_id_that_waits_for_its_answer_is_used_again_only_on_purpose(

@@ -1,0 +1,94 @@
+"""Which request an answer belongs to: the only definition of it.
+
+Here: when two ids are the same, and pairing answers with requests. Not here: whether an answer is
+right, or is missing (rules).
+
+The specification says that a response carries the `id` of the request it answers ("Message forms",
+rule 1) and that the id of a request is a number. JSON-RPC 2.0 also has strings, and null where the
+id of a request could not be read. From these:
+
+- An id keeps its type: "1" is not 1.
+- 1 and 1.0 are the same id, since JSON has one type of numbers and both texts mean one value.
+- true is no number, though Python says that it equals 1.
+- Null belongs to no request. Neither does an array, an object, or NaN and a number too large for
+  a float, which Python's parser takes: nobody can tell two of those apart for certain.
+- Each connection has ids of its own, and so has each direction: a server may ask with an id that a
+  request of the client has too.
+- Where an id is used again, an answer belongs to the last request with it that came before.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from harness.trace.frame import Direction, Frame, Kind, opposite
+
+# An id that a request can be found by. Two of them are the same id if and only if they are equal.
+Id: TypeAlias = str | int | float
+# Connection, direction of the request, and id.
+RequestKey: TypeAlias = tuple[str, Direction, Id]
+
+
+def as_id(value: Any) -> Id | None:
+    """The id if a request can be found by it, else None."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def same_id(one: Any, other: Any) -> bool:
+    """Whether two ids are of the same request; False if either is no id."""
+    first = as_id(one)
+    return first is not None and first == as_id(other)
+
+
+def request_key(connection: str, direction: Direction, identifier: Any) -> RequestKey | None:
+    """What tells a request that travels in this direction from others; None without an id."""
+    found = as_id(identifier)
+    return None if found is None else (connection, direction, found)
+
+
+def key_of(frame: Frame) -> RequestKey | None:
+    """The key of a request or, for an answer, of the request that it belongs to."""
+    asks = frame.kind is Kind.REQUEST
+    direction = frame.direction if asks else opposite(frame.direction)
+    return request_key(frame.connection, direction, frame.id)
+
+
+class Correlation:
+    """The requests of a trace and their answers. Feed each frame once, in order."""
+
+    def __init__(self, frames: Iterable[Frame] = ()) -> None:
+        self._last: dict[RequestKey, Frame] = {}
+        self._asked: dict[int, Frame] = {}
+        self._first_answers: dict[int, Frame] = {}
+        for frame in frames:
+            self.feed(frame)
+
+    def feed(self, frame: Frame) -> Frame | None:
+        """Take a frame in; gives the request that it answers, if it answers one."""
+        if frame.kind is Kind.REQUEST:
+            key = key_of(frame)
+            if key is not None:
+                self._last[key] = frame
+        elif frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            key = key_of(frame)
+            request = None if key is None else self._last.get(key)
+            if request is not None:
+                self._asked[frame.seq] = request
+                self._first_answers.setdefault(request.seq, frame)
+            return request
+        return None
+
+    @property
+    def requests(self) -> Iterable[Frame]:
+        """The requests that can be answered, of both directions; of each id the last one."""
+        return self._last.values()
+
+    def request_of(self, answer: Frame) -> Frame | None:
+        """The request that an answer belongs to, None for an answer to nothing."""
+        return self._asked.get(answer.seq)
+
+    def answer_of(self, request: Frame) -> Frame | None:
+        """The first answer to a request, None while there is none."""
+        return self._first_answers.get(request.seq)
