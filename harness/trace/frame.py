@@ -5,7 +5,7 @@ Not here: what a message means (views), whether it is right (rules), where it ca
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -36,15 +36,22 @@ class Origin(StrEnum):
 class Kind(StrEnum):
     """The form of a message ("Message forms"), or MALFORMED for none of them.
 
-    ERROR is an answer that reports failure. The text shows no form for it, so any will do.
+    ERROR is an answer that reports failure. The text shows no form for it, so any will do. EVENT
+    and INPUT are of programs that write events and answer nothing: a line that says its type, and
+    what the program reads.
     """
 
     REQUEST = "request"
     RESPONSE = "response"
     ERROR = "error"
     NOTIFICATION = "notification"
+    EVENT = "event"
+    INPUT = "input"
     MALFORMED = "malformed"
 
+
+# What kind of line a parsed value is, given its direction; each surface has its own.
+Classify = Callable[[Any, Direction], Kind]
 
 # An object with no other member than these says nothing, not even that something failed.
 SAYS_NOTHING: Final = frozenset({"id", "jsonrpc"})
@@ -141,8 +148,8 @@ def parse(raw: bytes) -> Any:
         return MISSING
 
 
-def classify(value: Any) -> Kind:
-    """The form of a parsed message.
+def classify(value: Any, _: Direction | None = None) -> Kind:
+    """The form of a parsed JSON-RPC message; it is the same in both directions.
 
     An object with both `result` and `error` counts as RESPONSE: the rule
     `response.result-xor-error` speaks of it, and it still answers its request. One with an id and

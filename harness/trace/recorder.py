@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from harness.trace.correlation import RequestKey, request_key
-from harness.trace.frame import Direction, Frame, Kind, Origin, classify, opposite, parse
+from harness.trace.frame import Classify, Direction, Frame, Kind, Origin, classify, opposite, parse
 from harness.trace.names import Renamer
 from harness.trace.trace import Header, Mark, Trace
 from harness.trace.values import MISSING, obj, text
@@ -29,7 +29,8 @@ class Recorder:
     """Writes one trace.
 
     The clock gives seconds and never goes back; it is a parameter so that tests own time.
-    Raises `TraceFull` from `record` when the bounds are passed.
+    `classify` is that of the surface which the header names. Raises `TraceFull` from `record` when
+    the bounds are passed.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Recorder:
         header: Header | None = None,
         *,
         renamer: Renamer | None = None,
+        classify: Classify = classify,
         clock: Callable[[], float] = time.monotonic,
         max_bytes: int = MAX_TRACE_BYTES,
         max_frames: int = MAX_TRACE_FRAMES,
     ) -> None:
         self.trace = Trace(header or Header())
         self._renamer = renamer
+        self._classify = classify
         self._clock = clock
         self._start = clock()
         self._bytes = 0
@@ -70,7 +73,7 @@ class Recorder:
                 f"more than {self._max_frames} messages or {self._max_bytes >> 20} MiB in one trace"
             )
         value = MISSING if note else parse(raw)
-        kind = classify(value)
+        kind = self._classify(value, direction)
         frame = Frame(
             seq=len(self.trace.frames),
             at=at,

@@ -1,6 +1,7 @@
 """Traces as JSON Lines: a header, then one line per frame or mark, then the end.
 
-Format version 1. First line `{"trace": {...header}}`; frames `{"frame": seq, "at", "conn", "dir",
+Format version 1. First line `{"trace": {...header}}`, with the `surface` if it is another than the
+session; frames `{"frame": seq, "at", "conn", "dir",
 "origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8; marks
 `{"mark": kind, "at", "after", "data"}`; last line `{"end": "quiescent"}`. A file without its last
 line was cut off: its end is `closed`, so nothing owed is judged.
@@ -11,15 +12,25 @@ import binascii
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.trace.frame import Direction, Frame, Origin, classify, parse
+from harness.trace.frame import Classify, Direction, Frame, Origin, classify, parse
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
-from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
+from harness.trace.trace import FORMAT_VERSION, SESSION, End, Header, Mark, Trace
 from harness.trace.values import MISSING
+
+# What the lines of a surface are, by its name; raises `ValueError` for one that is not known.
+ClassifyOf = Callable[[str], Classify]
+
+
+def session_only(surface: str) -> Classify:
+    """The kinds of the session's messages, for readers that expect no other trace."""
+    if surface != SESSION:
+        raise ValueError(f"a trace of the surface {surface!r}; expected {SESSION!r}")
+    return classify
 
 
 class TraceFormatError(ValueError):
@@ -38,7 +49,7 @@ def save(trace: Trace, path: Path) -> None:
 
 def lines(trace: Trace) -> Iterator[str]:
     """The lines of a trace file, without line ends."""
-    yield _dump({"trace": dataclasses.asdict(trace.header)})
+    yield _dump({"trace": _header_fields(trace.header)})
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0
     for frame in trace.frames:
@@ -51,13 +62,21 @@ def lines(trace: Trace) -> Iterator[str]:
     yield _dump({"end": str(trace.end)})
 
 
-def load(path: Path, *, renamer: Renamer | None = None) -> Trace:
+def load(
+    path: Path, *, renamer: Renamer | None = None, classify_of: ClassifyOf = session_only
+) -> Trace:
     """Read a trace file. Raises `TraceFormatError` with `path:line`."""
     with path.open("rb") as source:
-        return read(_decoded(source), name=str(path), renamer=renamer)
+        return read(_decoded(source), name=str(path), renamer=renamer, classify_of=classify_of)
 
 
-def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) -> Trace:
+def read(
+    source: Iterable[str],
+    *,
+    name: str,
+    renamer: Renamer | None = None,
+    classify_of: ClassifyOf = session_only,
+) -> Trace:
     """Read a trace from lines of text."""
     reader: _Reader | None = None
     end: End | None = None
@@ -68,7 +87,8 @@ def read(source: Iterable[str], *, name: str, renamer: Renamer | None = None) ->
             try:
                 row = json.loads(line)
                 if reader is None:
-                    reader = _Reader(_header(row), renamer)
+                    header = _header(row)
+                    reader = _Reader(header, renamer, classify_of(header.surface))
                 elif end is not None:
                     raise ValueError("a line after the end")
                 else:
@@ -96,10 +116,15 @@ def _decoded(source: Iterable[bytes]) -> Iterator[str]:
 class _Reader:
     """Feeds stored rows through a recorder, so that files and live streams give the same frames."""
 
-    def __init__(self, header: Header, renamer: Renamer | None) -> None:
+    def __init__(self, header: Header, renamer: Renamer | None, classify: Classify) -> None:
         self._at = 0.0
         self.recorder = Recorder(
-            header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
+            header,
+            renamer=renamer,
+            classify=classify,
+            clock=lambda: self._at,
+            max_bytes=1 << 40,
+            max_frames=1 << 40,
         )
 
     def feed(self, row: dict[str, Any], number: int) -> End | None:
@@ -130,6 +155,14 @@ def _header(row: dict[str, Any]) -> Header:
         raise ValueError(f"format version {fields.get('version')!r}; this reads {FORMAT_VERSION}")
     known = {item.name for item in dataclasses.fields(Header)}
     return Header(**{key: value for key, value in fields.items() if key in known})
+
+
+def _header_fields(header: Header) -> dict[str, Any]:
+    """The session goes without saying, so that its traces read as they always did."""
+    fields = dataclasses.asdict(header)
+    if header.surface == SESSION:
+        del fields["surface"]
+    return fields
 
 
 def _frame_row(frame: Frame) -> dict[str, Any]:
@@ -163,10 +196,18 @@ def _dump(row: dict[str, Any]) -> str:
     return _ENCODER.encode(row)
 
 
-def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
+def reframed(
+    frame: Frame,
+    *,
+    seq: int,
+    value: Any = MISSING,
+    raw: bytes | None = None,
+    classify: Classify = classify,
+) -> Frame:
     """A frame with another place or content; faults use it. `value` is written as compact JSON."""
     if raw is None:
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
-    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=classify(parsed))
+    kind = classify(parsed, frame.direction)
+    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=kind)

@@ -12,6 +12,8 @@ from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
 
 FORMAT_VERSION = 1
+# The surface of a trace that does not say which: JSON-RPC messages.
+SESSION = "session"
 
 
 class End(StrEnum):
@@ -38,7 +40,10 @@ class Mark:
 
 @dataclass(slots=True)
 class Header:
-    """What a reader must know to judge the trace again."""
+    """What a reader must know to judge the trace again.
+
+    `surface` says what its lines are (harness.surface).
+    """
 
     target: str = ""
     profile: str = ""
@@ -48,6 +53,7 @@ class Header:
     version: int = FORMAT_VERSION
     names: dict[str, str] = field(default_factory=dict[str, str])
     capabilities: list[str] = field(default_factory=list[str])
+    surface: str = SESSION
 
 
 @dataclass(slots=True)
