@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from harness.judge.verdict import Level, Place
+from harness.surface.base import Topic
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owed
-from harness.trace.trace import Trace
+from harness.trace.trace import SESSION, Trace
 from harness.trace.views import Conversation
 
 
@@ -51,10 +52,6 @@ Outcomes = Iterable[Outcome] | None
 # A handler takes its monitor and a frame, or a mark where it listens to marks.
 Handler = Callable[[Any, Any], Outcomes]
 
-# What a handler listens to: ("method", name), ("answer", method), ("sent", method), ("kind", kind),
-# ("own", ""), ("mark", kind)
-Topic = tuple[str, str]
-
 
 class Monitor:
     """One rule over one connection of one trace. Subclasses add handlers with `on_*` decorators.
@@ -64,13 +61,15 @@ class Monitor:
     `once` keeps the first violation of each subject of the whole trace and drops the rest.
 
     `book` is the judge's book (typed loosely here so that rules need no import of its loader's
-    dependencies), `conversation` the view of the trace so far, `owed` what is still open.
+    dependencies), `conversation` the view of the trace so far, `owed` what is still open: both are
+    its surface's, and those of the session where a rule does not say otherwise.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
     level: ClassVar[Level]
     needs: ClassVar[tuple[str, ...]]
+    surface: ClassVar[str] = SESSION
     once: ClassVar[bool] = False
     # Within a set-up step: a witness of then does not count, so it must be given again later.
     setup: bool = False
@@ -98,9 +97,17 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 
 def rule(
-    rule_id: str, *, title: str, level: Level, needs: tuple[str, ...] = ("core",)
+    rule_id: str,
+    *,
+    title: str,
+    level: Level,
+    needs: tuple[str, ...] = ("core",),
+    surface: str = SESSION,
 ) -> Callable[[M], M]:
-    """Register a monitor class as the rule `family.slug`. A duplicate id raises."""
+    """Register a monitor class as the rule `family.slug`. A duplicate id raises.
+
+    It judges the traces of its surface only.
+    """
 
     def register(monitor: M) -> M:
         if not _ID.fullmatch(rule_id):
@@ -108,6 +115,7 @@ def rule(
         if rule_id in _RULES:
             raise ValueError(f"rule id {rule_id!r} is taken by {_RULES[rule_id].__qualname__}")
         monitor.id, monitor.title, monitor.level, monitor.needs = rule_id, title, level, needs
+        monitor.surface = surface
         _RULES[rule_id] = monitor
         return monitor
 
@@ -116,27 +124,27 @@ def rule(
 
 def on(*methods: str) -> Callable[[H], H]:
     """Listen to notifications and server requests of these methods, from the target."""
-    return _topics(*(("method", method) for method in methods))
+    return listen(*(("method", method) for method in methods))
 
 
 def on_answer(*methods: str) -> Callable[[H], H]:
     """Listen to the target's answers (results and errors) to requests of these methods."""
-    return _topics(*(("answer", method) for method in methods))
+    return listen(*(("answer", method) for method in methods))
 
 
 def on_sent(*methods: str) -> Callable[[H], H]:
     """Listen to requests of these methods that the harness sent."""
-    return _topics(*(("sent", method) for method in methods))
+    return listen(*(("sent", method) for method in methods))
 
 
 def on_kind(*kinds: Kind) -> Callable[[H], H]:
     """Listen to every frame from the target of these kinds. Dear: once per frame."""
-    return _topics(*(("kind", str(kind)) for kind in kinds))
+    return listen(*(("kind", str(kind)) for kind in kinds))
 
 
 def on_own(handler: H) -> H:
     """Listen to every frame that the harness wrote."""
-    return _topics(("own", ""))(handler)
+    return listen(("own", ""))(handler)
 
 
 def on_mark(*kinds: str) -> Callable[[H], H]:
@@ -144,10 +152,12 @@ def on_mark(*kinds: str) -> Callable[[H], H]:
 
     A mark has no order to the messages of several connections, so rules do not see it then.
     """
-    return _topics(*(("mark", kind) for kind in kinds))
+    return listen(*(("mark", kind) for kind in kinds))
 
 
-def _topics(*topics: Topic) -> Callable[[H], H]:
+def listen(*topics: Topic) -> Callable[[H], H]:
+    """Listen to frames of these topics of the rule's surface."""
+
     def mark(handler: H) -> H:
         known: tuple[Topic, ...] = getattr(handler, "topics", ())
         handler.topics = (*known, *topics)  # pyright: ignore[reportFunctionMemberAccess]

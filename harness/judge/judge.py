@@ -1,8 +1,8 @@
 """Runs all rules over a trace, stored or live.
 
 Here: dispatch by topic (so that a frame costs what the rules interested in it cost), the handling
-of set-up steps, of the end, and of rules that crash. Not here: any rule; what findings mean for
-the run (baseline, exit status).
+of set-up steps, of the end, and of rules that crash. Not here: any rule; what a frame is and which
+topics it has (surface); what findings mean for the run (baseline, exit status).
 """
 
 import traceback
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, cast
 
-from harness.judge.base import Handler, Monitor, Outcome, Topic, Violation, Witness
+from harness.judge.base import Handler, Monitor, Outcome, Violation, Witness
 from harness.judge.verdict import Row, Verdict
-from harness.trace.frame import Direction, Frame, Kind, Origin
-from harness.trace.owed import Owed
+from harness.surface.base import Surface, Topic, Topics
+from harness.surface.known import surface_named
+from harness.trace.frame import Frame
 from harness.trace.trace import End, Mark, Trace
-from harness.trace.views import Conversation
 
 # Kept per rule and trace; more of the same adds nothing, and memory stays flat.
 MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
-# A server may make up method names without end; the lookup is remembered for this many.
-MAX_METHODS = 500
+# A target may make up names without end; who listens is remembered for this many sets of topics.
+MAX_TOPICS = 500
 # The subject of the row of a rule that crashed.
 BROKEN = "the rule itself"
 
@@ -31,48 +31,56 @@ BROKEN = "the rule itself"
 class Judge:
     """Judges one trace: `feed` frames and marks in order, then `finish`.
 
-    Every connection has its own monitors of the `rules` (see `Monitor`).
+    Every connection has its own monitors of the `rules` (see `Monitor`). Rules of another surface
+    than the trace's are left out. Raises `ValueError` for a trace of an unknown surface.
     """
 
     def __init__(self, book: Any, trace: Trace, rules: Iterable[type[Monitor]]) -> None:
         self._book = book
         self._trace = trace
-        self._plan = _plan_of(tuple(rules))
+        self._surface = surface_named(trace.header.surface)
+        self._plan = _plan_of(tuple(one for one in rules if one.surface == self._surface.name))
         self._ledger = _Ledger()
         self._seats: dict[str, _ConnectionJudge] = {}
         self._setup = False
 
     def feed(self, frame: Frame) -> None:
         """Judge one frame."""
-        seat = self._seats.get(frame.connection)
-        if seat is None:
-            seat = _ConnectionJudge(self._plan, self._ledger, self._book, self._trace)
-            self._seats[frame.connection] = seat
-            seat.mark_setup(active=self._setup)
+        seat = self._seats.get(frame.connection) or self._new_seat(frame.connection)
         seat.feed(frame, setup=self._setup)
+
+    def _new_seat(self, connection: str) -> "_ConnectionJudge":
+        seat = _ConnectionJudge(self._plan, self._ledger, self._surface, self._book, self._trace)
+        self._seats[connection] = seat
+        seat.mark_setup(active=self._setup)
+        return seat
 
     def feed_mark(self, mark: Mark) -> None:
         """Take a mark; frames within a set-up step give no witness.
 
-        A connection that the harness ended (`closed`) is judged on what came, not on what did not.
+        A mark that names a connection is about that one. Another is about the only connection
+        there is, and with several about none of them in particular. A connection that the harness
+        ended (`closed`) is judged on what came, not on what did not.
         """
+        named = mark.data.get("connection")
         if mark.kind == "setup":
             self._setup = bool(mark.data.get("active"))
             for seat in self._seats.values():
                 seat.mark_setup(active=self._setup)
         elif mark.kind == "closed":
-            seat = self._seats.get(str(mark.data.get("connection")))
+            seat = self._seats.get(str(named))
             if seat is not None:
                 seat.closed = True
-        open_seats = [seat for seat in self._seats.values() if not seat.closed]
-        for seat in open_seats:
+        elif named is not None and named not in self._seats:
+            self._new_seat(str(named))
+        open_seats = {name: seat for name, seat in self._seats.items() if not seat.closed}
+        for name, seat in open_seats.items():
             seat.owed.feed_mark(mark)
-            # With several connections a mark is about none of them in particular.
-            if len(open_seats) == 1:
+            if len(open_seats) == 1 or name == named:
                 seat.feed_mark(mark, setup=self._setup)
 
     @property
-    def owed(self) -> list[Owed]:
+    def owed(self) -> list[Any]:
         """What is owed on each connection that the harness has not ended."""
         return [seat.owed for seat in self._seats.values() if not seat.closed]
 
@@ -164,19 +172,15 @@ class _Plan:
     rules: tuple[type[Monitor], ...]
     topics: dict[Topic, list[Bound]]
     finishing: list[int]
-    notified: dict[str, list[Bound]] = field(default_factory=dict[str, list[Bound]])
+    remembered: dict[Topics, list[Bound]] = field(default_factory=dict[Topics, list[Bound]])
 
-    def bound(self, topics: Iterable[Topic]) -> list[Bound]:
-        """Whoever wants any of these."""
-        return [bound for topic in topics for bound in self.topics.get(topic, ())]
-
-    def of_notification(self, method: str) -> list[Bound]:
-        """Whoever wants a notification; looked up once per method."""
-        found = self.notified.get(method)
+    def bound(self, topics: Topics) -> list[Bound]:
+        """Whoever wants any of these; looked up once for the same topics."""
+        found = self.remembered.get(topics)
         if found is None:
-            found = self.bound([("kind", str(Kind.NOTIFICATION)), ("method", method)])
-            if len(self.notified) < MAX_METHODS:
-                self.notified[method] = found
+            found = [bound for topic in topics for bound in self.topics.get(topic, ())]
+            if len(self.remembered) < MAX_TOPICS:
+                self.remembered[topics] = found
         return found
 
 
@@ -193,24 +197,27 @@ def _plan_of(rules: tuple[type[Monitor], ...]) -> _Plan:
 class _ConnectionJudge:
     """One connection: its view, what is owed on it, its monitors."""
 
-    def __init__(self, plan: _Plan, ledger: _Ledger, book: Any, trace: Trace) -> None:
+    def __init__(
+        self, plan: _Plan, ledger: _Ledger, surface: Surface[Any, Any], book: Any, trace: Trace
+    ) -> None:
         self._plan = plan
         self._ledger = ledger
+        self._topics_of = surface.topics_of
         self.closed = False
         self._book = book
-        self.conversation = Conversation()
-        self.owed = Owed()
-        self._monitors = [rule(book, self.conversation, self.owed, trace) for rule in plan.rules]
+        self._view = surface.view()
+        self.owed = surface.ledger()
+        self._monitors = [rule(book, self._view, self.owed, trace) for rule in plan.rules]
 
     def mark_setup(self, *, active: bool) -> None:
         for monitor in self._monitors:
             monitor.setup = active
 
     def feed(self, frame: Frame, *, setup: bool) -> None:
-        self.conversation.feed(frame)
+        self._view.feed(frame)
         self.owed.feed(frame)
         broken = self._ledger.broken
-        for place, handler in self._wanted(frame):
+        for place, handler in self._plan.bound(self._topics_of(frame, self._view, self._book)):
             monitor = self._monitors[place]
             if monitor.id in broken:
                 continue
@@ -240,29 +247,6 @@ class _ConnectionJudge:
                 self._ledger.keep(monitor, monitor.finish() or (), setup=False)
             except Exception:
                 self._ledger.broke(monitor, None)
-
-    def _wanted(self, frame: Frame) -> list[Bound]:
-        if frame.kind is not Kind.NOTIFICATION or frame.origin is Origin.HARNESS:
-            return self._plan.bound(self._topics_of(frame))
-        return self._plan.of_notification(frame.method)
-
-    def _topics_of(self, frame: Frame) -> list[Topic]:
-        if frame.origin is Origin.HARNESS:
-            topics: list[Topic] = [("own", "")]
-            if frame.kind is Kind.REQUEST:
-                topics.append(("sent", frame.method))
-            return topics
-        topics = [("kind", str(frame.kind))]
-        if frame.kind is Kind.REQUEST:
-            # A notification with an id is none (method.right-form), and no view has it as one.
-            if self._book.event(frame.method) is not None:
-                return topics
-            topics.append(("method", frame.method))
-        elif frame.direction is Direction.FROM_TARGET:
-            asked = self.conversation.request_of(frame)
-            if asked is not None:
-                topics.append(("answer", asked.method))
-        return topics
 
 
 def _witness_row(monitor: Monitor, outcome: Witness) -> Row:

@@ -26,7 +26,8 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.wire": ((), ("pydantic",)),
     "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
     "harness.trace": ((), ()),
-    "harness.judge": (("harness.spec", "harness.trace"), ()),
+    "harness.surface": (("harness.spec", "harness.trace"), ()),
+    "harness.judge": (("harness.spec", "harness.surface", "harness.trace"), ()),
     "harness.rules": (("harness.judge", "harness.spec", "harness.trace"), ()),
     "harness.faults": (
         ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
@@ -255,3 +256,23 @@ def test_every_requirement_of_the_package_is_imported_or_a_plugin_of_pytest() ->
     loaded = {entry.value.split(".")[0] for entry in entry_points(group="pytest11")}
     assert left == PLUGINS
     assert left <= loaded
+
+
+# Words of one surface, and the modules that give them a meaning.
+WORDS_OF_SESSIONS = ("method", "request", "response", "answer", "notification", "jsonrpc", "rpc")
+PARTS_OF_SESSIONS = (
+    "harness.surface.session",
+    "harness.trace.owed",
+    "harness.trace.views",
+    "harness.trace.correlation",
+)
+
+
+def test_the_judge_knows_no_surface() -> None:
+    """What a line is and who answers whom is a surface's: a new one leaves the judge alone."""
+    words = set(re.findall(r"[a-z]+", (ROOT / "harness/judge/judge.py").read_text("utf-8").lower()))
+    assert {"surface", "topics", "connection"} <= words
+    assert not {word for word in words if word.rstrip("s") in WORDS_OF_SESSIONS}
+    named = {one.imported for one in imports("harness") if one.importer == "harness.judge.judge"}
+    assert "harness.surface.base" in named
+    assert not [one for one in named if within(one, *PARTS_OF_SESSIONS)]

@@ -8,6 +8,7 @@ from harness.judge.judge import Judge, judge, judged
 from harness.judge.verdict import Level, Row, Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
+from harness.surface import session
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
@@ -95,7 +96,8 @@ def test_violations_and_witnesses_are_bounded() -> None:
 
 
 def test_method_names_made_up_without_end_cost_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "MAX_METHODS", 3)
+    monkeypatch.setattr(judging, "MAX_TOPICS", 3)
+    monkeypatch.setattr(session, "MAX_METHODS", 3)
     talk = Talk()
     for number in range(6):
         talk.tells(f"made/up{number}")

@@ -1,0 +1,72 @@
+"""What the judge must know of one way to talk to an agent.
+
+A surface says what kind of message a line is, which rules want to see it, what a conversation looks
+like so far, and what is still owed. Each kind of conversation has one: `session` (JSON-RPC over a
+connection), `exec` (the events that one process writes). Here: that contract. Not here: any
+surface, the list of them (known), rules.
+
+A connection is whatever has an order of its own: a connection to a server, or one process.
+"""
+
+from typing import Any, Protocol, TypeVar
+
+from harness.spec.book import Book
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Mark
+
+# What a rule can listen to: a family of topics, and one of them, such as ("kind", "error"). Each
+# surface has families of its own; ("mark", kind) is every surface's.
+Topic = tuple[str, str]
+Topics = tuple[Topic, ...]
+
+
+class View(Protocol):
+    """What the frames of one connection say so far. It names the subjects of findings."""
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in, before any rule sees it."""
+        ...
+
+
+class Ledger(Protocol):
+    """What is still owed on one connection."""
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in, before any rule sees it."""
+        ...
+
+    def feed_mark(self, mark: Mark) -> None:
+        """Take one mark in, before any rule sees it."""
+        ...
+
+
+V = TypeVar("V", bound=View)
+L = TypeVar("L", bound=Ledger, covariant=True)
+
+
+class Surface(Protocol[V, L]):
+    """One way to talk to an agent. A surface has no state: views and ledgers have it."""
+
+    @property
+    def name(self) -> str:
+        """What traces and rules call it."""
+        ...
+
+    def classify(self, value: Any, direction: Direction) -> Kind:
+        """The kind of a line: its parsed JSON (`MISSING` where it is none), and its direction."""
+        ...
+
+    def view(self) -> V:
+        """The empty view of a new connection."""
+        ...
+
+    def ledger(self) -> L:
+        """The ledger of a new connection: nothing is owed yet."""
+        ...
+
+    def topics_of(self, frame: Frame, view: V, book: Book) -> Topics:
+        """What rules must listen to in order to see a frame; its view has taken it in already.
+
+        Frames that are alike give equal topics: the judge remembers who listens to them.
+        """
+        ...
