@@ -1,4 +1,4 @@
-"""Plays a scenario's client side against a connected server. It never judges.
+"""Plays a scenario's client side against a connected server, step by step. It never judges.
 
 Here: the order of steps, their bounds, and what becomes of a step that cannot be done. Not here:
 how a step is played (steps), the model's side (backend), the end of the trace (ending), whether
@@ -8,9 +8,11 @@ what came was right (rules, expect).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import anyio
+from anyio.abc import TaskGroup
 
 from harness.backend.model import ScriptedModel
 from harness.backend.play import Unfit
@@ -24,7 +26,10 @@ from harness.scenario.steps import plays_by_step
 from harness.scenario.steps.context import Cast, OneConnection, Reach, StepContext, StepFailed
 from harness.target.profile import Bounds
 
-__all__ = ["Cast", "Player", "Unmet"]
+__all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet"]
+
+CANNOT_GO_ON = (StepFailed, TargetGone, TimeoutError)
+"""What ends a client's side before its end. Any other exception is a defect of the harness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,27 @@ class Unmet:
     capability: str = ""
     awaited: str = ""
 
+    @classmethod
+    def because_of(cls, error: Exception, step: str, line: int = 1) -> "Unmet":
+        """The same, of an exception in `CANNOT_GO_ON`."""
+        match error:
+            case StepFailed():
+                return cls(error.kind, step, line, str(error), error.capability)
+            case TargetGone():
+                return cls("crash", step, line, str(error))
+            case _:
+                return cls("timeout", step, line, str(error) or "a bound was hit")
+
 
 class Player:
-    """Plays one scenario. `thread_params` go into every `thread/start`, `turn_params` into every
+    """Plays one scenario: `play` plays all of it, `step` one step at a time.
+
+    Who steps does so within `async with player:`, since a step may begin something that goes on
+    beside the following ones (a standing answer). The block is entered and left in one task; the
+    steps may be played from any, one after the other. `next_step` is None after the last step, and
+    after one that could not be done, which `unmet` then tells.
+
+    `thread_params` go into every `thread/start`, `turn_params` into every
     `turn/start`; `places` are what the placeholders `{name}` in what is sent stand for.
 
     `markers` maps a thread's alias to a nonce that is put before its first input, so that the
@@ -67,13 +90,22 @@ class Player:
         reach: Reach | None = None,
     ) -> None:
         self.cast = cast or Cast()
+        self.unmet: Unmet | None = None
         self._loaded = loaded
         self._recorder = peer.recorder
         self._bounds = bounds
-        settings = loaded.scenario.settings.model_dump(exclude_none=True)
+        scenario = loaded.scenario
+        self._to_come = [
+            (side, index, step)
+            for side, steps in (("setup", scenario.setup), ("client", scenario.client))
+            for index, step in enumerate(steps)
+        ]
+        self._in_setup = False
         self._plays = plays_by_step()
         self._current = anyio.CancelScope()
-        self._scene = StepContext(
+        self._tasks: TaskGroup | None = None
+        settings = scenario.settings.model_dump(exclude_none=True)
+        self._context = StepContext(
             reach=reach or OneConnection(peer),
             model=model,
             cast=self.cast,
@@ -85,59 +117,108 @@ class Player:
             markers=dict(markers or {}),
         )
 
-    async def play(self) -> Unmet | None:
-        """Play every step; the first that cannot be done ends the script and is returned."""
-        scenario, mark = self._loaded.scenario, self._recorder.mark
-        if scenario.setup:
-            mark("setup", {"active": True})
-        unmet: Unmet | None = None
-        async with anyio.create_task_group() as tasks:
-            self._scene.tasks = tasks
-            tasks.start_soon(self._watch)
-            unmet = await self._steps("setup", scenario.setup)
-            if scenario.setup:
-                mark("setup", {"active": False})
-            unmet = unmet or await self._steps("client", scenario.client)
-            tasks.cancel_scope.cancel()
-        return unmet
+    async def __aenter__(self) -> Self:
+        tasks = anyio.create_task_group()
+        await tasks.__aenter__()
+        self._tasks = self._context.tasks = tasks
+        tasks.start_soon(self._watch)
+        return self
 
-    async def _steps(self, side: str, steps: list[ClientStep]) -> Unmet | None:
-        for index, step in enumerate(steps):
-            name = next(iter(type(step).model_fields))
-            line = self._loaded.line(side, index)
-            self._recorder.mark("step", {"name": name, "line": line})
-            bound = self._bound_of(step)
-            try:
-                with anyio.fail_after(bound):
-                    await self._play(step)
-            except TimeoutError:
-                awaited, came = self._scene.awaited, self._scene.came()
-                message = f"waited {bound:g} s for {awaited}; {came or 'it did not come'}"
-                return Unmet("timeout", name, line, message, awaited=awaited)
-            except TargetGone as gone:
-                return Unmet("crash", name, line, str(gone))
-            except StepFailed as failed:
-                return Unmet(failed.kind, name, line, str(failed), failed.capability)
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        if self._tasks is None:
+            raise RuntimeError("the player was not entered")
+        tasks, self._tasks, self._context.tasks = self._tasks, None, None
+        if error is None:
+            self._setup_is_over()
+        if error is not None and not isinstance(error, Exception):
+            return await tasks.__aexit__(kind, error, traceback)
+        # Passed through the task group the exception would come out as one of a group.
+        tasks.cancel_scope.cancel()
+        await tasks.__aexit__(None, None, None)
+        return None
+
+    @property
+    def next_step(self) -> ClientStep | None:
+        """The step that `step` plays next, None where the script is over."""
+        return self._to_come[0][2] if self._to_come else None
+
+    async def play(self) -> Unmet | None:
+        """Play every step within the scenario's bound; gives what could not be done, if anything.
+
+        The first step that cannot be done ends the script.
+        """
+        with anyio.move_on_after(self._bounds.scenario):
+            async with self:
+                while self._to_come:
+                    await self.step()
+            return self.unmet
+        message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
+        self.unmet = Unmet("timeout", "scenario", 1, message)
+        return self.unmet
+
+    async def step(self) -> Unmet | None:
+        """Play the next step, within its bound; gives why it could not be done, None if it could.
+
+        Raises RuntimeError outside of `async with player:`, and where no step is left.
+        """
+        if self._tasks is None:
+            raise RuntimeError("steps are played within `async with player:`")
+        if not self._to_come:
+            raise RuntimeError("no step is left to be played")
+        side, index, step = self._to_come.pop(0)
+        if side == "setup" and not self._in_setup:
+            self._in_setup = True
+            self._recorder.mark("setup", {"active": True})
+        self.unmet = await self._bounded(step, self._loaded.line(side, index))
+        if self.unmet is not None:
+            self._to_come.clear()
+        if not self._to_come or self._to_come[0][0] != "setup":
+            self._setup_is_over()
+        return self.unmet
+
+    def _setup_is_over(self) -> None:
+        if self._in_setup:
+            self._in_setup = False
+            self._recorder.mark("setup", {"active": False})
+
+    async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
+        name = next(iter(type(step).model_fields))
+        self._recorder.mark("step", {"name": name, "line": line})
+        bound = self._bound_of(step)
+        try:
+            with anyio.fail_after(bound):
+                await self._play(step)
+        except TimeoutError:
+            awaited, came = self._context.awaited, self._context.came()
+            message = f"waited {bound:g} s for {awaited}; {came or 'it did not come'}"
+            return Unmet("timeout", name, line, message, awaited=awaited)
+        except (StepFailed, TargetGone) as error:
+            return Unmet.because_of(error, name, line)
         return None
 
     async def _play(self, step: ClientStep) -> None:
         """Play one step, and no longer once the model's side cannot go on as the script says."""
-        scene, failure = self._scene, None
+        context, failure = self._context, None
         with anyio.CancelScope() as self._current:
-            if scene.model.stuck.is_set():
+            if context.model.stuck.is_set():
                 self._current.cancel()
             try:
-                await self._plays[type(step)](scene, step)
+                await self._plays[type(step)](context, step)
             except (StepFailed, TargetGone) as error:
                 failure = error
-        if scene.model.unfit:
-            raise _not_offered(scene.model.unfit[0])
+        if context.model.unfit:
+            raise _not_offered(context.model.unfit[0])
         if failure is not None:
             raise failure
 
     async def _watch(self) -> None:
         """End the step that is being played when the model's side cannot go on."""
-        await self._scene.model.stuck.wait()
+        await self._context.model.stuck.wait()
         self._current.cancel()
 
     def _bound_of(self, step: ClientStep) -> float:
