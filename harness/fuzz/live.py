@@ -13,7 +13,6 @@ from typing import Any, cast
 import anyio
 
 from harness.backend.script import ModelStep
-from harness.client.inbox import TargetGone
 from harness.fuzz.params import Request
 from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN
 from harness.judge.judge import judge
@@ -21,8 +20,8 @@ from harness.judge.verdict import Level, Row, Verdict
 from harness.results.baseline import known_row
 from harness.runner.bench import Bench
 from harness.runner.config import Config
-from harness.runner.run import ConversationContext, Run
-from harness.scenario.player import Unmet
+from harness.runner.conversation_context import ConversationContext
+from harness.runner.run import Run
 from harness.spec.book import Book
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End
@@ -51,22 +50,17 @@ class Fuzzed:
 
 async def converse(bench: Bench, config: Config, requests: Sequence[Request]) -> Fuzzed:
     """Start a thread, send the requests one after the other, bring it to its end, judge."""
-    sender = _Sender(bench, config.book)
-
-    async def talk(stage: ConversationContext) -> Unmet | None:
-        try:
-            await sender.open(stage)
-            for request in requests:
-                await sender.send(stage, request)
-                if len(sender.unanswered) == MOST_UNANSWERED:
-                    break
-        except TargetGone:
-            pass  # The run's end says so.
-        return None
-
     # More replies than so many requests can ask for: what the script says is not under test.
     replies = [_REPLY] * (4 * len(requests) + 8)
-    run = await bench.converse("fuzz", {"t": replies}, talk)
+    async with bench.conversation("fuzz", {"t": replies}) as stage:
+        sender = _Sender(stage, bench, config.book)
+        with anyio.fail_after(bench.bounds.scenario):
+            await sender.open()
+            for request in requests:
+                await sender.send(request)
+                if len(sender.unanswered) == MOST_UNANSWERED:
+                    break
+    run = stage.run
     rows = judge(config.book, run.trace, rules=config.rules.values())
     known = [known_row(row, "fuzz", config.entries) for row in rows]
     violations = tuple(row for row in known if _counts(row))
@@ -75,7 +69,8 @@ async def converse(bench: Bench, config: Config, requests: Sequence[Request]) ->
 
 
 class _Sender:
-    def __init__(self, bench: Bench, book: Book) -> None:
+    def __init__(self, stage: ConversationContext, bench: Bench, book: Book) -> None:
+        self._stage = stage
         self._bench = bench
         self._book = book
         # A conversation with several answers left out must fit into its bound, to be told.
@@ -84,32 +79,39 @@ class _Sender:
         self.results = self.errors = 0
         self.unanswered: list[str] = []
 
-    async def open(self, stage: ConversationContext) -> None:
+    async def open(self) -> None:
         """The thread that the requests speak of."""
-        settings = {"cwd": str(stage.cwd), "approvalPolicy": "never", **self._bench.profile.thread}
+        settings = {
+            "cwd": str(self._stage.cwd),
+            "approvalPolicy": "never",
+            **self._bench.profile.thread,
+        }
         with anyio.move_on_after(self._bound):
-            started = await stage.peer.request("thread/start", settings)
-            stage.cast.threads["t"] = text(dig(started.result, "thread", "id"))
-        self._known = {THREAD: stage.cast.threads.get("t", "thr_0"), FOLDER: str(stage.cwd)}
+            started = await self._stage.peer.request("thread/start", settings)
+            self._stage.cast.threads["t"] = text(dig(started.result, "thread", "id"))
+        self._known = {
+            THREAD: self._stage.cast.threads.get("t", "thr_0"),
+            FOLDER: str(self._stage.cwd),
+        }
         self._known |= {TURN: "turn_0", HUGE: HUGE_TEXT}
 
-    async def send(self, stage: ConversationContext, request: Request) -> None:
+    async def send(self, request: Request) -> None:
         """One request and its answer; a turn that it started is waited for by a patient one."""
         params = filled(request.params, self._known)
         # A message of ours that is wrong by the book is the point, no finding against us.
         wrong = not self._book.is_valid_params(request.method, params)
         answer: Frame | None = None
         with anyio.move_on_after(self._bound):
-            answer = await stage.peer.request(request.method, params, deliberate=wrong)
+            answer = await self._stage.peer.request(request.method, params, deliberate=wrong)
         if answer is None:
-            await self._missed(stage, request, params)
+            await self._missed(request, params)
         elif answer.kind is Kind.ERROR:
             self.errors += 1
         else:
             self.results += 1
-            await self._started(stage, answer, patient=request.patient)
+            await self._started(answer, patient=request.patient)
 
-    async def _started(self, stage: ConversationContext, answer: Frame, *, patient: bool) -> None:
+    async def _started(self, answer: Frame, *, patient: bool) -> None:
         turn_id = text(dig(answer.result, "turn", "id"))
         if not turn_id:
             return
@@ -123,12 +125,12 @@ class _Sender:
 
         # One that does not end is judged by the rules, at the end.
         with anyio.move_on_after(self._bound / 5):
-            await stage.peer.inbox.wait(ends)
+            await self._stage.peer.inbox.wait(ends)
 
-    async def _missed(self, stage: ConversationContext, request: Request, params: Any) -> None:
+    async def _missed(self, request: Request, params: Any) -> None:
         alive = False
         with anyio.move_on_after(self._bound):
-            await stage.peer.request("thread/read", {"threadId": self._known[THREAD]})
+            await self._stage.peer.request("thread/read", {"threadId": self._known[THREAD]})
             alive = True
         other = "though it answered the next request" if alive else "nor to the next request"
         said = json.dumps(params)[:200]

@@ -1,11 +1,22 @@
 """A worker's bench: one model server, one server under test at a time, scenarios one by one.
 
+`run` plays a scenario. Who wants to speak himself, or to go through a scenario step by step, holds
+a conversation:
+
+    async with bench.conversation("mine", {"t": script}) as stage:
+        answer = await stage.request("thread/start", {"cwd": str(stage.cwd)})
+    stage.run.trace
+
+    async with bench.conversation_of(loaded) as stage, bench.player(loaded, stage) as player:
+        while player.next_step is not None:
+            await player.step()
+
 Here: which scenario gets which process, and whether the model is reached. Not here: the process
 (servers), the conversation (conversation), judging (judging), merging (merge), pytest (plugin).
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +27,20 @@ from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
 from harness.judge.verdict import Level
 from harness.results.outcome import Finding
-from harness.runner.conversation import Conversations, Needs, Talk
+from harness.runner.conversation import Conversations, Needs, needs_of
+from harness.runner.conversation_context import ConversationContext
 from harness.runner.first_turn import NO_TURN, plain_turn
 from harness.runner.hygiene import Hygiene
-from harness.runner.run import ConversationContext, Run
+from harness.runner.run import Run
 from harness.runner.sanity import SANITY, proves, trouble
 from harness.runner.servers import Servers, SetupFailed
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Player, Unmet
+from harness.scenario.player import Player
 from harness.spec.book import Book
 from harness.target.overrides import model_told, places
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
 
-Hold = Callable[..., Awaitable[Run]]
 # Set-up findings that concern only what starts a turn.
 _OF_TURNS = ("setup.model-not-called", NO_TURN)
 
@@ -91,7 +102,7 @@ class Bench:
         step = self._bounds.step * patience
         bounds = self._bounds.model_copy(update={"step": step})
         ending = self._bounds.model_copy(update={"step": self._bounds.settle, "scenario": step})
-        return await self._play(plain_turn(), self.converse, bounds=bounds, ending=ending)
+        return await self._play(plain_turn(), bounds=bounds, ending=ending)
 
     async def run(self, loaded: Loaded) -> Run:
         """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
@@ -102,12 +113,12 @@ class Bench:
             return await self._run_apart(loaded)
         if self._doubted:
             await self._sanity_turn(self._doubted)
-        live = self.servers.live
-        before = tuple(live.served) if live is not None and not live.peer.inbox.closed else ()
-        run = await self._play(loaded, self.converse)
+        server = self.servers.current
+        before = tuple(server.served) if server is not None and not server.peer.inbox.closed else ()
+        run = await self._play(loaded)
         run.before = before
-        if self.servers.live is not None:
-            self.servers.live.served.append(loaded)
+        if self.servers.current is not None:
+            self.servers.current.served.append(loaded)
         proven = proves(run)
         self._doubted = "" if proven else loaded.id
         self._proven = self._proven or proven
@@ -119,101 +130,86 @@ class Bench:
             if self._runs_alone:
                 await self.servers.alone()
             try:
-                run = await self._play(loaded, self.converse)
+                run = await self._play(loaded)
             except SetupFailed:
                 # Of some servers only one can run at a time: they have a fixed port, or a lock.
                 if not await self.servers.alone():
                     raise
                 self.blocked, self._runs_alone = None, True
-                run = await self._play(loaded, self.converse)
+                run = await self._play(loaded)
         self._proven = self._proven or proves(run)
         return run
 
     async def _play(
-        self,
-        loaded: Loaded,
-        hold: Hold,
-        *,
-        bounds: Bounds | None = None,
-        ending: Bounds | None = None,
+        self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
     ) -> Run:
-        scenario, markers = loaded.scenario, loaded.markers()
-        bounds = bounds or self._bounds
+        async with self.conversation_of(loaded, ending=ending) as stage:
+            stage.unmet = await self.player(loaded, stage, bounds=bounds).play()
+        return stage.run
 
-        async def talk(stage: ConversationContext) -> Unmet | None:
-            player = Player(
-                loaded,
-                stage.peer,
-                stage.model,
-                cast=stage.cast,
-                cwd=stage.cwd,
-                bounds=bounds,
-                thread_params=self.profile.thread,
-                turn_params=_turn_params(self.profile, scenario.needs),
-                places=places(self.profile, stage.cwd),
-                markers=markers,
-                reach=stage.wires,
-            )
-            return await player.play()
+    def conversation_of(
+        self, loaded: Loaded, *, ending: Bounds | None = None
+    ) -> AbstractAsyncContextManager[ConversationContext]:
+        """A conversation with what a scenario needs, of which no step is played yet."""
+        scripts = loaded.scenario.scripts()
+        return self.conversation(loaded.id, scripts, needs=needs_of(loaded), ending=ending)
 
-        return await hold(
-            loaded.id,
-            scenario.scripts(),
-            talk,
-            needs=Needs(
-                files=scenario.workspace.contents(loaded.path.parent),
-                pipes=scenario.workspace.pipes,
-                told=scenario.awaited_gates(),
-                config=scenario.config,
-                several_clients=scenario.several_clients,
-            ),
-            markers=markers,
-            strict_model=scenario.strict_model,
-            ending=ending,
+    def player(
+        self, loaded: Loaded, stage: ConversationContext, *, bounds: Bounds | None = None
+    ) -> Player:
+        """What plays the steps of a scenario in its conversation; `bounds` other than the run's."""
+        return Player(
+            loaded,
+            stage.peer,
+            stage.model,
+            cast=stage.cast,
+            cwd=stage.cwd,
+            bounds=bounds or self._bounds,
+            thread_params=self.profile.thread,
+            turn_params=_turn_params(self.profile, loaded.scenario.needs),
+            places=places(self.profile, stage.cwd),
+            markers=loaded.markers(),
+            reach=stage.connections,
         )
 
     async def _sanity_turn(self, after: str) -> None:
         """Make sure that the process is still good after a scenario; else it is retired."""
-        live = self.servers.live
+        server = self.servers.current
         if self.blocked is not None:
             return  # No plain turn can be had on any process.
-        if live is None or live.peer.inbox.closed or not (self._proven and self._model_reached):
+        if server is None or server.peer.inbox.closed or not (self._proven and self._model_reached):
             return
-        problem = trouble(await self._play(SANITY, self._conversations.hold))
+        problem = trouble(await self._play(SANITY))
         if problem:
             self.hygiene.unusable(after, problem)
             await self.servers.retire()
 
-    async def converse(
+    @asynccontextmanager
+    async def conversation(
         self,
         name: str,
         scripts: Mapping[str, Script],
-        talk: Talk,
         *,
         needs: Needs | None = None,
-        markers: Mapping[str, str] | None = None,
-        strict_model: bool = False,
         ending: Bounds | None = None,
-    ) -> Run:
-        """Hold one conversation: `talk` speaks, then the trace is brought to its end.
+    ) -> AsyncGenerator[ConversationContext]:
+        """Hold one conversation for the length of the block; then its trace is brought to its end.
 
-        Raises `SetupFailed` where the server cannot be used at all.
+        `scripts` are what the model says on the thread of each alias. After the block `stage.run`
+        is what the conversation gave; `unmet` in it is what kept the block from going on: a
+        TimeoutError, `StepFailed` or `TargetGone` that left it, which goes no further. The block
+        has no bound of its own: steps, `stage.request` and `stage.wait` have theirs, and around
+        more the caller puts `anyio.fail_after`. It is entered and left in one task; what speaks
+        within may be in others (through a blocking portal: `wrap_async_context_manager`). Raises
+        `SetupFailed` where the server cannot be used at all.
         """
         try:
-            run = await self._conversations.hold(
-                name,
-                scripts,
-                talk,
-                needs=needs,
-                markers=markers,
-                strict_model=strict_model,
-                ending=ending,
-            )
+            async with self._conversations.open(name, scripts, needs=needs, ending=ending) as stage:
+                yield stage
         except SetupFailed as failed:
             self.blocked = failed.finding
             raise
-        self._watch_model(run)
-        return run
+        self._watch_model(stage.run)
 
     def _watch_model(self, run: Run) -> None:
         """One finding, and nothing more to try, when the server never reaches the model."""

@@ -41,7 +41,7 @@ class ConnectionManager:
 
     def __init__(
         self,
-        live: RunningServer,
+        server: RunningServer,
         recorder: Recorder,
         *,
         again: Callable[[str], Awaitable[RunningServer]],
@@ -50,24 +50,31 @@ class ConnectionManager:
         greet: Callable[[Peer], Awaitable[None]] | None = None,
         model: Door | None = None,
     ) -> None:
-        self.live = live
+        self.server = server
         self.closed: set[str] = set()
-        self.restarted = False
-        self.at_restart: set[int] = set()
-        self.of_connection: set[int] = set()
+        self._restarted = False
+        self._at_restart: set[int] = set()
+        self._of_connection: set[int] = set()
         self._recorder = recorder
         self._again = again
         self._pump = pump
         self._open_transport = open_transport
         self._greet = greet
         self._model = model
-        self._peers: dict[str, Peer] = {MAIN: live.peer}
+        self._peers: dict[str, Peer] = {MAIN: server.peer}
         self._count = 1
 
     @property
     def main_is_closed(self) -> bool:
         """Whether we ended the first connection and did not start again."""
-        return self.live.peer.name in self.closed
+        return self.server.peer.name in self.closed
+
+    def children_of_no_turn(self, before: set[int]) -> set[int]:
+        """The ids of the server's child processes that no turn has begun.
+
+        `before` are those which it had when the conversation began.
+        """
+        return (self._at_restart if self._restarted else before) | self._of_connection
 
     def peer(self, name: str) -> Peer:
         """The connection that a scenario's name stands for now."""
@@ -78,7 +85,7 @@ class ConnectionManager:
         if self._open_transport is None:
             message = f"connection {name!r}: the target is reached over one connection only"
             raise StepFailed("not-offered", message, capability="several-clients")
-        before = self.live.process.children()
+        before = self.server.process.children()
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
         self._pump(peer)
         if self._greet is not None:
@@ -87,9 +94,9 @@ class ConnectionManager:
             self._recorder.mark("setup", {"active": False})
         self._peers[name] = peer
         if name == MAIN:
-            self.live.peer = peer
+            self.server.peer = peer
             # What serves the connection lives as long as it does.
-            self.of_connection |= self.live.process.children() - before
+            self._of_connection |= self.server.process.children() - before
 
     async def disconnect(self, name: str) -> None:
         """End a connection, and wait until the server ended it too."""
@@ -103,19 +110,19 @@ class ConnectionManager:
         for peer in self._peers.values():
             self._forget(peer)
         with contextlib.suppress(ProcessLookupError):  # It can have ended a moment before.
-            os.killpg(self.live.process.pid, signal.SIGKILL)
-        await self.live.process.wait()
-        await self.live.peer.ended.wait()
+            os.killpg(self.server.process.pid, signal.SIGKILL)
+        await self.server.process.wait()
+        await self.server.peer.ended.wait()
 
     async def restart(self) -> None:
         """End the server if it runs, and start it again over the same home."""
         for peer in self._peers.values():
             self._forget(peer)
-        self.live = await self._again(self._next_name())
-        self.restarted = True
+        self.server = await self._again(self._next_name())
+        self._restarted = True
         # What it has from its start on, helpers for example, no turn has begun.
-        self.at_restart = self.live.process.children()
-        self._peers = {MAIN: self.live.peer}
+        self._at_restart = self.server.process.children()
+        self._peers = {MAIN: self.server.peer}
 
     async def model_listens(self, *, listening: bool) -> None:
         """Let the model's address take connections or refuse them."""

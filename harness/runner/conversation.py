@@ -1,16 +1,15 @@
-"""One conversation with a server: it is talked to, and the trace is brought to its end.
+"""One conversation with a server, as a block: its caller speaks, then the trace is ended.
 
-Here: recording, the model's side, a private workspace, the bound of the whole, the ending. Not
-here: what is said (the caller), which server it is (servers), judging (judging).
+Here: recording, the model's side, a private workspace, what becomes of an exception in the block,
+the ending. Not here: what is said (the caller), which server it is (servers), judging (judging).
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from harness.backend.model import ScriptedModel
 from harness.backend.script import Script
@@ -20,12 +19,14 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.runner.connections import ConnectionManager
+from harness.runner.conversation_context import ConversationContext
 from harness.runner.hygiene import Hygiene
 from harness.runner.named_pipes import named_pipes
-from harness.runner.run import ConversationContext, Run
+from harness.runner.run import Run
 from harness.runner.servers import RunningServer, Servers
 from harness.scenario.ending import Ended, TraceFinisher
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.loader import Loaded
+from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
 from harness.spec.book import Book
 from harness.target.overrides import places, with_overrides
 from harness.target.place import RunFolder
@@ -39,15 +40,14 @@ from harness.transport.base import Transport
 # A conversation needs a few thousand messages at most; beyond this a server floods.
 MAX_FRAMES = 100_000
 
-Talk = Callable[[ConversationContext], Awaitable[Unmet | None]]
-
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a conversation needs beside the server as the profile has it.
+    """What a conversation needs beside the model's scripts and the server as the profile has it.
 
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
-    commands (see pipes), `config` of the home, more than one connection.
+    commands (see named_pipes), `config` of the home, more than one connection; `markers` and
+    `strict_model` as the model takes them.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
@@ -55,6 +55,22 @@ class Needs:
     told: Sequence[str] = ()
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     several_clients: bool = False
+    markers: Mapping[str, str] | None = None
+    strict_model: bool = False
+
+
+def needs_of(loaded: Loaded) -> Needs:
+    """What the conversation of a scenario needs."""
+    scenario = loaded.scenario
+    return Needs(
+        files=scenario.workspace.contents(loaded.path.parent),
+        pipes=scenario.workspace.pipes,
+        told=scenario.awaited_gates(),
+        config=scenario.config,
+        several_clients=scenario.several_clients,
+        markers=loaded.markers(),
+        strict_model=scenario.strict_model,
+    )
 
 
 class Conversations:
@@ -79,20 +95,21 @@ class Conversations:
         self._hygiene = hygiene
         self._renamer = Renamer(profile.names, book.paths_of)
 
-    async def hold(
+    @asynccontextmanager
+    async def open(
         self,
         name: str,
         scripts: Mapping[str, Script],
-        talk: Talk,
         *,
         needs: Needs | None = None,
-        markers: Mapping[str, str] | None = None,
-        strict_model: bool = False,
         ending: Bounds | None = None,
-    ) -> Run:
-        """Hold one conversation. Raises `SetupFailed` where the server cannot be used at all.
+    ) -> AsyncGenerator[ConversationContext]:
+        """Hold one conversation for the length of the block, then bring its trace to its end.
 
-        `ending` are other bounds for its end than the profile's.
+        `ending` are other bounds for its end than the profile's. What is in `CANNOT_GO_ON` and
+        leaves the block becomes `unmet` of the conversation and of its run; after any other
+        exception the trace is not ended, and the process is used no more. Raises `SetupFailed`
+        where the server cannot be used at all.
         """
         began = time.monotonic()
         recorder, owed = self._recorder(name)
@@ -103,94 +120,117 @@ class Conversations:
         profile = with_overrides(
             self._profile, config=needs.config, places=stands_for, several=needs.several_clients
         )
-        live = await self._servers.ready(recorder, profile)
-        model = ScriptedModel(
-            scripts,
-            ResponsesEncoder(),
-            mark=recorder.mark,
-            markers=markers,
-            strict=strict_model,
-            tools=[ToolRow(**tool.model_dump()) for tool in self._profile.tools],
-            outcomes={str(name): texts for name, texts in self._profile.outcomes.items()},
-            loose=self._profile.capabilities == "probe",
-        )
-        wires = self._wires(live, recorder)
-        stage = ConversationContext(live.peer, model, cwd, Cast(), wires)
-        place = {"home": str(live.home), "cwd": str(stage.cwd), "server-cwd": str(Path.cwd())}
+        server = await self._servers.ready(recorder, profile)
+        model = self._model(scripts, recorder, needs)
+        connections = self._connections(server, recorder)
+        stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
+        place = {"home": str(server.home), "cwd": str(cwd), "server-cwd": str(Path.cwd())}
         recorder.mark("place", place)
         self._models.serve(model)
-        before = live.process.children()
-        async with named_pipes(cwd, needs.pipes, needs.told, model.gates):
-            unmet = await self._bounded(talk, stage)
-            await self._models.listen(listening=True)
-            if live is not wires.live:
-                live, before = wires.live, wires.at_restart
-            before |= wires.of_connection
-            await wires.close_further(self._bounds.step)
-            model.gates.open_all()
-            end = TraceFinisher(
-                live.peer,
-                model,
-                owed,
-                bounds=ending or self._bounds,
-                barrier=(self._profile.barrier, _barrier_params(stage.cast)),
-                children=live.process.children,
-                before=before,
-            )
-            ended = Ended(End.CLOSED) if wires.main_is_closed else await end.run()
-        self._models.serve(None)
-        _close_trace(recorder, live.peer, ended)
+        before = server.process.children()
+        try:
+            async with named_pipes(cwd, needs.pipes, needs.told, model.gates):
+                try:
+                    yield stage
+                except CANNOT_GO_ON as error:
+                    stage.unmet = Unmet.because_of(error, "conversation")
+                await self._models.listen(listening=True)
+                server = connections.server
+                before = connections.children_of_no_turn(before)
+                ended = await self._ended(stage, owed, ending or self._bounds, before)
+        except Exception:
+            await self._servers.retire()
+            raise
+        finally:
+            self._models.serve(None)
+        _close_trace(recorder, server.peer, ended)
         run = Run(
             trace=recorder.trace,
             cast=stage.cast,
-            unmet=unmet,
+            unmet=stage.unmet,
             ended=ended,
             model=model,
-            cwd=stage.cwd,
-            stderr=live.process.stderr_tail(),
+            cwd=cwd,
+            stderr=server.process.stderr_tail(),
             seconds=time.monotonic() - began,
             bound=self._bounds.scenario,
-            overflow=live.peer.overflow,
+            overflow=server.peer.overflow,
         )
         if ended.end is End.EXITED:
-            run.status = await self._servers.status(live)
+            run.status = await self._servers.status(server)
+        await self._leave(run, name, server, before, profile)
+        stage.over(run)
+
+    async def _ended(
+        self, stage: ConversationContext, owed: Owed, bounds: Bounds, before: set[int]
+    ) -> Ended:
+        """Bring the trace to its end; `before` are the processes that no turn has begun."""
+        connections = stage.connections
+        await connections.close_further(self._bounds.step)
+        stage.model.gates.open_all()
+        if connections.main_is_closed:
+            return Ended(End.CLOSED)
+        server = connections.server
+        finisher = TraceFinisher(
+            server.peer,
+            stage.model,
+            owed,
+            bounds=bounds,
+            barrier=(self._profile.barrier, _barrier_params(stage.cast)),
+            children=server.process.children,
+            before=before,
+        )
+        return await finisher.run()
+
+    async def _leave(
+        self, run: Run, name: str, server: RunningServer, before: set[int], profile: Profile
+    ) -> None:
+        """Note what the server did beside the protocol; retire one that is not as it was."""
         self._hygiene.lines(run.trace)
-        live.watch.conversation_over(run.trace, died=run.died)
-        fitted_to_it = profile is not self._profile
+        server.watch.conversation_over(run.trace, died=run.died)
+        has_overrides = profile is not self._profile
         # What its own configuration started may live as long as the server does.
-        if ended.end is End.QUIESCENT and not fitted_to_it:
-            left = await live.process.lingering(before, self._bounds.settle)
+        if run.ended.end is End.QUIESCENT and not has_overrides:
+            left = await server.process.lingering(before, self._bounds.settle)
             self._hygiene.lingering(name, left)
-        if unmet is not None or ended.end is not End.QUIESCENT or fitted_to_it:
+        if run.unmet is not None or run.ended.end is not End.QUIESCENT or has_overrides:
             await self._servers.retire()
-            run.stderr = live.process.stderr_tail()
-        return run
+            run.stderr = server.process.stderr_tail()
 
-    async def _bounded(self, talk: Talk, stage: ConversationContext) -> Unmet | None:
-        with anyio.move_on_after(self._bounds.scenario):
-            return await talk(stage)
-        message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
-        return Unmet("timeout", "scenario", 1, message)
+    def _model(
+        self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs
+    ) -> ScriptedModel:
+        profile = self._profile
+        return ScriptedModel(
+            scripts,
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=needs.markers,
+            strict=needs.strict_model,
+            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            outcomes={str(name): texts for name, texts in profile.outcomes.items()},
+            loose=profile.capabilities == "probe",
+        )
 
-    def _wires(self, live: RunningServer, recorder: Recorder) -> ConnectionManager:
+    def _connections(self, server: RunningServer, recorder: Recorder) -> ConnectionManager:
         servers = self._servers
 
         async def again(connection: str) -> RunningServer:
-            return await servers.again(recorder, connection, live)
+            return await servers.again(recorder, connection, server)
 
         async def further() -> Transport:
-            process = (servers.live or live).process
+            process = (servers.current or server).process
             try:
                 return await process.connect(self._bounds.step)
             except ProfileError as error:
                 raise TargetGone(str(error)) from error
 
         return ConnectionManager(
-            live,
+            server,
             recorder,
             again=again,
             pump=servers.pump,
-            open_transport=further if live.process.address else None,
+            open_transport=further if server.process.address else None,
             greet=servers.greet,
             model=self._models.listen,
         )

@@ -27,13 +27,20 @@ async def named_pipes(
 
     Raises OSError where a pipe cannot be made.
     """
+    failure: Exception | None = None
     with contextlib.ExitStack() as stack:
         ends = {name: stack.enter_context(_end_of(folder / name)) for name in pipes}
         async with anyio.create_task_group() as tasks:
             for name, end in ends.items():
                 tasks.start_soon(_hear if name in told else _feed, name, end, gates)
-            yield
+            try:
+                yield
+            except Exception as error:
+                # Through the task group it would come out as one of a group.
+                failure = error
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
 
 async def _hear(name: str, end: int, gates: Gates) -> None:

@@ -1,15 +1,13 @@
-"""What playing one scenario gives, before any judgement; what a conversation is held with.
+"""What playing one scenario gives, before any judgement.
 
-Here: the values. Not here: how they come about (bench), what they mean (judging).
+Here: the values. Not here: how they come about (conversation), what they mean (judging).
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.backend.model import ScriptedModel
-from harness.client.peer import Peer
 from harness.results.outcome import Finding
-from harness.runner.connections import ConnectionManager
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast, Unmet
@@ -54,14 +52,3 @@ class Run:
     def flooded(self) -> bool:
         """Whether it was still writing when a bound was hit."""
         return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationContext:
-    """What a conversation is held with: the connection, the model's side, a private workspace."""
-
-    peer: Peer
-    model: ScriptedModel
-    cwd: Path
-    cast: Cast
-    wires: ConnectionManager

@@ -66,7 +66,7 @@ class RunningServer:
 class Servers:
     """Starts and ends the servers of one worker.
 
-    One is spoken to, `live`; another may wait meanwhile (see `apart`).
+    One is spoken to, `current`; another may wait meanwhile (see `apart`).
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Servers:
         model_url: str,
         tasks: TaskGroup,
     ) -> None:
-        self.live: RunningServer | None = None
+        self.current: RunningServer | None = None
         self.last_ending: ProcessExit | None = None
         self._profile = profile
         self._bounds = bounds
@@ -96,14 +96,14 @@ class Servers:
         So what needs a process of its own does not cost the others theirs. What was started in the
         block is ended with it.
         """
-        self._waiting, self.live = self.live, None
+        self._waiting, self.current = self.current, None
         try:
             yield
         finally:
             try:
                 await self.retire()
             finally:
-                self.live, self._waiting = self._waiting, None
+                self.current, self._waiting = self._waiting, None
 
     async def alone(self) -> bool:
         """Within `apart`, end the shared process too; False where there is none."""
@@ -117,17 +117,17 @@ class Servers:
 
         A `profile` other than the worker's own is for whoever ends the server that it gets.
         """
-        if self.live is not None and not self.live.peer.inbox.closed:
-            self.live.watch.conversation_begins()
-            self.live.peer.begin(recorder)
-            return self.live
-        if self.live is not None:
-            self._hygiene.ended_unasked(await self.status(self.live))
+        if self.current is not None and not self.current.peer.inbox.closed:
+            self.current.watch.conversation_begins()
+            self.current.peer.begin(recorder)
+            return self.current
+        if self.current is not None:
+            self._hygiene.ended_unasked(await self.status(self.current))
         await self.retire()
         recorder.mark("setup", {"active": True})
-        live = await self._start(recorder, profile or self._profile)
+        server = await self._start(recorder, profile or self._profile)
         recorder.mark("setup", {"active": False})
-        return live
+        return server
 
     async def again(
         self, recorder: Recorder, connection: str, ended: RunningServer
@@ -144,20 +144,20 @@ class Servers:
 
     async def retire(self) -> None:
         """End the current process, so that the next scenario gets a fresh one."""
-        live, self.live = self.live, None
-        if live is not None:
-            self.last_ending = await self._end(live)
+        server, self.current = self.current, None
+        if server is not None:
+            self.last_ending = await self._end(server)
 
-    async def _end(self, live: RunningServer) -> ProcessExit:
-        ending = await live.process.stop(self._bounds.stop)
-        live.watch.ended(ending, self._bounds.stop)
+    async def _end(self, server: RunningServer) -> ProcessExit:
+        ending = await server.process.stop(self._bounds.stop)
+        server.watch.ended(ending, self._bounds.stop)
         return ending
 
-    async def status(self, live: RunningServer) -> int | None:
+    async def status(self, server: RunningServer) -> int | None:
         """The exit status of a server whose connection is gone; None if it runs on."""
         with anyio.move_on_after(self._bounds.stop):
-            await live.process.wait()
-        return live.process.returncode
+            await server.process.wait()
+        return server.process.returncode
 
     def pump(self, peer: Peer) -> None:
         """Receive on a connection until it ends."""
@@ -190,22 +190,22 @@ class Servers:
             raise SetupFailed(finding, recorder.trace, ran=ran) from error
         peer = Peer(process.transport, recorder, name=connection)
         watch = Watch(process, peer, self._hygiene, profile.panics)
-        self.live = live = RunningServer(process, peer, home, profile, watch)
-        self.pump(live.peer)
-        await self._handshake(live, recorder)
-        return live
+        self.current = server = RunningServer(process, peer, home, profile, watch)
+        self.pump(server.peer)
+        await self._handshake(server, recorder)
+        return server
 
-    async def _handshake(self, live: RunningServer, recorder: Recorder) -> None:
+    async def _handshake(self, server: RunningServer, recorder: Recorder) -> None:
         kind = problem = ""
         places: list[str] = []
         try:
             with anyio.fail_after(self._bounds.start):
-                await self.greet(live.peer)
+                await self.greet(server.peer)
         except TargetGone:
             kind = "setup.not-started"
-            if live.peer.overflow:
-                kind, problem = "setup.no-handshake", f"floods: {live.peer.overflow}, none of it"
-            elif (status := await self.status(live)) is None:
+            if server.peer.overflow:
+                kind, problem = "setup.no-handshake", f"floods: {server.peer.overflow}, none of it"
+            elif (status := await self.status(server)) is None:
                 problem = "closed its output"
             else:
                 problem = f"ended with exit status {status}"
@@ -213,7 +213,7 @@ class Servers:
         except TimeoutError:
             problem = f"did not answer initialize within {self._bounds.start:g} s"
             kind = "setup.no-handshake"
-            if not live.process.address and (places := live.process.listening()):
+            if not server.process.address and (places := server.process.listening()):
                 problem += (
                     f" on its standard output, but listens on {', '.join(places)}; write "
                     "{listen} into its command where it wants that address"
@@ -225,8 +225,8 @@ class Servers:
                 problem = wrong if kind == "setup.no-handshake" else f"{problem}; it {wrong}"
             elif kind == "setup.no-handshake" and late(frames) is not None:
                 problem += f"; {LATE}"
-            tail = live.process.stderr_tail(600).strip()
-            command = " ".join(live.process.command)
+            tail = server.process.stderr_tail(600).strip()
+            command = " ".join(server.process.command)
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
             message = f"the server `{command}` {problem}{said}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))

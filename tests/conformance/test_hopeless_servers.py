@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.runner.conversation import Conversations
+from harness.runner.conversation_context import ConversationContext
 from harness.runner.first_turn import silence_of
-from harness.runner.run import Run
 from harness.runner.silence import ENOUGH, SAME_SILENCE, traits_of
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
@@ -83,14 +85,17 @@ def test_hopeless_server_is_one_setup_finding_after_two_plays(
 def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of all conversations that end in silence, in order."""
     held: list[str] = []
-    hold = Conversations.hold
+    opened = Conversations.open
 
-    async def counted(self: Conversations, name: str, *rest: Any, **more: Any) -> Run:
-        run = await hold(self, name, *rest, **more)
-        held.extend([name] if silence_of(run) else [])
-        return run
+    @asynccontextmanager
+    async def counted(
+        self: Conversations, name: str, *rest: Any, **more: Any
+    ) -> AsyncGenerator[ConversationContext]:
+        async with opened(self, name, *rest, **more) as stage:
+            yield stage
+        held.extend([name] if silence_of(stage.run) else [])
 
-    monkeypatch.setattr(Conversations, "hold", counted)
+    monkeypatch.setattr(Conversations, "open", counted)
     return held
 
 

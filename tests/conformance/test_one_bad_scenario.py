@@ -96,10 +96,10 @@ def test_server_that_is_gone_between_two_scenarios_is_started_again_and_named() 
     try:
         outcomes = [session.play(scenario("1", "hello"))]
         portal, bench = session._open()
-        live = bench.servers.live
-        assert live is not None
-        os.kill(live.process.pid, signal.SIGKILL)
-        portal.call(live.peer.ended.wait)
+        server = bench.servers.current
+        assert server is not None
+        os.kill(server.process.pid, signal.SIGKILL)
+        portal.call(server.peer.ended.wait)
         outcomes.append(session.play(scenario("2", "hello")))
     finally:
         findings = session.close()
