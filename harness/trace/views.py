@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 
@@ -54,7 +55,7 @@ class ItemView:
         """Whether it has begun, and has not been completed since."""
         if not self.started:
             return False
-        return not self.completed or self.completed[-1].seq < self.started[-1].seq
+        return not self.completed or came_before(self.completed[-1], self.started[-1])
 
     def joined(self, method: str, index: int = 0) -> str | None:
         """The concatenated deltas of one method and index, None where there were none."""
@@ -130,7 +131,7 @@ class Conversation:
         self.threads: dict[str, ThreadView] = {}
         self.turns: dict[str, TurnView] = {}
         self._alike: dict[str, list[TurnView]] = {}
-        self._rolled_back = -1
+        self._rolled_back: Frame | None = None
         self._correlation = Correlation()
         self._questions: dict[tuple[str, str, str], list[Frame]] = {}
         self._over: list[ItemView] = []
@@ -232,7 +233,10 @@ class Conversation:
 
     def _dropped(self, turn: TurnView) -> bool:
         """Whether a rollback may have dropped a turn, so that its id may be given again."""
-        return bool(turn.completed) and self._rolled_back > turn.completed[-1].seq
+        rolled_back = self._rolled_back
+        if rolled_back is None or not turn.completed:
+            return False
+        return came_before(turn.completed[-1], rolled_back)
 
     def _made(self, thread_id: str, turn_id: str, *, begins: bool = False) -> TurnView:
         """The view of a turn, made where there is none, or one `begins` whose id was dropped."""
@@ -260,7 +264,7 @@ class Conversation:
             self._questions.setdefault(named, []).append(frame)
         elif frame.method == "thread/rollback":
             # Its params are not shown, so it may be of any thread.
-            self._rolled_back = frame.seq
+            self._rolled_back = frame
         elif frame.method in ("thread/unsubscribe", "thread/resume"):
             self._gap(frame, text(params.get("threadId")))
         elif frame.method == "turn/interrupt":

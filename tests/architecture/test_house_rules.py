@@ -49,6 +49,46 @@ def test_only_the_end_of_a_trace_waits_by_the_clock() -> None:
     assert not found, "wait for an event or a predicate with a bound instead:\n" + "\n".join(found)
 
 
+def _compares_order(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Where sequence numbers are read, other than to name the place of a finding."""
+    places = {
+        argument
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Place"
+        for argument in node.args[:1]
+    }
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or node in places:
+            continue
+        # `Mark.after` is a sequence number; `Machine.after(…)` is a call.
+        if node.attr == "seq" or (node.attr == "after" and node not in called):
+            yield node
+
+
+def test_rules_ask_for_order_and_compare_no_sequence_numbers() -> None:
+    rules = python_files("harness/rules")
+    assert len(rules) > 40
+    found = [
+        f"{relative(path)}:{node.lineno}: .{node.attr}"
+        for path in rules
+        for node in _compares_order(parsed(path))
+    ]
+    assert not found, "ask Trace.before, or harness.trace.order:\n" + "\n".join(found)
+
+
+def test_a_compared_sequence_number_is_seen() -> None:
+    text = "a.seq < b.seq; mark.after; machine.after(1); Place(frame.seq, name); Place(1, b.seq)"
+    assert [node.attr for node in _compares_order(ast.parse(text))] == [
+        "after",
+        "seq",
+        "seq",
+        "seq",
+    ]
+
+
 def test_the_one_that_may_sleep_does() -> None:
     assert [place for name in MAY_SLEEP for place in _sleeps(ROOT / name)]
 

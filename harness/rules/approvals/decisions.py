@@ -28,6 +28,7 @@ from harness.rules.shared.settings_in_force import PolicyMonitor
 from harness.rules.shared.view_queries import item_in, ours
 from harness.rules.shared.violations import Member, instead, member, wrong
 from harness.trace.frame import Frame, Origin
+from harness.trace.order import came_before
 from harness.trace.values import text
 from harness.trace.views import ItemView, TurnView
 
@@ -201,7 +202,7 @@ class DeniedNotRun(DecidedItem):
             return None
         shows, last = item_in(frame), item.last_delta
         answer = self.conversation.answer_of(self.questions(item)[-1])
-        late = last is not None and answer is not None and last.seq > answer.seq
+        late = last is not None and answer is not None and came_before(answer, last)
         well = exit_code(shows) == 0
         if prints(shows) and (well or late):
             return member(frame, "item", "aggregatedOutput"), Level.MUST

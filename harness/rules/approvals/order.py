@@ -21,6 +21,7 @@ from harness.rules.shared.violations import member
 from harness.spec.machines import APPROVAL
 from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import by_arrival, came_before
 from harness.trace.values import dig
 from harness.trace.views import ItemView, TurnView
 
@@ -264,7 +265,7 @@ class ApprovalOrder(ApprovalMonitor):
         about = f"item {question_item(walk.question)} of {walk.turn.subject}"
         return Violation(
             request_subject(walk.question),
-            tuple(sorted({*walk.frames, *frames}, key=lambda frame: frame.seq)),
+            tuple(by_arrival({*walk.frames, *frames})),
             f"{expected or 'nothing more of it'}, since it is: {state} ({about})",
             f"{event} came {'again' if again else 'first'}",
             Level.SHOULD if again else level,
@@ -282,7 +283,7 @@ def _state_of(item: ItemView | None) -> str:
     """Where an item stands when the client is asked about it."""
     if item is None or not item.started:
         return NOT_STARTED
-    done = any(frame.seq > item.started[-1].seq for frame in item.completed)
+    done = any(came_before(item.started[-1], frame) for frame in item.completed)
     return "completed" if done else APPROVAL.initial
 
 

@@ -30,6 +30,7 @@ from harness.rules.shared.settings_in_force import PolicyMonitor, policy_of
 from harness.rules.shared.view_queries import began_here, item_in, request_subject
 from harness.rules.shared.violations import absent, instead, member, wrong
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.values import text
 from harness.trace.views import ItemView, TurnView
 
@@ -222,11 +223,11 @@ class AsksBeforeActing(PolicyMonitor):
                 return [instead(item.subject, frames, diff, expected, level=Level.SHOULD)]
             return [Witness(item.subject, (item.started[-1], *frames))]
         early = item.first_delta
-        if early is None or early.seq < item.started[-1].seq:
+        if early is None or came_before(early, item.started[-1]):
             return [Witness(item.subject, (item.started[-1], *frames))]
         if self.questions(item)[0] is not question:
             return None
-        tried = early.seq < question.seq and policies != frozenset({"on-request"})
+        tried = came_before(early, question) and policies != frozenset({"on-request"})
         level = Level.SHOULD if tried else None
         frames, delta = (question, early, frame), member(early, "delta")
         return [instead(item.subject, frames, delta, expected, level=level)]
@@ -235,7 +236,7 @@ class AsksBeforeActing(PolicyMonitor):
         """A diff that has the lines of a file change which the client is still asked about."""
         begun = item.started[-1]
         for diff in self._diffs.get(item.turn, ()):
-            if diff.seq > begun.seq and shows_change(diff, item_in(begun)):
+            if came_before(begun, diff) and shows_change(diff, item_in(begun)):
                 return diff if only_writer(self.conversation, item, diff) else None
         return None
 

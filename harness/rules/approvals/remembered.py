@@ -20,6 +20,7 @@ from harness.rules.shared.view_queries import item_in, request_subject
 from harness.rules.shared.violations import absent, member
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView, TurnView
 
@@ -135,7 +136,7 @@ class SessionRemembered(PolicyMonitor):
         item = turn.items.get(question_item(frame))
         if item is None or not item.started:
             return False
-        begun = item.started[0].seq < before.answer.seq
+        begun = came_before(item.started[0], before.answer)
         return item is before.item or begun or printed_before(item, frame)
 
 

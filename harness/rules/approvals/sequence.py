@@ -26,6 +26,7 @@ from harness.rules.shared.view_queries import (
 from harness.rules.shared.violations import member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView
 
@@ -144,13 +145,14 @@ class FinalItem(ApprovalMonitor):
         expected = "one of completed, failed, declined, since it was asked about"
         clause = "approval.file-final-status" if is_file else "approval.completed"
         level = None if is_file else Level.SHOULD
-        if not (is_file and self._was_answered(item)) and self.cut_at(item.turn) is not None:
+        if not (is_file and self._was_answered(item)) and self.may_be_cut(item.turn):
             level = Level.INFO
         where = member(frame, "item", "status")
         return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]
 
     def _was_answered(self, item: ItemView) -> bool:
         """Whether each question about an item was answered before the turn was interrupted."""
-        cut = self.cut_at(item.turn)
+        cut = self.first_cut(item.turn)
         answers = [self.conversation.answer_of(question) for question in self.questions(item)]
-        return all(one is not None and (cut is None or one.seq < cut) for one in answers)
+        in_time = (one is not None and (cut is None or came_before(one, cut)) for one in answers)
+        return (self.alone() or not answers) and all(in_time)

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, on_sent, rule
-from harness.judge.verdict import Level, Place
+from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import DELTA_ITEMS, DELTAS, item_in, turn_in
 from harness.rules.shared.violations import Member, absent, differs, member
 from harness.trace.frame import Frame
+from harness.trace.order import came_before, frames_between
 from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView
@@ -107,7 +108,7 @@ class RebuildsReply(Monitor):
 
     def _cut_off(self, item: ItemView) -> bool:
         turn = item.turn
-        failed = any(error.seq > item.started[-1].seq for error in turn.errors)
+        failed = any(came_before(item.started[-1], error) for error in turn.errors)
         return failed or bool(turn.interrupts) or turn.id in self._steered
 
 
@@ -351,7 +352,7 @@ def _not_joined(
     why = f"what the deltas ({method}) of {item.subject} join to"
     found = differs(item.subject, frames, where, joined, why=why)
     offset, key = found.places[0].offset, (item.turn.thread_id, item.turn.id, item.id)
-    for frame in trace.frames[item.started[-1].seq + 1 : where.frame.seq]:
+    for frame in frames_between(trace, item.started[-1], where.frame):
         params = obj(frame.params)
         if frame.method != method or _item_key(frame) != key:
             continue
@@ -359,7 +360,7 @@ def _not_joined(
             continue
         delta = text(params.get("delta"))
         if offset < len(delta):
-            place = Place(frame.seq, member(frame, "delta").name, offset)
+            place = replace(member(frame, "delta").place, offset=offset)
             return replace(found, places=(*found.places, place))
         offset -= len(delta)
     return found

@@ -21,6 +21,7 @@ from harness.rules.shared.violations import member, wrong
 from harness.spec.machines import ITEM
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.owed import Obligation, Owes
 from harness.trace.values import dig, obj, text
 from harness.trace.views import ItemView
@@ -104,8 +105,8 @@ class ItemCompletedOnce(Monitor):
             return None
         if ITEM.ways(item_state(item, before=frame)):
             return [Witness(item.subject, (frame,))]
-        since = item.started[-1].seq if item.started else -1
-        first = next(one for one in item.completed if one.seq > since)
+        begun = item.started[-1:]
+        first = next(one for one in item.completed if not begun or came_before(begun[0], one))
         frames = (first, frame)
         places = tuple(member(one, "item", "id").place for one in frames)
         expected, actual = f"one item/completed for {item.subject}", "a second one"
@@ -199,7 +200,7 @@ class ItemCompletes(Monitor):
         if item is None:
             return False
         retried = any(
-            error.seq > started.seq and obj(error.params).get("willRetry") is True
+            came_before(started, error) and obj(error.params).get("willRetry") is True
             for error in item.turn.errors
         )
         return item.type in INSTANT or (retried and item.type in STREAMED)
@@ -262,10 +263,10 @@ class IdsNotReused(Monitor):
         if resumed_between(thread_of(self.conversation, item.turn), before, frame):
             return None
         retry = any(
-            error.seq > before.seq and obj(error.params).get("willRetry") is True
+            came_before(before, error) and obj(error.params).get("willRetry") is True
             for error in item.turn.errors
         )
-        cut_off = not any(done.seq > before.seq for done in item.completed)
+        cut_off = not any(came_before(before, done) for done in item.completed)
         level = Level.INFO if retry and cut_off else None
         expected = "a new id for a new item" + (" after a retry" if retry else "")
         also = (member(before, "item", "id"),)

@@ -15,6 +15,7 @@ from harness.rules.shared.printed_output import script_of
 from harness.rules.shared.view_queries import item_in, same_folder
 from harness.rules.shared.violations import differs, member, wrong
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.values import text
 from harness.trace.views import ItemView
 
@@ -123,5 +124,5 @@ class ProcessApart(Monitor):
             return
 
     def _beside(self, one: _Ran, this: _Ran) -> bool:
-        together = one.began.seq < this.ended.seq and this.began.seq < one.ended.seq
+        together = came_before(one.began, this.ended) and came_before(this.began, one.ended)
         return together and one.item.turn.thread_id == this.item.turn.thread_id

@@ -14,6 +14,7 @@ from harness.rules.shared.violations import member, wrong
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import by_arrival
 from harness.trace.values import MISSING, obj, text
 from harness.trace.views import ItemView
 
@@ -82,7 +83,7 @@ class FinalStatus(ApprovalMonitor):
         where, expected = member(frame, "item", "status"), f"one of {', '.join(ends)}"
         decisions = self.decisions(item)
         denied = bool(decisions) and decisions <= DENYING
-        cut_off = self.cut_at(item.turn) is not None and not denied
+        cut_off = self.may_be_cut(item.turn) and not denied
         level = Level.INFO if cut_off else None
         return [wrong(item.subject, (frame,), where, expected, level=level)]
 
@@ -104,7 +105,7 @@ class _McpOutcome(ApprovalMonitor):
         if value is not MISSING and value is not None:
             return [Witness(item.subject, (frame,))]
         where, status = member(frame, "item", self.member), member(frame, "item", "status")
-        cut_off = self.status == "failed" and self.cut_at(item.turn) is not None
+        cut_off = self.status == "failed" and self.may_be_cut(item.turn)
         level = Level.SHOULD if cut_off else None
         return [wrong(item.subject, (frame,), where, "an object", also=(status,), level=level)]
 
@@ -185,8 +186,8 @@ class McpProgress(ApprovalMonitor):
         expected = "an mcpToolCall that is under way"
         if not self._calls:
             return [Violation(subject, (frame,), expected, "none was started")]
-        call = max(calls, key=lambda one: one.completed[-1].seq)
-        last = call.completed[-1]
+        last = by_arrival(call.completed[-1] for call in calls)[-1]
+        call = next(call for call in calls if call.completed[-1] is last)
         frames, actual = (last, frame), f"the last one, {call.subject}, is completed"
         places = (member(last, "item", "id").place,)
         return [Violation(subject, frames, expected, actual, Level.SHOULD, places=places)]

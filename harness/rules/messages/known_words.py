@@ -79,13 +79,13 @@ class ListedWordTaken(Monitor):
     def begin(self) -> None:
         self._taken: set[str] = set()
         self._refused: list[_Refused] = []
-        self._busy: set[int] = set()
+        self._busy: set[Frame] = set()
 
     @on_own
     def sent(self, frame: Frame) -> Outcomes:
         # This request itself is owed an answer too.
         if frame.kind is Kind.REQUEST and len(self.owed.open(Owes.ANSWER)) > 1:
-            self._busy.add(frame.seq)
+            self._busy.add(frame)
         return None
 
     @on_sent(*CHANGING)
@@ -112,7 +112,7 @@ class ListedWordTaken(Monitor):
         reference = f"enums.json#/$defs/{LISTED[request.method, name]}"
         listed = isinstance(word, str) and self.book.schemas.is_valid(reference, word)
         if failed(answer):
-            if listed and request.seq not in self._busy and self._free(request):
+            if listed and request not in self._busy and self._free(request):
                 refused = _Refused(request, answer, name, rest, rest in self._taken)
                 self._refused.append(refused)
             return

@@ -23,6 +23,7 @@ from harness.rules.shared.violations import member, whole, wrong
 from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import frames_before
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
 
@@ -68,13 +69,13 @@ class KnownId(Monitor):
                 f"answer id {shown(frame.id)}",
                 (frame,),
                 whole(frame, "id"),
-                f"the id of a request that was sent on this connection{self._sent(frame.seq)}",
+                f"the id of a request that was sent on this connection{self._sent(frame)}",
             )
         ]
 
-    def _sent(self, seq: int) -> str:
+    def _sent(self, frame: Frame) -> str:
         """The ids that were sent before a frame, with their types."""
-        last = self.trace.frames[max(0, seq - LOOKED_AT) : seq]
+        last = frames_before(self.trace, frame, LOOKED_AT)
         ids = [literal(one.id) for one in last if _is_own_request(one)]
         return f", the last of them {', '.join(ids[-3:])}" if ids else "; none was sent"
 
@@ -99,14 +100,14 @@ class AnsweredOnce(Monitor):
     """
 
     def begin(self) -> None:
-        self._answers: dict[int, Frame] = {}
+        self._answers: dict[Frame, Frame] = {}
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None
-        first = self._answers.setdefault(request.seq, frame)
+        first = self._answers.setdefault(request, frame)
         subject = request_subject(request)
         if first is frame:
             return [Witness(subject, (request, frame))]

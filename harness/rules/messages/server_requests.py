@@ -22,6 +22,7 @@ from harness.rules.shared.view_queries import request_subject
 from harness.rules.shared.violations import instead, member, whole, wrong
 from harness.trace.correlation import Id, as_id
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.values import MISSING
 
 
@@ -165,7 +166,7 @@ class NotAnswered(Monitor):
             return None
         subject = f"notification {self._told.method}"
         request = self.conversation.request_of(frame)
-        if request is not None and request.seq > self._told.seq:
+        if request is not None and came_before(self._told, request):
             return [Witness(subject, (self._told, request, frame))]
         return self._answered(frame, subject) if frame.id is None else None
 

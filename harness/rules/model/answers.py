@@ -22,6 +22,7 @@ from harness.rules.shared.violations import absent, differs, member, wrong
 from harness.spec.answers import unmet
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import by_arrival
 from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView, TurnView
 
@@ -231,7 +232,7 @@ class SchemaKept(Monitor):
         ]
         if not isinstance(schema, dict) or not said or len(turn.completed) > 1:
             return
-        last = max(said, key=lambda one: one.seq)
+        last = by_arrival(said)[-1]
         where, asked = member(last, "item", "text"), member(turn.request, "outputSchema")
         try:
             value = json.loads(text(where.value))

@@ -19,6 +19,7 @@ from harness.rules.shared.view_queries import turn_in
 from harness.rules.shared.violations import absent, member
 from harness.trace.difference import difference, literal
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.values import arr, dig, obj, text
 
 # A plan as it can be compared: the steps with their statuses.
@@ -85,7 +86,7 @@ class UsageTold(News):
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
         if not came_to_its_end(end) or not any(call.get("usage") for call in asked.ends):
             return
-        after = [frame for frame in self._told if frame.seq > asked.request.seq]
+        after = [frame for frame in self._told if came_before(asked.request, frame)]
         frames = (asked.request, end)
         if after:
             self._told.remove(after[0])
@@ -232,7 +233,7 @@ class RerouteTold(News):
 
     def _told_before(self, model: str, asked: TurnCalls) -> bool:
         return any(
-            obj(one.params).get("toModel") == model and one.seq < asked.request.seq
+            obj(one.params).get("toModel") == model and came_before(one, asked.request)
             for told in self._told.values()
             for one in told
         )

@@ -13,6 +13,7 @@ from typing import Final
 from harness.judge.base import Monitor, Outcomes, on, on_answer, on_own, on_sent
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before, earliest
 from harness.trace.values import dig, obj, text
 from harness.trace.views import Conversation, ItemView, TurnView
 
@@ -46,14 +47,14 @@ class ApprovalMonitor(Monitor):
     def begin(self) -> None:
         """Set up what every such rule keeps; a rule with state of its own calls it too."""
         self._takings: dict[str, list[Frame]] = {}
-        self._taken_when: dict[int, Frame] = {}
+        self._taken_when: dict[Frame, Frame] = {}
         self._met: dict[TurnView, Frame] = {}
         self._cancelled: dict[str, Frame] = {}
         # Questions that are open, how many answered ones are to be resolved yet, and those that
         # the server may have resolved by itself: an answer to them came too late.
         self._unanswered: list[Frame] = []
         self._due = 0
-        self._withdrawn: set[int] = set()
+        self._withdrawn: set[Frame] = set()
         self._looked_at = 0
         self._crowd = False
 
@@ -66,7 +67,7 @@ class ApprovalMonitor(Monitor):
     def _took_away(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
-            self._taken_when.setdefault(request.seq, frame)
+            self._taken_when.setdefault(request, frame)
         return None
 
     @on_sent("turn/start")
@@ -90,7 +91,7 @@ class ApprovalMonitor(Monitor):
             return None
         if any(one is question for one in self._unanswered):
             self._unanswered = [one for one in self._unanswered if one is not question]
-            self._due += question.seq not in self._withdrawn
+            self._due += question not in self._withdrawn
         if self.decision(question) == "cancel":
             self._cancelled.setdefault(self.conversation.key_of(question), frame)
         return None
@@ -100,7 +101,7 @@ class ApprovalMonitor(Monitor):
         if self._due:
             self._due -= 1
         else:
-            self._withdrawn.update(question.seq for question in self._unanswered)
+            self._withdrawn.update(self._unanswered)
         return None
 
     def question_of(self, frame: Frame) -> Frame | None:
@@ -117,7 +118,7 @@ class ApprovalMonitor(Monitor):
 
         It is "" too where the server may have resolved the question by itself before we answered.
         """
-        return "" if question.seq in self._withdrawn else self.word(question)
+        return "" if question in self._withdrawn else self.word(question)
 
     def word(self, question: Frame) -> str:
         """What we answered, in time or not; "" without an answer that the book shows."""
@@ -157,13 +158,15 @@ class ApprovalMonitor(Monitor):
             or not self.alone()
         )
 
-    def cut_at(self, turn: TurnView) -> int | None:
-        """From which message on the turn may have been interrupted, None where nothing did it."""
-        if not self.alone():
-            return 0
+    def may_be_cut(self, turn: TurnView) -> bool:
+        """Whether something may have interrupted the turn; another client may always have."""
+        return not self.alone() or self.first_cut(turn) is not None
+
+    def first_cut(self, turn: TurnView) -> Frame | None:
+        """The first message of this client that may have interrupted the turn."""
         causes = [*turn.interrupts, *self.takings(turn)]
         causes += [found for found in (self._met.get(turn), self.cancelled(turn)) if found]
-        return min((frame.seq for frame in causes), default=None)
+        return earliest(causes)
 
     def cancelled(self, turn: TurnView) -> Frame | None:
         """Our first answer by cancel to a question of the turn."""
@@ -171,7 +174,7 @@ class ApprovalMonitor(Monitor):
 
     def taken_since(self, thread_id: str, frame: Frame) -> bool:
         """Whether a request that may unload the thread was sent after a frame."""
-        return any(taking.seq > frame.seq for taking in self._takings.get(thread_id, ()))
+        return any(came_before(frame, taking) for taking in self._takings.get(thread_id, ()))
 
     def takings(self, turn: TurnView) -> list[Frame]:
         """The requests that may have ended the turn or unloaded its thread.
@@ -185,7 +188,7 @@ class ApprovalMonitor(Monitor):
         ]
 
     def _was_settled(self, taking: Frame, turn: TurnView) -> bool:
-        answer = self._taken_when.get(taking.seq)
+        answer = self._taken_when.get(taking)
         if answer is None or turn.request is None:
             return False
         return self.trace.before(answer, turn.request) is True

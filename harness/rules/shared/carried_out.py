@@ -11,6 +11,7 @@ from typing import Any, Final
 from harness.rules.items.outputs import printed_by
 from harness.rules.shared.view_queries import item_in
 from harness.trace.frame import Frame
+from harness.trace.order import came_before, came_between
 from harness.trace.values import arr, obj, text
 from harness.trace.views import Conversation, ItemView
 
@@ -46,7 +47,7 @@ def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bo
     names = set(_names(item))
     for turn in conversation.turns.values():
         for other in turn.items.values():
-            if other is item or not other.started or other.started[0].seq > before.seq:
+            if other is item or not other.started or came_before(before, other.started[0]):
                 continue
             if any(item_in(done).get("status") == "declined" for done in other.completed):
                 continue
@@ -77,7 +78,7 @@ def printed_before(item: ItemView, frame: Frame) -> bool:
     first = item.first_delta
     if first is None or not item.started:
         return False
-    return item.started[-1].seq < first.seq < frame.seq
+    return came_between(item.started[-1], first, frame)
 
 
 def _added(lines: Iterable[str]) -> list[str]:

@@ -15,6 +15,7 @@ from harness.rules.shared.approval_queries import ApprovalMonitor
 from harness.rules.shared.view_queries import began_here, failed
 from harness.rules.shared.violations import Member, member
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.values import obj, text
 from harness.trace.views import TurnView
 
@@ -85,7 +86,8 @@ class PolicyMonitor(ApprovalMonitor):
         ]
         own = obj(turn.request.params).get(name)
         if own is not None:
-            return [own, *(value for frame, value in given if frame.seq > turn.request.seq)]
+            later = (value for frame, value in given if came_before(turn.request, frame))
+            return [own, *later]
         if not thread.opened:
             return []
         told = obj(thread.opened[-1].result).get(_TOLD[name])

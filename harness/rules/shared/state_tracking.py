@@ -17,6 +17,7 @@ from harness.spec.machines import (
     Machine,
 )
 from harness.trace.frame import Frame
+from harness.trace.order import by_arrival, came_before
 from harness.trace.values import dig, text
 from harness.trace.views import ItemView, TurnView
 
@@ -99,5 +100,4 @@ def needs_turn(status: str) -> bool | None:
 
 
 def _in_order(*lists: list[Frame], before: Frame) -> list[Frame]:
-    found = [frame for frames in lists for frame in frames if frame.seq < before.seq]
-    return sorted(found, key=lambda frame: frame.seq)
+    return by_arrival(frame for frames in lists for frame in frames if came_before(frame, before))

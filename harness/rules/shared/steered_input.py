@@ -16,6 +16,7 @@ from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sen
 from harness.rules.shared.turn_calls import Undisturbed
 from harness.rules.shared.view_queries import failed, item_in, request_subject
 from harness.trace.frame import Frame
+from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 from harness.trace.views import Conversation, TurnView
@@ -79,7 +80,7 @@ class Inputs(Undisturbed, ABC):
         super().begin()
         self.steers: list[Steer] = []
         self.calls: list[list[str]] = []
-        self._places: list[int] = []
+        self._called_at: list[Mark] = []
         self._starts: list[Frame] = []
         self.shown: dict[tuple[str, str, str], str] = {}
         self._said: list[str] = []
@@ -102,12 +103,12 @@ class Inputs(Undisturbed, ABC):
 
         A turn that was asked for when this one had ended, and everything after it, is later.
         """
-        ended = turn.completed[0].seq
-        later = [one.seq for one in self._starts if one.seq > ended]
+        ended = turn.completed[0]
+        later = next((start for start in self._starts if came_before(ended, start)), None)
         return any(
             steer.said in words
-            for call, place in zip(self.calls, self._places, strict=True)
-            if not later or place < later[0]
+            for call, mark in zip(self.calls, self._called_at, strict=True)
+            if later is None or marked_before(mark, later)
             for words in call
         )
 
@@ -146,7 +147,7 @@ class Inputs(Undisturbed, ABC):
         owned = mark.data.get("step", -1) >= 0 or mark.data.get("thread")
         if "user_texts" in mark.data and owned:
             self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
-            self._places.append(mark.after)
+            self._called_at.append(mark)
         return None
 
     def finish(self) -> Outcomes:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from harness.rules.shared.violations import Member, member
 from harness.trace.frame import SAYS_NOTHING, Frame, Kind
+from harness.trace.order import came_before, came_between, earliest
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import Conversation, ThreadView, TurnView
@@ -93,21 +94,23 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
         return True
     if thread is None or not thread.opened or not turn.started:
         return False
-    return thread.opened[0].seq < turn.started[0].seq
+    return came_before(thread.opened[0], turn.started[0])
 
 
 def _left_in(thread: ThreadView, turn: TurnView) -> bool:
     """Whether the client left the thread of a turn after that began and before it had ended."""
-    begins = [turn.request, *turn.started[:1]]
-    begun = min((frame.seq for frame in begins if frame is not None), default=-1)
-    ended = turn.completed[0].seq if turn.completed else None
-    return any(begun < left.seq and (ended is None or left.seq < ended) for left in thread.left)
+    begun = earliest(one for one in (turn.request, *turn.started[:1]) if one is not None)
+    ended = turn.completed[0] if turn.completed else None
+    return any(
+        (begun is None or came_before(begun, left)) and (ended is None or came_before(left, ended))
+        for left in thread.left
+    )
 
 
 def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
     """Whether the client opened a thread again between two messages: it may be told anew."""
     resumed = thread.resumed if thread is not None else ()
-    return any(first.seq < request.seq < second.seq for request in resumed)
+    return any(came_between(first, request, second) for request in resumed)
 
 
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
@@ -268,4 +271,4 @@ class SentByAnybody:
         new = islice(self._trace.frames, self._looked_at, None)
         self._found += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
         self._looked_at = len(self._trace.frames)
-        return [frame for frame in self._found if frame.seq < message.seq]
+        return [frame for frame in self._found if came_before(frame, message)]

@@ -140,14 +140,14 @@ class StartWithoutParams(Monitor):
 
     def begin(self) -> None:
         self._served = False
-        self._busy: set[int] = set()
+        self._busy: set[Frame] = set()
         self._refused: list[tuple[Frame, Frame]] = []
 
     @on_sent("thread/start")
     def sent(self, frame: Frame) -> Outcomes:
         # This request itself is owed an answer too.
         if len(self.owed.open(Owes.ANSWER)) > 1:
-            self._busy.add(frame.seq)
+            self._busy.add(frame)
         return None
 
     @on_sent("thread/unsubscribe", "thread/archive")
@@ -168,7 +168,7 @@ class StartWithoutParams(Monitor):
             return
         params = obj(request.params)
         if failed(frame):
-            if not params and request.seq not in self._busy and self._served:
+            if not params and request not in self._busy and self._served:
                 self._refused.append((request, frame))
             return
         if params:

@@ -34,6 +34,7 @@ from harness.rules.shared.view_queries import (
 from harness.rules.shared.violations import member, wrong
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind, Origin
+from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 
@@ -77,9 +78,9 @@ class CompactReply(Monitor):
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """A call of the model: after which frame it came, and the user's texts in it."""
+    """A call of the model, and the user's texts in it."""
 
-    after: int
+    mark: Mark
     texts: list[str]
 
     @property
@@ -101,7 +102,7 @@ class _Compactions(Monitor, ABC):
         self.accepted: dict[str, list[Accepted]] = {}
         self._left: set[str] = set()
         self._fresh: set[str] = set()
-        self._worth: set[int] = set()
+        self._worth: set[Frame] = set()
         self._inputs: dict[str, list[tuple[Frame, str]]] = {}
         self._calls: list[_Called] = []
         self._rewritten_else = False
@@ -127,7 +128,7 @@ class _Compactions(Monitor, ABC):
     def called(self, mark: Mark) -> Outcomes:
         if "user_texts" in mark.data:
             texts = [text(words) for words in arr(mark.data["user_texts"])]
-            self._calls.append(_Called(mark.after, texts))
+            self._calls.append(_Called(mark, texts))
         return None
 
     @on("item/started", "turn/completed")
@@ -148,7 +149,7 @@ class _Compactions(Monitor, ABC):
     def asked(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
         if thread_id in self._fresh:
-            self._worth.add(frame.seq)
+            self._worth.add(frame)
         self._fresh.discard(thread_id)
         return None
 
@@ -164,7 +165,7 @@ class _Compactions(Monitor, ABC):
 
     def worth(self, request: Frame) -> bool:
         """Whether there was something to compact when it was asked for."""
-        return request.seq in self._worth
+        return request in self._worth
 
     def weight(self, thread_id: str, request: Frame) -> Level:
         """What the absence of a word weighs: MUST where the history was certainly rewritten."""
@@ -178,16 +179,17 @@ class _Compactions(Monitor, ABC):
         if self._rewritten_else or len(self._inputs) != 1:
             return False
         inputs = self.inputs(thread_id)
-        first = [said for frame, said in inputs if frame.seq < request.seq and said]
-        later = [said for frame, said in inputs if frame.seq > request.seq and said]
-        known = [call for call in self._calls if call.after < request.seq and call.whole]
-        since = [call for call in self._calls if call.after > request.seq and call.whole]
+        first = [said for frame, said in inputs if came_before(frame, request) and said]
+        later = [(frame, said) for frame, said in inputs if came_before(request, frame) and said]
+        whole = [call for call in self._calls if call.whole]
+        known = [call for call in whole if marked_before(call.mark, request)]
         return any(
             _has(before, said) and _has(call, new) and not _has(call, said)
             for before in known[-1:]
-            for call in since
             for said in first
-            for new in later
+            for start, new in later
+            for call in whole
+            if not marked_before(call.mark, start)
         )
 
     def finish(self) -> Outcomes:
@@ -233,16 +235,18 @@ class CompactTold(_Compactions):
 
     def _tells(self, frame: Frame, thread_id: str, request: Frame) -> bool:
         """Whether a message may be about the compaction."""
-        later = frame.connection == request.connection and frame.seq > request.seq
+        later = frame.connection == request.connection and came_before(request, frame)
         if not later or frame.kind is not Kind.NOTIFICATION or frame.origin is not Origin.TARGET:
             return False
         if obj(frame.params).get("threadId") != thread_id:
             return False
         turn = self.conversation.turn_of(frame)
         if turn is not None:
-            return turn.request is None or turn.request.seq < request.seq
-        next_turn = (one.seq for one, _ in self.inputs(thread_id) if one.seq > request.seq)
-        return frame.seq < next(next_turn, frame.seq + 1) or frame.method not in OF_A_TURN
+            return turn.request is None or came_before(turn.request, request)
+        later = (one for one, _ in self.inputs(thread_id) if came_before(request, one))
+        start = next(later, None)
+        in_time = start is None or came_before(frame, start)
+        return in_time or frame.method not in OF_A_TURN
 
 
 @rule(
@@ -297,10 +301,10 @@ class CompactItem(_Compactions):
         items = list(self._items.get(thread_id, {}).values())
         stopped = self._stopped.get(thread_id)
         for request, answer in accepted:
-            if stopped is not None and stopped.seq > request.seq:
+            if stopped is not None and came_before(request, stopped):
                 continue
             subject = request_subject(request)
-            mine = next((frame for frame in items if frame.seq > request.seq), None)
+            mine = next((frame for frame in items if came_before(request, frame)), None)
             if mine is not None:
                 yield Witness(subject, (request, mine))
             elif self.worth(request):

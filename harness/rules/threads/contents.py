@@ -22,6 +22,7 @@ from harness.rules.shared.view_queries import (
 )
 from harness.rules.shared.violations import differs, member
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import earliest
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ThreadView, TurnView
 
@@ -195,10 +196,9 @@ def _first_turn(thread: ThreadView) -> TurnView | None:
         for turn in thread.turns.values()
         if turn.request or turn.started
     ]
-    if not begun:
-        return None
-    turn = min(begun, key=lambda pair: pair[0].seq)[1]
-    return turn if turn.request is not None else None
+    first = earliest(frame for frame, _ in begun)
+    turn = next((turn for frame, turn in begun if frame is first), None)
+    return turn if turn is not None and turn.request is not None else None
 
 
 def _said(turn: TurnView) -> str:

@@ -22,6 +22,7 @@ from harness.rules.shared.view_queries import (
 from harness.rules.shared.violations import Member, differs, member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import by_arrival, came_between
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ThreadView, TurnView, items_of, turns_of
 
@@ -180,11 +181,12 @@ def _ephemeral(thread: ThreadView, answer: Frame) -> bool:
 
 def _in_order(thread: ThreadView, answer: Frame, stored: list[str]) -> Iterator[Violation]:
     """Turns that are given in another order than that in which they began."""
-    begun = [thread.turns[name].started[0].seq for name in stored if thread.turns[name].started]
-    if len(begun) < len(stored) or begun == sorted(begun):
+    turns = [thread.turns[name] for name in stored]
+    begun = {turn.started[0]: turn.id for turn in turns if turn.started}
+    if len(begun) < len(stored) or list(begun) == by_arrival(begun):
         return
     where = member(answer, "thread", "turns")
-    first = sorted(stored, key=lambda name: thread.turns[name].started[0].seq)
+    first = [begun[frame] for frame in by_arrival(begun)]
     yield Violation(
         thread.subject,
         (answer,),
@@ -271,11 +273,10 @@ def _completed(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
         ends = [
             end
             for before, end in zip([None, *item.completed], item.completed, strict=False)
-            if before is None or any(before.seq < begin.seq < end.seq for begin in item.started)
+            if before is None or any(came_between(before, begin, end) for begin in item.started)
         ]
         found += ends[-1:] if last else ends
-    ends = sorted(found, key=lambda frame: frame.seq)
-    return [obj(dig(frame.params, "item")) for frame in ends]
+    return [obj(dig(frame.params, "item")) for frame in by_arrival(found)]
 
 
 def _said(item: dict[str, Any]) -> Any:

@@ -35,6 +35,7 @@ from harness.rules.threads.status_changes import ACTIVE, RELOADING
 from harness.spec.effects import methods_with
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.values import dig, obj, text
 from harness.trace.views import ThreadView, TurnView, turns_of
@@ -115,9 +116,9 @@ class ReadMatchesTurns(_Answered):
     def begin(self) -> None:
         self._idle: dict[str, _Idle] = {}
         self._active_reads: dict[str, list[_Shown]] = {}
-        self._starting: dict[str, set[int]] = {}
+        self._starting: dict[str, set[Frame]] = {}
         self._calls: set[object] = set()
-        self._calls_at: dict[int, set[object]] = {}
+        self._calls_at: dict[Frame, set[object]] = {}
         self._other_work = False
 
     @on_sent(*OTHER_WORK)
@@ -128,7 +129,7 @@ class ReadMatchesTurns(_Answered):
     @on_sent("turn/start")
     def starting(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
-        self._starting.setdefault(thread_id, set()).add(frame.seq)
+        self._starting.setdefault(thread_id, set()).add(frame)
         return None
 
     @on_answer("turn/start")
@@ -136,7 +137,7 @@ class ReadMatchesTurns(_Answered):
         request = self.conversation.request_of(frame)
         if request is not None:
             thread_id = text(obj(request.params).get("threadId"))
-            self._starting.get(thread_id, set()).discard(request.seq)
+            self._starting.get(thread_id, set()).discard(request)
         return None
 
     @on_mark("model-call")
@@ -160,7 +161,7 @@ class ReadMatchesTurns(_Answered):
 
     @on_sent("thread/read")
     def reading(self, frame: Frame) -> Outcomes:
-        self._calls_at[frame.seq] = set(self._calls)
+        self._calls_at[frame] = set(self._calls)
         return None
 
     @on_answer("thread/read")
@@ -199,7 +200,7 @@ class ReadMatchesTurns(_Answered):
         for turn in thread.turns.values():
             begun = bool(turn.started) and self.trace.before(turn.started[0], shown.request) is True
             if begun and not turn.completed and thread.id not in self._idle:
-                calls = self._calls_at.get(shown.request.seq, set()) & self._calls
+                calls = self._calls_at.get(shown.request, set()) & self._calls
                 self._idle[thread.id] = _Idle(turn, shown, calls if self._alone(turn) else set())
         return None
 
@@ -294,7 +295,7 @@ class ReadMatchesTurns(_Answered):
         for thread_id, reads in self._active_reads.items():
             thread = self.conversation.thread(thread_id)
             first, last = reads[0], reads[-1]
-            if any(told.seq > first.answer.seq for told in thread.statuses):
+            if any(came_before(first.answer, told) for told in thread.statuses):
                 continue
             again = self.trace.before(first.answer, last.request) is True
             frames = (first.request, first.answer, *((last.answer,) if again else ()))
@@ -340,7 +341,7 @@ class ChangeNotified(_Answered):
 
     def finish(self) -> Outcomes:
         for thread, before, shown in self._changes:
-            told = [frame for frame in thread.statuses if frame.seq > before.request.seq]
+            told = [frame for frame in thread.statuses if came_before(before.request, frame)]
             if told:
                 yield Witness(thread.subject, (before.answer, told[0], shown.answer))
             else:

@@ -32,6 +32,7 @@ from harness.rules.shared.violations import member, several, wrong
 from harness.spec.machines import TURN
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.owed import Owes
 from harness.trace.values import MISSING, dig, obj, text
 from harness.trace.views import TurnView, turns_of
@@ -206,13 +207,13 @@ class Completes(Monitor):
     """
 
     def begin(self) -> None:
-        self._archived: dict[str, int] = {}
+        self._archived: dict[str, Frame] = {}
 
     @on_answer("thread/archive")
     def archived(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None and not failed(frame):
-            self._archived[text(obj(request.params).get("threadId"))] = frame.seq
+            self._archived[text(obj(request.params).get("threadId"))] = frame
         return None
 
     @on("turn/completed")
@@ -229,7 +230,8 @@ class Completes(Monitor):
                 continue
             expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
             actual, level = never_came(self.trace), None
-            if self._archived.get(item.thread, -1) > item.frame.seq:
+            archived = self._archived.get(item.thread)
+            if archived is not None and came_before(item.frame, archived):
                 level = Level.SHOULD
             yield Violation(item.subject, (item.frame,), expected, actual, level, places=places)
 

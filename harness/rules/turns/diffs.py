@@ -15,6 +15,7 @@ from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import began_here, item_in
 from harness.rules.shared.violations import absent, member, wrong
 from harness.trace.frame import Frame
+from harness.trace.order import came_before, came_between
 from harness.trace.values import arr, obj, text
 from harness.trace.views import ItemView
 
@@ -211,7 +212,7 @@ class DiffWhole(_Changes):
         if isinstance(diff, str) and diff.strip() and not _UNIFIED.search(diff):
             where, expected = member(last, "diff"), "a unified diff, with its headers or hunks"
             return [wrong(turn.subject, (*changes, last), where, expected)]
-        if last.seq < changes[-1].seq or not isinstance(diff, str) or not paths:
+        if came_before(last, changes[-1]) or not isinstance(diff, str) or not paths:
             return None
         missing = [path for path in paths if PurePosixPath(path).name not in diff]
         if not missing:
@@ -227,7 +228,7 @@ class DiffWhole(_Changes):
         quiet = [
             change
             for change in changes
-            if not any(change.seq < worked.seq < last.seq for worked in self._worked)
+            if not any(came_between(change, worked, last) for worked in self._worked)
         ]
         kept = _changed_once(changes)
         return [path for path in _paths(quiet) if path in kept]

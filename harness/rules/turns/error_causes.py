@@ -19,6 +19,7 @@ from harness.rules.shared.violations import member, wrong
 from harness.rules.turns.errors import given_word, info_name
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import dig, text
 
@@ -120,7 +121,7 @@ class InfoFits(_FailedTurns):
         turn = self.conversation.turn_of(frame)
         if self._shut is None or turn is None or turn.request is None or turn.status != FAILED:
             return
-        if turn.request.seq > self._shut.after:
+        if marked_before(self._shut, turn.request):
             self._unreached.append((turn.subject, turn.request, frame))
 
     def judge(self, asked: TurnCalls, last: dict[str, Any], end: Frame) -> Iterator[Outcome]:

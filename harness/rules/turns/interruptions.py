@@ -59,7 +59,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         self._meddled: set[str] = set()
         self._doubtful: set[str] = set()
         self._interrupts: dict[str, list[Frame]] = {}
-        self._answered: dict[int, Frame] = {}
+        self._answered: dict[Frame, Frame] = {}
 
     @on_own
     def own(self, frame: Frame) -> Outcomes:
@@ -81,7 +81,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
     def answered(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
-            self._answered[request.seq] = frame
+            self._answered[request] = frame
         return None
 
     @on_kind(Kind.REQUEST)
@@ -121,7 +121,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
         """Whether a turn/interrupt was answered before the turn was asked for."""
-        answer = self._answered.get(interrupt.seq)
+        answer = self._answered.get(interrupt)
         if answer is None or turn.request is None:
             return False
         return self.trace.before(answer, turn.request) is True

@@ -30,6 +30,7 @@ from harness.rules.shared.view_queries import (
 from harness.rules.shared.violations import Member, member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import earliest
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
 
@@ -315,4 +316,4 @@ def _first_of_items(turn: TurnView) -> Frame | None:
         for frame in (*item.started[:1], *item.completed[:1], item.first_delta)
         if frame is not None
     ]
-    return min(firsts, key=lambda frame: frame.seq, default=None)
+    return earliest(firsts)

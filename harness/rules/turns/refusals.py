@@ -13,6 +13,7 @@ from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import failed, request_subject
 from harness.rules.shared.violations import instead, whole
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 from harness.trace.views import TurnView
@@ -70,7 +71,7 @@ class _Granting(Monitor):
         begun = self.trace.before(turn.reply, request) is True
         here = turn.thread_id == ids[0]
         ended = any(self.trace.before(end, request) is True for end in turn.completed)
-        asked = any(other.seq < request.seq for other in turn.interrupts)
+        asked = any(came_before(other, request) for other in turn.interrupts)
         return turn if begun and here and not ended and not asked else None
 
     @on_mark("model-call")

@@ -25,6 +25,7 @@ from harness.rules.shared.view_queries import completed_before
 from harness.rules.shared.violations import Member, absent, instead, member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 from harness.trace.values import dig, text
 from harness.trace.views import TurnView
 
@@ -146,7 +147,7 @@ class StartsNoTurn(Undisturbed):
         thread = self.conversation.threads.get(steer.thread_id)
         for turn in thread.turns.values() if thread is not None else ():
             new = turn.id != steer.expected and turn.reply is None and turn.started
-            if new and turn.started[0].seq > steer.request.seq and not _compacts(turn):
+            if new and came_before(steer.request, turn.started[0]) and not _compacts(turn):
                 return turn
         return None
 

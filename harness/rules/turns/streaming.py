@@ -29,6 +29,7 @@ from harness.rules.shared.view_queries import began_here, failed
 from harness.rules.shared.violations import member
 from harness.rules.turns.order import ITEM_EVENTS
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 
@@ -91,7 +92,7 @@ class Streamed(Monitor):
         if request is None:
             return None
         for turn, first in self._first.items():
-            if first.seq < request.seq:
+            if came_before(first, request):
                 self._between.setdefault(turn, (first, request, frame))
         for work in self._works:
             if work.called and work.trip is not None and work.trip[0] is request:

@@ -1,5 +1,14 @@
-"""What a rule may know of order: `Trace.before`."""
+"""What a rule may know of order: `Trace.before`, and the order in which messages came."""
 
+from harness.trace.order import (
+    by_arrival,
+    came_before,
+    came_between,
+    earliest,
+    frames_before,
+    frames_between,
+    marked_before,
+)
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
 
@@ -48,6 +57,49 @@ def test_two_connections_have_no_common_order() -> None:
 def test_an_id_of_another_type_is_no_answer() -> None:
     trace = Talk().asks("a").says({"id": "1", "result": {}}).trace()
     assert trace.before(trace.frames[0], trace.frames[1]) is None
+
+
+def test_the_order_of_arrival_is_the_order_that_is_known() -> None:
+    frames = five().frames
+    known = [
+        (first, second)
+        for first in frames
+        for second in frames
+        if first is not second and five().before(first, second) is not None
+    ]
+    assert len(known) > 5
+    for first, second in known:
+        assert came_before(first, second) is five().before(first, second)
+
+
+def test_the_order_of_arrival_is_of_any_two_messages() -> None:
+    request, told, answer, second, elsewhere = five().frames
+    assert came_before(request, told)
+    assert not came_before(told, request)
+    assert not came_before(told, told)
+    assert came_before(second, elsewhere)
+    assert came_between(request, told, answer)
+    assert not came_between(told, request, answer)
+    assert not came_between(request, answer, answer)
+    assert by_arrival([answer, told, request]) == [request, told, answer]
+    assert earliest([answer, told]) is told
+    assert earliest([]) is None
+
+
+def test_parts_of_a_trace_are_cut_between_messages() -> None:
+    trace = five()
+    request, told, answer, second, _ = trace.frames
+    assert frames_between(trace, request, second) == [told, answer]
+    assert frames_between(trace, request, told) == []
+    assert frames_before(trace, second, 2) == [told, answer]
+    assert frames_before(trace, told, 2) == [request]
+
+
+def test_a_mark_is_before_what_came_after_it() -> None:
+    trace = Talk().asks("a").mark("gate").answers({}).trace()
+    request, answer = trace.frames
+    assert marked_before(trace.marks[0], answer)
+    assert not marked_before(trace.marks[0], request)
 
 
 def test_marks_are_found_by_kind() -> None:

@@ -1,0 +1,54 @@
+"""The order in which the client sent and received messages.
+
+Here: every question about that order, so that nothing else compares sequence numbers. Not here:
+what the server did first; only `Trace.before` answers that, and where it knows an answer, the order
+here is the same.
+
+A message that the client received after it had sent another may have been written before that other
+arrived. So this order can tell that a message may be due to a request, or may no longer be; what
+must have been written first is a question for `Trace.before`. For messages of two connections it is
+the order in which the harness recorded them, which tells no more either.
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from harness.trace.frame import Frame
+from harness.trace.trace import Mark, Trace
+
+_ARRIVAL = attrgetter("seq")
+
+
+def came_before(first: Frame, second: Frame) -> bool:
+    """Whether the client sent or received `first` before `second`."""
+    return first.seq < second.seq
+
+
+def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
+    """Whether the client sent or received `middle` after `first` and before `last`."""
+    return first.seq < middle.seq < last.seq
+
+
+def marked_before(mark: Mark, frame: Frame) -> bool:
+    """Whether a mark was made before the client sent or received a message."""
+    return mark.after < frame.seq
+
+
+def by_arrival(frames: Iterable[Frame]) -> list[Frame]:
+    """The messages in the order in which the client sent and received them."""
+    return sorted(frames, key=_ARRIVAL)
+
+
+def earliest(frames: Iterable[Frame]) -> Frame | None:
+    """The message that the client sent or received first, None where there is none."""
+    return min(frames, key=_ARRIVAL, default=None)
+
+
+def frames_before(trace: Trace, frame: Frame, most: int) -> list[Frame]:
+    """The last messages of the trace before a frame, at most so many, in order."""
+    return trace.frames[max(0, frame.seq - most) : frame.seq]
+
+
+def frames_between(trace: Trace, first: Frame, last: Frame) -> list[Frame]:
+    """The messages of the trace after one and before another, in order."""
+    return trace.frames[first.seq + 1 : last.seq]
