@@ -1,215 +1,260 @@
 """Faults of how the model's answers end up, and of what items say they are about."""
 
-import itertools
+from itertools import pairwise
+from typing import Any
 
-from harness.faults import stored as op
-from harness.faults.base import fault
-from harness.faults.scene import NotApplied, Scene
+from harness.faults.base import Fault
+from harness.faults.changes import first, there_is
+from harness.faults.item_selectors import item_completed, item_in, item_started
+from harness.faults.operators import Operator, edit, edit_by, insert_by
+from harness.faults.queue import FrameQueue
+from harness.faults.selectors import (
+    Selector,
+    Verdict,
+    notification,
+    thread_announced,
+    turn_completed,
+    turn_in,
+    turn_started,
+)
+from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
 from harness.trace.values import dig, text
 from harness.trace.views import ItemView, TurnView
 
-
-def _answered(scene: Scene) -> tuple[TurnView, ItemView]:
-    """A completed turn whose model's text is that of a message, and the message."""
-    if len({frame.connection for frame in scene.trace.frames}) > 1:
-        raise NotApplied("one connection")
-    said = {
-        text(dig(one, "text"))
-        for mark in scene.trace.marks_of("model-end")
-        for one in mark.data.get("texts", ())
-    }
-    item = scene.item(
-        "agentMessage",
-        where=lambda one: text(dig(one.completed[0].params, "item", "text")) in said,
-    )
-    if item.turn.status != "completed" or item.turn.request is None:
-        raise NotApplied("a turn of ours that was completed")
-    return item.turn, item
+TEXT = ("params", "item", "text")
 
 
-def _failing(scene: Scene) -> TurnView:
-    """A turn that failed with the calls of its model."""
-    failed = [
-        mark.after
-        for mark in scene.trace.marks_of("model-end")
-        if text(mark.data.get("outcome")).startswith("status 4")
-    ]
-
-    def within(turn: TurnView) -> bool:
-        start = turn.request.seq if turn.request is not None else turn.completed[0].seq
-        return any(start <= seq <= turn.completed[0].seq for seq in failed)
-
-    return scene.turn("failed", where=within)
+def final(item: ItemView, member: str) -> str:
+    """A text that an item has at its end, "" where it has none."""
+    return text(dig(item.completed[0].params, "item", member)) if item.completed else ""
 
 
-def _at_once(scene: Scene) -> list[ItemView]:
-    """Commands with a process each that ran at the same time."""
-    found = [
-        item
-        for turn in scene.conversation.turns.values()
-        for item in turn.items.values()
-        if item.type == "commandExecution" and len(item.completed) == len(item.started) == 1
-        if text(dig(item.completed[0].params, "item", "processId"))
-    ]
-    for one, other in itertools.pairwise(found):
-        if other.started[0].seq < one.completed[0].seq:
-            return [one, other]
-    raise NotApplied("no two commands at once, with a process each")
+def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
+    """Whether a message is what an answer of the model says; without marks any message is."""
+    if site.marks is None:
+        return True
+    texts = [one for mark in site.marks_of("model-end") for one in mark.data.get("texts", ())]
+    return final(item, "text") in {text(dig(one, "text")) for one in texts}
 
 
-def _told_of(scene: Scene) -> ItemView:
-    """A command whose output the model was told of."""
-    outputs = [
-        output
-        for mark in scene.trace.marks_of("model-call")
-        for output in mark.data.get("outputs", ())
-    ]
-
-    def told(item: ItemView) -> bool:
-        kept = text(dig(item.completed[0].params, "item", "aggregatedOutput")).strip()
-        return bool(kept) and any(kept in text(output) for output in outputs)
-
-    return scene.item("commandExecution", where=told)
+def shows_the_answer(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether a message shows an answer of the model; known when it is whole."""
+    item = item_in(site, frame)
+    return is_what_the_model_said(site, item) if item.completed else None
 
 
-@fault(
-    "model-failed-turn-completed",
-    rule="turn.fails-with-its-model",
-    on="causes",
-    reason="A turn that ends in an error is failed, and its model has given nothing but errors.",
-)
-def failure_hidden(scene: Scene) -> Trace:
-    """The turn of a refused call ends completed, without an error."""
-    turn = _failing(scene)
-    end = turn.completed[0]
-    trace = op.edit(scene.trace, end, ("params", "turn", "status"), "completed")
-    trace = op.edit(trace, trace.frames[end.seq], ("params", "turn", "error"), None)
-    before = trace.frames[end.seq - 1]
-    if before.method == "thread/status/changed":
-        trace = op.edit(trace, before, ("params", "status", "type"), "idle")
-    return trace
+def message_with_the_answer() -> Selector:
+    """The start of an agentMessage that shows an answer of the model."""
+    return item_started("agentMessage").where(shows_the_answer, "with an answer of the model")
 
 
-@fault(
-    "answer-never-shown",
-    rule="model.answer-shown",
-    on="at-work",
-    reason="The client receives what the agent does as items, and the answer is in none.",
-)
-def answer_lost(scene: Scene) -> Trace:
-    """The message with the model's answer is missing."""
-    return op.drop(scene.trace, *scene.about(_answered(scene)[1]))
+def nothing_of_the_item(queue: FrameQueue, frame: Frame) -> None:
+    """All that was told of an item is missing."""
+    for one in queue.site.about(item_in(queue.site, frame)):
+        queue.drop(one)
 
 
-@fault(
-    "another-answer-shown",
-    rule="model.answer-shown",
-    on="at-work",
-    reason="The text of an agentMessage is the reply as it came.",
-)
-def answer_replaced(scene: Scene) -> Trace:
+def another_text_at_once(words: str) -> Operator:
     """The message has another text, whole at once."""
-    _, item = _answered(scene)
-    trace = op.edit(scene.trace, item.completed[0], ("params", "item", "text"), "I do not know.")
-    deltas: list[Frame] = [trace.frames[frame.seq] for frame in scene.deltas(item)]
-    return op.drop(trace, *deltas)
+
+    def operate(queue: FrameQueue, frame: Frame) -> None:
+        item = item_in(queue.site, frame)
+        edit(*TEXT, to=words)(queue, item.completed[0])
+        for one in queue.site.deltas(item):
+            queue.drop(one)
+
+    return operate
 
 
-@fault(
-    "schema-not-met",
-    rule="turn.schema-kept",
-    on="overrides",
-    reason="outputSchema constrains the last message of its turn; who sees to it is not said.",
-)
-def schema_unmet(scene: Scene) -> Trace:
-    """The last message is no JSON."""
-    turn = scene.turn(
-        where=lambda one: (
-            one.request is not None
-            and isinstance(dig(one.request.params, "outputSchema"), dict)
-            and any(item.type == "agentMessage" for item in one.items.values())
-        )
+def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether a message is the last of a turn with outputSchema; known when the turn ends."""
+    mine = item_in(site, frame)
+    request = mine.turn.request
+    if request is None or not isinstance(dig(request.params, "outputSchema"), dict):
+        return False
+    messages = [item for item in mine.turn.items.values() if item.type == "agentMessage"]
+    if messages[-1] is not mine:
+        return False
+    return bool(mine.completed) if mine.turn.completed else None
+
+
+def model_was_told(site: FaultSite, frame: Frame) -> bool:
+    """Whether the model was told of the output of a command; without marks it was."""
+    kept = final(item_in(site, frame), "aggregatedOutput").strip()
+    calls = site.marks_of("model-call")
+    outputs = [text(one) for mark in calls for one in mark.data.get("outputs", ())]
+    return bool(kept) and (site.marks is None or any(kept in one for one in outputs))
+
+
+def process_of(item: ItemView) -> str:
+    """The processId of a command that has ended."""
+    return final(item, "processId")
+
+
+def command_beside(site: FaultSite, item: ItemView) -> ItemView | None:
+    """The command before one in the conversation, if both ran at the same time."""
+    items = [one for turn in site.conversation.turns.values() for one in turn.items.values()]
+    commands = [one for one in items if one.type == "commandExecution" and len(one.started) == 1]
+    for one, other in pairwise(commands):
+        if other is item:
+            end = one.completed[0].seq if one.completed else None
+            return one if end is None or other.started[0].seq < end else None
+    return None
+
+
+def process_of_its_own(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether another command ran at the same time, both with a process; known at its end."""
+    item = item_in(site, frame)
+    beside = command_beside(site, item)
+    if beside is None or not process_of(item):
+        return False
+    return bool(process_of(beside)) if beside.completed else None
+
+
+def process_of_the_other(site: FaultSite, frame: Frame) -> str:
+    """The processId of the command that ran at the same time."""
+    beside = command_beside(site, item_in(site, frame))
+    return "" if beside is None else process_of(beside)
+
+
+def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
+    """Whether the model refused a call of a turn; without marks it did."""
+    if site.marks is None:
+        return True
+    start = turn.request.seq if turn.request is not None else turn.completed[0].seq
+    return any(
+        start <= mark.after <= turn.completed[0].seq
+        for mark in site.marks_of("model-end")
+        if text(mark.data.get("outcome")).startswith("status 4")
     )
-    item = [one for one in turn.items.values() if one.type == "agentMessage" and one.completed][-1]
-    trace = op.edit(scene.trace, item.completed[0], ("params", "item", "text"), "In words.")
-    return op.drop(trace, *(trace.frames[frame.seq] for frame in scene.deltas(item)))
 
 
-@fault(
-    "output-told-and-not-kept",
-    rule="model.output-shown",
-    on="at-work",
-    reason="What the model is told that a command printed is output of that command.",
-)
-def output_told_only(scene: Scene) -> Trace:
-    """The item of a command has none of the output that the model was told."""
-    item = _told_of(scene)
-    path = ("params", "item", "aggregatedOutput")
-    return op.edit(scene.trace, item.completed[0], path, "nothing\n")
+def before_the_failed_end(site: FaultSite, frame: Frame) -> Verdict:
+    """Whether what comes next is the end of a turn that failed with its model."""
+    if dig(frame.params, "status", "type") != "systemError":
+        return False
+    end = site.next_from_target(frame)
+    if end is None:
+        return None
+    ended = turn_completed("failed").fits(site, end)
+    return failed_with_its_model(site, turn_in(site, end)) if ended else ended
 
 
-@fault(
-    "another-command-completed",
-    rule="item.same-work",
-    on="at-work",
-    reason="item/completed carries the final form of the item that was started.",
-)
-def another_command(scene: Scene) -> Trace:
-    """The completed item has another command than the one that was started."""
-    item = scene.item("commandExecution")
-    path = ("params", "item", "command")
-    return op.edit(scene.trace, item.completed[0], path, "make everything")
+def failure_hidden(queue: FrameQueue, frame: Frame) -> None:
+    """The turn of a refused call ends completed, without an error, and the thread is idle."""
+    edit("params", "status", "type", to="idle")(queue, frame)
+    end = queue.site.next_from_target(frame)
+    if end is not None:
+        edit("params", "turn", "status", to="completed")(queue, end)
+        edit("params", "turn", "error", to=None)(queue, end)
 
 
-@fault(
-    "another-folder-completed",
-    rule="item.same-work",
-    on="at-work",
-    reason="item/completed carries the final form of the item that was started.",
-)
-def another_folder(scene: Scene) -> Trace:
-    """The completed item has another folder than the one that was started."""
-    item = scene.item("commandExecution")
-    return op.edit(scene.trace, item.completed[0], ("params", "item", "cwd"), "/elsewhere")
-
-
-@fault(
-    "one-process-for-two",
-    rule="item.process-apart",
-    on="at-work",
-    reason="processId is the terminal process of the command, and two commands were running.",
-)
-def one_process(scene: Scene) -> Trace:
-    """Two commands at the same time have one processId."""
-    one, other = _at_once(scene)
-    process = dig(one.completed[0].params, "item", "processId")
-    path = ("params", "item", "processId")
-    return op.edit(scene.trace, other.completed[0], path, process)
-
-
-@fault(
-    "operation-asked-of-the-client",
-    rule="method.right-direction",
-    on="approved-command",
-    reason="Operations are requests of the client.",
-)
-def asked_of_the_client(scene: Scene) -> Trace:
+def question_for_the_client(site: FaultSite, frame: Frame) -> dict[str, Any]:
     """The server asks for the thread as the client does."""
-    turn = scene.turn()
-    asked = {"method": "thread/read", "id": 987654321, "params": {"threadId": turn.thread_id}}
-    return op.insert(scene.trace, after=turn.started[0], message=asked)
+    params = {"threadId": turn_in(site, frame).thread_id}
+    return {"method": "thread/read", "id": 987654321, "params": params}
 
 
-@fault(
-    "provider-changes-by-itself",
-    rule="thread.one-provider",
-    on="plain-turn",
-    reason="modelProvider is the one that the thread uses.",
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "model-failed-turn-completed",
+        rule="turn.fails-with-its-model",
+        on="causes",
+        reason="A turn that ends in an error is failed, and its model has given nothing but "
+        "errors.",
+        change=first(
+            notification("thread/status/changed").where(
+                before_the_failed_end, "before the end of a turn that failed with its model"
+            ),
+            failure_hidden,
+        ),
+    ),
+    Fault(
+        "answer-never-shown",
+        rule="model.answer-shown",
+        on="at-work",
+        reason="The client receives what the agent does as items, and the answer is in none.",
+        change=first(message_with_the_answer(), nothing_of_the_item),
+        given=there_is(turn_completed("completed")),
+    ),
+    Fault(
+        "another-answer-shown",
+        rule="model.answer-shown",
+        on="at-work",
+        reason="The text of an agentMessage is the reply as it came.",
+        change=first(message_with_the_answer(), another_text_at_once("I do not know.")),
+        given=there_is(turn_completed("completed")),
+    ),
+    Fault(
+        "schema-not-met",
+        rule="turn.schema-kept",
+        on="overrides",
+        reason="outputSchema constrains the last message of its turn; who sees to it is not said.",
+        change=first(
+            item_started("agentMessage").where(
+                last_message_under_a_schema, "that is the last under outputSchema"
+            ),
+            another_text_at_once("In words."),
+        ),
+    ),
+    Fault(
+        "output-told-and-not-kept",
+        rule="model.output-shown",
+        on="at-work",
+        reason="What the model is told that a command printed is output of that command.",
+        change=first(
+            item_completed("commandExecution").where(
+                model_was_told, "whose output the model was told"
+            ),
+            edit("params", "item", "aggregatedOutput", to="nothing\n"),
+        ),
+    ),
+    Fault(
+        "another-command-completed",
+        rule="item.same-work",
+        on="at-work",
+        reason="item/completed carries the final form of the item that was started.",
+        change=first(
+            item_completed("commandExecution"),
+            edit("params", "item", "command", to="make everything"),
+        ),
+    ),
+    Fault(
+        "another-folder-completed",
+        rule="item.same-work",
+        on="at-work",
+        reason="item/completed carries the final form of the item that was started.",
+        change=first(
+            item_completed("commandExecution"), edit("params", "item", "cwd", to="/elsewhere")
+        ),
+    ),
+    Fault(
+        "one-process-for-two",
+        rule="item.process-apart",
+        on="at-work",
+        reason="processId is the terminal process of the command, and two commands were running.",
+        change=first(
+            item_completed("commandExecution").where(
+                process_of_its_own, "beside another, with a process each"
+            ),
+            edit_by("params", "item", "processId", value=process_of_the_other),
+        ),
+    ),
+    Fault(
+        "operation-asked-of-the-client",
+        rule="method.right-direction",
+        on="approved-command",
+        reason="Operations are requests of the client.",
+        change=first(turn_started(), insert_by(question_for_the_client)),
+    ),
+    Fault(
+        "provider-changes-by-itself",
+        rule="thread.one-provider",
+        on="plain-turn",
+        reason="modelProvider is the one that the thread uses.",
+        change=first(
+            thread_announced(), edit("params", "thread", "modelProvider", to="another-provider")
+        ),
+    ),
 )
-def another_provider(scene: Scene) -> Trace:
-    """thread/started names another provider than the reply."""
-    frame = scene.announced_thread()
-    path = ("params", "thread", "modelProvider")
-    return op.edit(scene.trace, frame, path, "another-provider")
