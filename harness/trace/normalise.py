@@ -2,9 +2,10 @@
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
 below the run's folders `<cwd>` and `<home>`, times `<time>`, a terminal's process `<process>`. A
-request stands just before its answer, and is named in the notification that it was resolved. What a command prints without a message in between is one
-delta: where it is cut is the scheduler's doing. Everything else stays as it was on the wire, so
-that a snapshot shows every change of a server.
+request stands just before its answer; the notification that it was resolved has its name too. What
+a command prints without a message in between is one delta: where it is cut is the scheduler's
+doing. Everything else stays as it was on the wire, so that a snapshot shows every change of a
+server.
 """
 
 import json
