@@ -8,7 +8,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("dev", max_examples=50)
+# How long generating takes says something of the machine's load, nothing of what is tested.
+UNHURRIED = [HealthCheck.too_slow]
+
+settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=UNHURRIED)
 settings.register_profile(
     "ci",
     max_examples=100,
@@ -16,11 +19,12 @@ settings.register_profile(
     print_blob=True,
     deadline=None,
     database=None,
+    suppress_health_check=UNHURRIED,
 )
 settings.register_profile(
     "soak",
     max_examples=5_000,
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=UNHURRIED,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
