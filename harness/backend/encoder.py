@@ -22,7 +22,7 @@ class Asked(TypedDict):
     """
 
     model: str
-    user_texts: list[str]
+    user_texts: tuple[str, ...]
     effort: str
     summary: str
     schema: bool

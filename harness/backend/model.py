@@ -7,7 +7,7 @@ streamed (play), HTTP (server, inprocess), event names (wire). One value serves 
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -25,13 +25,11 @@ from harness.backend.play import (
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput, When
 from harness.backend.tools import ToolRow, outcome_of
 from harness.backend.tracks import Tracks
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd
 from harness.trace.values import obj
 
-Marker = Callable[[str, dict[str, Any]], object]
+Marker = Callable[[MarkBody], object]
 
-# The outcome of a call whose answer is not over.
-OPEN = "open"
-COMPLETED = "completed"
 EXHAUSTED = "(the scenario's script has no further reply)"
 
 
@@ -39,7 +37,8 @@ EXHAUSTED = "(the scenario's script has no further reply)"
 class Call:
     """One model call, for the audit: its thread ("" for none known) and the step it got.
 
-    `tool_calls` holds the ids of the tool calls that its answer asked for.
+    `tool_calls` holds the ids of the tool calls that its answer asked for; `ended` is what
+    came of it, None while the answer is not over.
     """
 
     number: int
@@ -48,8 +47,13 @@ class Call:
     index: int
     step: ModelStep | None
     problems: list[str] = field(default_factory=list[str])
-    outcome: str = OPEN
+    ended: ModelEnd | None = None
     tool_calls: list[str] = field(default_factory=list[str])
+
+    @property
+    def told(self) -> str:
+        """What came of it, in words, for people."""
+        return "open" if self.ended is None else self.ended.told
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class ScriptedModel:
         self.stuck = anyio.Event()
         self._tracks = Tracks({"": script} if isinstance(script, list) else script, markers)
         self._encoder = encoder
-        self._mark: Marker = mark or (lambda _kind, _data: None)
+        self._mark: Marker = mark or (lambda _body: None)
         self._strict = strict
         self._tools = tools
         self._outcomes = dict(outcomes or {})
@@ -106,12 +110,12 @@ class ScriptedModel:
 
     async def called(self, number: int, *, ended: bool = False) -> None:
         """Wait until the call of that number was made, or until its answer is over."""
-        while len(self.calls) < number or (ended and self.calls[number - 1].outcome == OPEN):
+        while len(self.calls) < number or (ended and self.calls[number - 1].ended is None):
             await self._happened.wait()
 
-    def _note(self, kind: str, call: Call, **more: Any) -> None:
+    def _note(self, body: ModelCall | ModelEnd) -> None:
         """Tell the trace and whoever waits."""
-        self._mark(kind, {"call": call.number, **more})
+        self._mark(body)
         self._happened.set()
         self._happened = anyio.Event()
 
@@ -123,11 +127,15 @@ class ScriptedModel:
         """The answer to one call; its chunks must be iterated to the end or closed."""
         body = _parsed(raw)
         call, step = self._assign(body)
-        about: dict[str, Any] = {**self._encoder.asked(body)}
-        told = self._told(call)
-        if told:
-            about["outputs"] = told
-        self._note("model-call", call, thread=call.thread, step=call.index, **about)
+        self._note(
+            ModelCall(
+                call=call.number,
+                thread=call.thread,
+                step=call.index,
+                outputs=tuple(self._told(call)),
+                **self._encoder.asked(body),
+            )
+        )
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status)
         headers = {"content-type": self._encoder.content_type}
@@ -168,9 +176,9 @@ class ScriptedModel:
     def _history(self, call: Call, texts: list[str]) -> list[str]:
         """What the thread's last reply asked for within this turn and the input does not hold."""
         mine = [one for one in self.calls if one is not call and one.thread == call.thread]
-        if not mine or mine[-1].outcome != COMPLETED:
+        last = mine[-1] if mine else None
+        if last is None or last.ended is None or not last.ended.completed:
             return []
-        last = mine[-1]
         # A new input of the user can begin a turn, and what then stands in the input is open.
         if self._encoder.user_texts(last.body) != texts:
             return []
@@ -267,8 +275,11 @@ class ScriptedModel:
         return not found or (found == "ok") is (wanted == "ok")
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
-        call.outcome = f"status {status}"
-        self._note("model-end", call, outcome=call.outcome, **fail.error_fields())
+        outcome = CallEnd.STATUS
+        call.ended = ModelEnd(
+            call=call.number, outcome=outcome, status=status, **fail.error_fields()
+        )
+        self._note(call.ended)
         body = fail.sent()
         if body is None:
             body = self._encoder.error_body(status, fail.code, fail.message)
@@ -279,26 +290,24 @@ class ScriptedModel:
         performance = Performance(stream, self._encoder, call.body, self.gates, self._tools)
         call.tool_calls = performance.called
         self.open_streams += 1
-        outcome = "dropped by the caller"
+        outcome = CallEnd.DROPPED
         try:
             async for chunk in performance.play(step):
                 yield chunk
             outcome = _whole(step)
         except StreamCut:
-            outcome = _whole(step) if performance.complete else "disconnected"
+            outcome = _whole(step) if performance.complete else CallEnd.DISCONNECTED
             raise
         finally:
             self.open_streams -= 1
-            call.outcome = outcome
             call.problems += [f"call {call.number}: no event {one}" for one in performance.missed]
             self.unfit += performance.unfit
             if performance.unfit:
                 self.stuck.set()
-            found = reply_summary(performance, step)
-            if call.step is None:
-                # Said because the script had nothing left to say: nobody need show that.
-                found.pop("texts", None)
-            self._note("model-end", call, outcome=outcome, **found)
+            end = reply_summary(performance, step, call.number, outcome)
+            # Said because the script had nothing left to say: nobody need show that.
+            call.ended = replace(end, texts=()) if call.step is None else end
+            self._note(call.ended)
 
 
 def compared(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
@@ -333,9 +342,9 @@ def _told(wanted: str, output: str) -> bool:
     return wanted in output or any(one in output for one in quoted)
 
 
-def _whole(step: ModelStep) -> str:
+def _whole(step: ModelStep) -> CallEnd:
     """What a stream came to that told all of its step."""
-    return COMPLETED if step.fail is None else f"failed {step.fail.code or 'server_error'}"
+    return CallEnd.COMPLETED if step.fail is None else CallEnd.FAILED
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

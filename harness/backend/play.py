@@ -30,8 +30,9 @@ from harness.backend.parts import (
     Usage,
     UsageBody,
 )
-from harness.backend.script import ModelStep
+from harness.backend.script import NO_ERROR, ModelStep
 from harness.backend.tools import Offered, ToolRow, choose, intent_of
+from harness.trace.marks import CallEnd, ModelEnd, PlanStep, Said
 
 # So much of a message's text is kept for the mark; who compares it knows that there may be more.
 MOST_OF_A_TEXT = 4000
@@ -71,7 +72,7 @@ class Performance:
     tools: Sequence[ToolRow] = ()
     called: list[str] = field(default_factory=list[str])
     said: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    plans: list[list[dict[str, str]]] = field(default_factory=list[list[dict[str, str]]])
+    plans: list[tuple[PlanStep, ...]] = field(default_factory=list[tuple[PlanStep, ...]])
     tokens: int = 0
     unfit: list[Unfit] = field(default_factory=list[Unfit])
     missed: list[str] = field(default_factory=list[str])
@@ -151,7 +152,7 @@ class Performance:
                 self.called.append(call_id)
                 if isinstance(part, UpdatePlan):
                     steps = part.update_plan.steps
-                    self.plans.append([{"step": s.step, "status": s.status} for s in steps])
+                    self.plans.append(tuple(PlanStep(s.step, s.status) for s in steps))
                 for chunk in chunks:
                     yield chunk
 
@@ -239,22 +240,19 @@ def answering_model(step: ModelStep) -> str:
     return ""
 
 
-def reply_summary(performance: Performance, step: ModelStep) -> dict[str, Any]:
-    """What an answer held, in short, for the mark `model-end`.
-
-    `usage` is the number of tokens that was told, `plans` the plans (lists of step and status),
-    `answers` the model that said it answers where it is another than the one asked, `code` and
-    `said` what an error event held. `texts` are its messages, each a text (cut at MOST_OF_A_TEXT)
-    and a phase, and `tools` is how many tools it called. An answer that is odd in itself, since it
-    halts or holds bytes that no model sends, has neither: what a server makes of it is open.
-    """
+def reply_summary(
+    performance: Performance, step: ModelStep, call: int, outcome: CallEnd
+) -> ModelEnd:
+    """What the streamed answer to a call held, in short. Texts are cut at MOST_OF_A_TEXT."""
     odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
-    found: dict[str, Any] = {
-        **(step.fail.error_fields() if step.fail is not None else {}),
-        "usage": performance.tokens,
-        "plans": performance.plans,
-        "answers": answering_model(step),
-        "texts": [] if odd else performance.said,
-        "tools": 0 if odd else len(performance.called),
-    }
-    return {key: value for key, value in found.items() if value}
+    said = (Said(one["text"], one["phase"]) for one in performance.said)
+    return ModelEnd(
+        call=call,
+        outcome=outcome,
+        usage=performance.tokens,
+        plans=tuple(performance.plans),
+        answers=answering_model(step),
+        texts=() if odd else tuple(said),
+        tools=0 if odd else len(performance.called),
+        **(step.fail.error_fields() if step.fail is not None else NO_ERROR),
+    )

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from email.utils import formatdate
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -40,6 +40,16 @@ RetryAfter = Annotated[
     | Annotated[str, AfterValidator(_in_a_header), Tag("text")],
     Discriminator(_pause),
 ]
+
+
+class ErrorFields(TypedDict):
+    """The code and the words of a failure that a caller can read, "" for none."""
+
+    code: str
+    said: str
+
+
+NO_ERROR: Final[ErrorFields] = {"code": "", "said": ""}
 
 
 class Fail(Strict):
@@ -103,10 +113,10 @@ class Fail(Strict):
                 found["retry-after"] = f"{seconds:g}"
         return found
 
-    def error_fields(self) -> dict[str, str]:
-        """What the caller can read of the failure, for the mark `model-end`."""
+    def error_fields(self) -> ErrorFields:
+        """What the caller can read of the failure; nothing of a body that the script gives."""
         if self.sent() is not None:
-            return {}
+            return NO_ERROR
         return {"code": self.code or "", "said": self.message}
 
 

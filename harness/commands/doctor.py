@@ -22,6 +22,7 @@ from harness.scenario.loader import load_text
 from harness.target.profile import Bounds, Profile, builtin_names, load_profile
 from harness.target.shell import left_alone
 from harness.trace.frame import Kind
+from harness.trace.marks import EndingBegins
 from harness.trace.values import arr, dig, obj, text
 
 # A newcomer waits for this: with all of them hit, still a few seconds. What a profile says itself
@@ -197,6 +198,6 @@ def _last_message(run: Run) -> str:
     """The last message that the server sent, so that it shows where it stopped."""
     sent = [frame for frame in run.trace.frames if frame.from_target]
     # The answer to our own barrier, after the end, is no news.
-    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
+    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     sent = [frame for frame in sent if frame.at < over]
     return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"

@@ -20,6 +20,7 @@ from harness.spec.loading import load_book
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
 from harness.trace.frame import Origin
+from harness.trace.mark_rows import to_row
 from harness.trace.names import on_the_wire
 from harness.trace.trace import End, Trace
 
@@ -205,11 +206,11 @@ def shown_lines(path: Path) -> Iterator[str]:
     for frame in trace.frames:
         while position < len(marks) and marks[position].after < frame.seq:
             mark = marks[position]
-            yield f"    {mark.at * 1000:9.1f} · {mark.kind} {mark.data}"
+            yield f"    {mark.at * 1000:9.1f} · {mark.kind} {to_row(mark.body)}"
             position += 1
         yield frame_line(frame)
     for mark in marks[position:]:
-        yield f"    {mark.at * 1000:9.1f} · {mark.kind} {mark.data}"
+        yield f"    {mark.at * 1000:9.1f} · {mark.kind} {to_row(mark.body)}"
     yield f"end: {trace.end}"
 
 

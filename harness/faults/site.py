@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.trace.frame import Frame, Kind, Origin
-from harness.trace.trace import Mark, Trace
+from harness.trace.marks import MarkBody
+from harness.trace.trace import B, Mark, Trace, marks_of
 from harness.trace.values import dig, obj, text
 from harness.trace.views import Conversation, ItemView, TurnView
 
@@ -54,7 +55,7 @@ class FaultSite:
     marks: what only they could tell is then taken as given.
     """
 
-    def __init__(self, marks: Sequence[Mark] | None = None) -> None:
+    def __init__(self, marks: Sequence[Mark[MarkBody]] | None = None) -> None:
         self.marks = marks
         self.frames: list[Frame] = []
         self.conversation = Conversation()
@@ -161,9 +162,9 @@ class FaultSite:
                 return other
         return None
 
-    def marks_of(self, kind: str) -> list[Mark]:
-        """The marks of one kind, none in a live stream."""
-        return [mark for mark in self.marks or () if mark.kind == kind]
+    def marks_of(self, body: type[B]) -> list[Mark[B]]:
+        """The marks of one class, none in a live stream."""
+        return marks_of(self.marks or (), body)
 
     def approval(self, where: Callable[[Approval], bool]) -> Approval | None:
         """The first approval that fits."""

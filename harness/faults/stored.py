@@ -14,8 +14,9 @@ from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
 from harness.trace.frame import Direction, Frame, Origin
+from harness.trace.marks import MarkBody
 from harness.trace.store import reframed
-from harness.trace.trace import Mark, Trace
+from harness.trace.trace import B, Mark, Trace
 from harness.trace.values import MISSING
 
 # Object keys and array indices that lead to a value inside a message.
@@ -114,17 +115,14 @@ def insert(trace: Trace, *, after: Frame, message: Any, origin: Origin = Origin.
     return _rebuilt(trace, _after(trace.frames, after, [reframed(blank, seq=after.seq, raw=raw)]))
 
 
-def remark(trace: Trace, marks: Iterable[Mark], how: Callable[[Mark], dict[str, Any]]) -> Trace:
-    """With members of the data of these marks replaced by what `how` gives for each."""
-    wanted = {id(mark) for mark in marks}
-    changed = [
-        dataclasses.replace(mark, data={**mark.data, **how(mark)}) if id(mark) in wanted else mark
-        for mark in trace.marks
-    ]
+def remark(trace: Trace, marks: Iterable[Mark[B]], how: Callable[[B], B]) -> Trace:
+    """With the bodies of these marks replaced by what `how` makes of each."""
+    new = {id(mark): dataclasses.replace(mark, body=how(mark.body)) for mark in marks}
+    changed = [new.get(id(mark), mark) for mark in trace.marks]
     return Trace(header=trace.header, frames=trace.frames, marks=changed, end=trace.end)
 
 
-def unmark(trace: Trace, gone: Callable[[Mark], bool]) -> Trace:
+def unmark(trace: Trace, gone: Callable[[Mark[MarkBody]], bool]) -> Trace:
     """Without these marks."""
     marks = [mark for mark in trace.marks if not gone(mark)]
     return Trace(header=trace.header, frames=trace.frames, marks=marks, end=trace.end)
@@ -145,7 +143,7 @@ def _rebuilt(trace: Trace, frames: list[Frame]) -> Trace:
     return Trace(header=trace.header, frames=numbered, marks=marks, end=trace.end)
 
 
-def _placed(mark: Mark, frames: list[Frame]) -> Mark:
+def _placed(mark: Mark[MarkBody], frames: list[Frame]) -> Mark[MarkBody]:
     before = sum(frame.seq <= mark.after for frame in frames)
     return mark if before - 1 == mark.after else dataclasses.replace(mark, after=before - 1)
 

@@ -10,6 +10,7 @@ from harness.faults.base import Fault, StoredOnly
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
+from harness.trace.marks import MarkBody
 from harness.trace.trace import Mark
 
 
@@ -31,7 +32,7 @@ class FaultStream:
     trace raises `ValueError`.
     """
 
-    def __init__(self, fault: Fault, marks: Sequence[Mark] | None = None) -> None:
+    def __init__(self, fault: Fault, marks: Sequence[Mark[MarkBody]] | None = None) -> None:
         if isinstance(fault.change, StoredOnly):
             raise ValueError(f"{fault.id} is for stored traces only: {fault.change.why}")
         self.missing = ""

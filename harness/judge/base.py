@@ -14,8 +14,9 @@ from typing import Any, ClassVar, TypeVar
 from harness.judge.verdict import Level, Place
 from harness.surface.base import Topic
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import MarkBody
 from harness.trace.owed import Owed
-from harness.trace.trace import SESSION, Trace
+from harness.trace.trace import SESSION, Mark, Trace
 from harness.trace.views import Conversation
 
 
@@ -94,6 +95,9 @@ _ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
 
 M = TypeVar("M", bound=type[Monitor])
 H = TypeVar("H", bound=Callable[..., Any])
+S = TypeVar("S", bound=Monitor)
+B = TypeVar("B", bound=MarkBody)
+MarkHandler = Callable[[S, Mark[B]], Outcomes]
 
 
 def rule(
@@ -147,12 +151,12 @@ def on_own(handler: H) -> H:
     return listen(("own", ""))(handler)
 
 
-def on_mark(*kinds: str) -> Callable[[H], H]:
-    """Listen to marks of these kinds, while the trace has had one connection only.
+def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]]:
+    """Listen to marks of these classes, while one connection only is open.
 
     A mark has no order to the messages of several connections, so rules do not see it then.
     """
-    return listen(*(("mark", kind) for kind in kinds))
+    return listen(*(("mark", body.kind) for body in bodies))
 
 
 def listen(*topics: Topic) -> Callable[[H], H]:

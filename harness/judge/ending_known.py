@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
 from harness.trace.owed import Obligation, Owed, Owes
 from harness.trace.trace import End, Trace
 from harness.trace.values import dig, obj, text
@@ -59,7 +60,7 @@ def decide(trace: Trace, owed: Iterable[Owed], *, settle: float, settled: bool) 
         return Decision(Owing.NOT_JUDGED, reason)
     silence = f"it was silent for {_silence(trace):.2g} s before it ended"
     working = [one for ledger in each for one in ledger.open() if _is_work(one)]
-    if not trace.marks_of("model-call"):
+    if not trace.marks_of(ModelCall):
         return Decision(Owing.SUSPECTED, f"{silence}; what the model did is not in it")
     if working:
         return Decision(Owing.SUSPECTED, f"{silence}; {working[0].subject} may still have run")
@@ -82,9 +83,9 @@ def _short(trace: Trace, settle: float) -> str:
 
 
 def _crash(trace: Trace) -> str:
-    for mark in reversed(trace.marks_of("recorder")):
-        if text(mark.data.get("note")).startswith(_END_OF_OUTPUT):
-            status = mark.data.get("rc")
+    for mark in reversed(trace.marks_of(RecorderNote)):
+        if mark.body.server_ended:
+            status = mark.body.status
             last = not trace.frames or mark.after >= trace.frames[-1].seq
             return f"the server ended with status {status}" if last and status else ""
     return ""
@@ -97,7 +98,7 @@ def _outstanding(trace: Trace, owed: Iterable[Owed]) -> str:
             return f"the client had not answered {question.method} id {question.id}"
         if ledger.retrying:
             return "a retry had been announced"
-    calls, ends = len(trace.marks_of("model-call")), len(trace.marks_of("model-end"))
+    calls, ends = len(trace.marks_of(ModelCall)), len(trace.marks_of(ModelEnd))
     return f"{calls - ends} answer(s) of the model had not ended" if calls > ends else ""
 
 

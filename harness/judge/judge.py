@@ -17,6 +17,7 @@ from harness.judge.verdict import Row, Verdict
 from harness.surface.base import Surface, Topic, Topics
 from harness.surface.known import surface_named
 from harness.trace.frame import Frame
+from harness.trace.marks import Closed, MarkBody, Setup
 from harness.trace.trace import End, Mark, Trace
 
 # Kept per rule and trace; more of the same adds nothing, and memory stays flat.
@@ -55,24 +56,24 @@ class Judge:
         seat.mark_setup(active=self._setup)
         return seat
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take a mark; frames within a set-up step give no witness.
 
         A mark that names a connection is about that one. Another is about the only connection
         there is, and with several about none of them in particular. A connection that the harness
         ended (`closed`) is judged on what came, not on what did not.
         """
-        named = mark.data.get("connection")
-        if mark.kind == "setup":
-            self._setup = bool(mark.data.get("active"))
+        named = mark.body.about
+        if isinstance(mark.body, Setup):
+            self._setup = mark.body.active
             for seat in self._seats.values():
                 seat.mark_setup(active=self._setup)
-        elif mark.kind == "closed":
-            seat = self._seats.get(str(named))
+        elif isinstance(mark.body, Closed):
+            seat = self._seats.get(mark.body.connection)
             if seat is not None:
                 seat.closed = True
         elif named is not None and named not in self._seats:
-            self._new_seat(str(named))
+            self._new_seat(named)
         open_seats = {name: seat for name, seat in self._seats.items() if not seat.closed}
         for name, seat in open_seats.items():
             seat.owed.feed_mark(mark)
@@ -228,7 +229,7 @@ class _ConnectionJudge:
             except Exception:
                 self._ledger.broke(monitor, frame)
 
-    def feed_mark(self, mark: Mark, *, setup: bool) -> None:
+    def feed_mark(self, mark: Mark[MarkBody], *, setup: bool) -> None:
         for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
             monitor = self._monitors[place]
             if monitor.id in self._ledger.broken:

@@ -8,6 +8,7 @@ from harness.report.story import stderr_lines
 from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.rerun_command import named, near_path, play_again, reproduction
+from harness.trace.marks import PartialLine
 
 LAST = 8
 # So many failed placements of a race are told whole.
@@ -124,7 +125,7 @@ def _last_lines(path: str) -> list[str]:
         return []
     lines = [frame_line(frame) for frame in trace.frames[-LAST:]]
     lines += [
-        f"    a line was begun and not ended: {mark.data.get('head')!r}"
-        for mark in trace.marks_of("partial-line")
+        f"    a line was begun and not ended: {mark.body.head!r}"
+        for mark in trace.marks_of(PartialLine)
     ]
     return lines or ["  (none)"]

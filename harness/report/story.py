@@ -14,6 +14,7 @@ from harness.results.report import Issue, Proof, Report, RuleResult
 from harness.results.rerun_command import named, near_path, play_again, reproduction
 from harness.spec.book import Book
 from harness.spec.findings import finding_kinds
+from harness.trace.marks import StepBegins
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
@@ -97,7 +98,7 @@ def _line(proof: Proof) -> int:
     trace, line = stored(proof.trace), 1
     if trace is None or not proof.row.frames:
         return line
-    for mark in trace.marks_of("step"):
+    for mark in trace.marks_of(StepBegins):
         if mark.after < proof.row.frames[-1]:
-            line = int(mark.data.get("line", line))
+            line = mark.body.line
     return line

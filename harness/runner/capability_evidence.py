@@ -17,6 +17,7 @@ from harness.scenario.loader import Loaded
 from harness.spec.loading import load_book
 from harness.target.profile import Profile
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import EndingBegins, ModelCall
 from harness.trace.values import dig, text
 from harness.trace.views import Conversation
 
@@ -45,7 +46,7 @@ def _deltas(run: Run, conversation: Conversation) -> bool:
     One delta for the whole text, when the model is done, is legal; where the scenario holds the
     model's stream it comes only after the end has opened every gate.
     """
-    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
+    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     return any(
         item.first_delta is not None and item.first_delta.at < over
         for turn in conversation.turns.values()
@@ -128,7 +129,7 @@ def _compaction_by_model(run: Run, conversation: Conversation) -> bool:
         if turn.request is not None and turn.request.seq > asked
     ]
     before = min(later, default=float("inf"))
-    return any(asked <= mark.after < before for mark in run.trace.marks_of("model-call"))
+    return any(asked <= mark.after < before for mark in run.trace.marks_of(ModelCall))
 
 
 def _compaction_turn(run: Run, conversation: Conversation) -> bool:

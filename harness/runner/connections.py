@@ -17,6 +17,7 @@ from harness.client.peer import Peer
 from harness.runner.servers import RunningServer
 from harness.scenario.client_steps import MAIN
 from harness.scenario.steps.context import StepFailed
+from harness.trace.marks import Closed, ModelListens, Setup
 from harness.trace.recorder import Recorder
 from harness.transport.base import Transport
 
@@ -89,9 +90,9 @@ class ConnectionManager:
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
         self._pump(peer)
         if self._greet is not None:
-            self._recorder.mark("setup", {"active": True})
+            self._recorder.mark(Setup(active=True))
             await self._greet(peer)
-            self._recorder.mark("setup", {"active": False})
+            self._recorder.mark(Setup(active=False))
         self._peers[name] = peer
         if name == MAIN:
             self.server.peer = peer
@@ -129,7 +130,7 @@ class ConnectionManager:
         if self._model is None:
             raise StepFailed("refused", "the model's address is not ours")
         await self._model(listening=listening)
-        self._recorder.mark("model-listens", {"listening": listening})
+        self._recorder.mark(ModelListens(listening))
 
     async def close_further(self, bound: float) -> None:
         """At the end: read on everywhere, answer nothing more, end what `connect` opened."""
@@ -151,4 +152,4 @@ class ConnectionManager:
         peer.reading(active=True)
         peer.questions.clear()
         self.closed.add(peer.name)
-        self._recorder.mark("closed", {"connection": peer.name})
+        self._recorder.mark(Closed(peer.name))

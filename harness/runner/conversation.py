@@ -31,6 +31,7 @@ from harness.spec.book import Book
 from harness.target.overrides import places, with_overrides
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
 from harness.trace.owed import Owed
 from harness.trace.recorder import Recorder
@@ -124,8 +125,7 @@ class Conversations:
         model = self._model(scripts, recorder, needs)
         connections = self._connections(server, recorder)
         stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
-        place = {"home": str(server.home), "cwd": str(cwd), "server-cwd": str(Path.cwd())}
-        recorder.mark("place", place)
+        recorder.mark(Place(home=str(server.home), cwd=str(cwd), server_cwd=str(Path.cwd())))
         self._models.serve(model)
         before = server.process.children()
         try:
@@ -265,7 +265,7 @@ def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:
     recorder.trace.end = ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
-        recorder.mark("partial-line", {"head": head, "bytes": len(peer.transport.partial)})
+        recorder.mark(PartialLine(head, len(peer.transport.partial)))
 
 
 def _barrier_params(cast: Cast) -> dict[str, object]:

@@ -23,6 +23,7 @@ from harness.results.outcome import Finding
 from harness.runner.run import Run
 from harness.scenario.loader import SUFFIX, Loaded, load
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import EndingBegins
 from harness.trace.values import dig
 from harness.trace.views import conversation_of
 
@@ -107,7 +108,7 @@ def unanswered(run: Run) -> str:
         for frame in run.trace.frames
         if frame.from_target and (asked := conversation.request_of(frame)) is not None
     }
-    over = next((mark.at for mark in run.trace.marks_of("ending")), float("inf"))
+    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     sent = [
         frame
         for frame in run.trace.frames

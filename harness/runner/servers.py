@@ -25,6 +25,7 @@ from harness.target.place import RunFolder
 from harness.target.process import ProcessExit, ServerProcess
 from harness.target.profile import Bounds, Profile, ProfileError
 from harness.target.program import NotStarted
+from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 
@@ -124,9 +125,9 @@ class Servers:
         if self.current is not None:
             self._hygiene.ended_unasked(await self.status(self.current))
         await self.retire()
-        recorder.mark("setup", {"active": True})
+        recorder.mark(Setup(active=True))
         server = await self._start(recorder, profile or self._profile)
-        recorder.mark("setup", {"active": False})
+        recorder.mark(Setup(active=False))
         return server
 
     async def again(

@@ -11,6 +11,7 @@ from harness.runner.greeting import other_id
 from harness.runner.servers import SetupFailed
 from harness.target.profile import Profile
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import PartialLine
 from harness.trace.trace import Trace
 
 _MESSAGES = (
@@ -107,7 +108,7 @@ def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Chec
 
 def partial_of(trace: Trace) -> str:
     """The head of a line that was begun and not ended, "" for none."""
-    return next((str(mark.data["head"]) for mark in trace.marks_of("partial-line")), "")
+    return next((mark.body.head for mark in trace.marks_of(PartialLine)), "")
 
 
 def last_words(stderr: str, limit: int = 300) -> str:

@@ -35,6 +35,7 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.loader import Loaded
+from harness.trace.marks import Settled
 
 SAME_SILENCE = "liveness.same-silence"
 # So many scenarios end in the same silence before others are not played because of it.
@@ -71,7 +72,7 @@ class Silences:
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
         """Where a run came to its end, and nothing was owed then, what it was made of works."""
-        if run.unmet is None and run.whole and not any(run.trace.marks_of("settled")):
+        if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
             self._worked |= traits
 
     def blocking(self, traits: frozenset[str]) -> Finding | None:

@@ -14,6 +14,7 @@ from harness.backend.model import ScriptedModel
 from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
 from harness.target.profile import Bounds
+from harness.trace.marks import EndingBegins, Settled
 from harness.trace.owed import Owed
 from harness.trace.trace import End
 
@@ -63,7 +64,7 @@ class TraceFinisher:
     async def run(self) -> Ended:
         """Wait for quiescence; bounded by the scenario's bound."""
         recorder = self._peer.recorder
-        recorder.mark("ending", {})
+        recorder.mark(EndingBegins())
         self._model.gates.open_all()
         try:
             await self._answer_questions()
@@ -95,15 +96,15 @@ class TraceFinisher:
 
     def _mark_settled(self, silence: float) -> None:
         """Leave in the trace what was owed in the end, and that nothing was outstanding."""
-        data = {
-            "silence": silence,
-            "owed": [str(one) for one in self._owed.open()],
-            "model_streams": self._model.open_streams,
-            "server_requests": len(self._peer.questions),
-            "child_processes": len(self._children() - self._before),
-            "retries": int(self._owed.retrying),
-        }
-        self._peer.recorder.mark("settled", data)
+        settled = Settled(
+            silence=silence,
+            owed=tuple(str(one) for one in self._owed.open()),
+            model_streams=self._model.open_streams,
+            server_requests=len(self._peer.questions),
+            child_processes=len(self._children() - self._before),
+            retries=int(self._owed.retrying),
+        )
+        self._peer.recorder.mark(settled)
 
     def _last_activity(self) -> float:
         marks = self._peer.recorder.trace.marks

@@ -78,7 +78,7 @@ def _calls(model: ScriptedModel) -> str:
     """What became of the calls that were made."""
     if not model.calls:
         return "the model was never called"
-    last = "; ".join(f"call {one.number}: {one.outcome}" for one in model.calls[-3:])
+    last = "; ".join(f"call {one.number}: {one.told}" for one in model.calls[-3:])
     return f"the last of {len(model.calls)}: {last}" if len(model.calls) > 3 else last
 
 

@@ -25,6 +25,7 @@ from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
 from harness.scenario.steps.context import Cast, OneConnection, Reach, StepContext, StepFailed
 from harness.target.profile import Bounds
+from harness.trace.marks import Setup, StepBegins
 
 __all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet"]
 
@@ -173,7 +174,7 @@ class Player:
         side, index, step = self._to_come.pop(0)
         if side == "setup" and not self._in_setup:
             self._in_setup = True
-            self._recorder.mark("setup", {"active": True})
+            self._recorder.mark(Setup(active=True))
         self.unmet = await self._bounded(step, self._loaded.line(side, index))
         if self.unmet is not None:
             self._to_come.clear()
@@ -184,11 +185,11 @@ class Player:
     def _setup_is_over(self) -> None:
         if self._in_setup:
             self._in_setup = False
-            self._recorder.mark("setup", {"active": False})
+            self._recorder.mark(Setup(active=False))
 
     async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
         name = next(iter(type(step).model_fields))
-        self._recorder.mark("step", {"name": name, "line": line})
+        self._recorder.mark(StepBegins(name, line))
         bound = self._bound_of(step)
         try:
             with anyio.fail_after(bound):

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from harness.spec.book import Book
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MarkBody
 from harness.trace.trace import Mark
 
 # What a rule can listen to: a family of topics, and one of them, such as ("kind", "error"). Each
@@ -35,7 +36,7 @@ class Ledger(Protocol):
         """Take one frame in, before any rule sees it."""
         ...
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take one mark in, before any rule sees it."""
         ...
 

@@ -18,6 +18,8 @@ from typing import Any, cast
 from harness.trace import store
 from harness.trace.correlation import RequestKey, key_of, request_key
 from harness.trace.frame import Direction, Kind
+from harness.trace.mark_rows import from_former_row
+from harness.trace.marks import Closed, ModelCall, ModelEnd, RecorderNote
 from harness.trace.names import PathsOf, Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.store import TraceFormatError
@@ -29,7 +31,7 @@ TARGET = "a recording"
 _DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
 _NOTE = "##"
 # What a recorder can tell of the model's side.
-_MODEL_MARKS = ("model-call", "model-end")
+_MODEL_MARKS = (ModelCall.kind, ModelEnd.kind)
 # The recorder's note that the server closed its output: what follows is another process.
 _END_OF_OUTPUT = "server stdout EOF"
 
@@ -113,7 +115,7 @@ class _Reader:
         direction = _DIRECTIONS[entry["dir"]]
         if self._ended:
             # Of a process that is gone nothing is owed.
-            self._recorder.mark("closed", {"connection": f"c{self._connection}"})
+            self._recorder.mark(Closed(f"c{self._connection}"))
             self._connection, self._ended = self._connection + 1, False
         raw, note = _bytes_of(entry)
         to_target = direction is Direction.TO_TARGET
@@ -130,10 +132,15 @@ class _Reader:
 
     def _note(self, data: Mapping[str, Any]) -> None:
         if data.get("mark") in _MODEL_MARKS:
-            self._recorder.mark(text(data["mark"]), obj(data.get("data")))
+            body = from_former_row(data["mark"], obj(data.get("data")))
+            if body is not None:
+                self._recorder.mark(body)
             return
-        self._recorder.mark("recorder", data)
-        self._ended = self._ended or text(data.get("note")).startswith(_END_OF_OUTPUT)
+        status = data.get("rc")
+        note = text(data.get("note"))
+        ended = note.startswith(_END_OF_OUTPUT)
+        self._recorder.mark(RecorderNote(note, ended, status if type(status) is int else None))
+        self._ended = self._ended or ended
 
     def _unanswerable(self, message: Mapping[str, Any]) -> bool:
         """Whether a request has the id of one that is not answered yet, or none to answer to.

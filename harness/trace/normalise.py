@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.trace.correlation import Correlation, Id, as_id
 from harness.trace.frame import Direction, Frame, Kind, opposite
+from harness.trace.marks import Place
 from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 
@@ -30,9 +31,9 @@ class Normaliser:
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         places = {
-            text(path): f"<{name}>"
-            for mark in trace.marks_of("place")
-            for name, path in mark.data.items()
+            path: f"<{name}>"
+            for mark in trace.marks_of(Place)
+            for name, path in mark.body.named().items()
             if path
         }
         self._paths = sorted(places.items(), key=lambda item: -len(item[0]))

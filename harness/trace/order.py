@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from harness.trace.frame import Frame
+from harness.trace.marks import MarkBody
 from harness.trace.trace import Mark, Trace
 
 _ARRIVAL = attrgetter("seq")
@@ -29,7 +30,7 @@ def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
     return first.seq < middle.seq < last.seq
 
 
-def marked_before(mark: Mark, frame: Frame) -> bool:
+def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
     """Whether a mark was made before the client sent or received a message."""
     return mark.after < frame.seq
 

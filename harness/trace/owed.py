@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from harness.trace.correlation import Id, RequestKey, key_of
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import Closed, MarkBody, ModelCall
 from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
@@ -80,16 +81,16 @@ class Owed:
         """Whether a turn announced a retry and has neither called the model again nor ended."""
         return bool(self._retrying)
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take a mark in.
 
         A model call ends the waiting of announced retries. On a connection that the harness ended
         (`closed`) nothing is owed from there on.
         """
-        if mark.kind == "model-call":
+        if isinstance(mark.body, ModelCall):
             self._retrying.clear()
-        elif mark.kind == "closed":
-            self._close(text(mark.data.get("connection")))
+        elif isinstance(mark.body, Closed):
+            self._close(mark.body.connection)
 
     def _close(self, connection: str) -> None:
         self._closed.add(connection)

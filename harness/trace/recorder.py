@@ -5,13 +5,14 @@ on how much one trace may hold. Not here: judging, files, sockets.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 from harness.trace.correlation import RequestKey, request_key
 from harness.trace.frame import Classify, Direction, Frame, Kind, Origin, classify, opposite, parse
+from harness.trace.marks import MarkBody
 from harness.trace.names import Renamer
-from harness.trace.trace import Header, Mark, Trace
+from harness.trace.trace import B, Header, Mark, Trace
 from harness.trace.values import MISSING, obj, text
 
 Listener = Callable[[Frame], None]
@@ -53,7 +54,7 @@ class Recorder:
         self._max_frames = max_frames
         self._pending: dict[RequestKey, str] = {}
         self.listeners: list[Listener] = []
-        self.mark_listeners: list[Callable[[Mark], None]] = []
+        self.mark_listeners: list[Callable[[Mark[MarkBody]], None]] = []
 
     def record(
         self,
@@ -92,14 +93,9 @@ class Recorder:
             listener(frame)
         return frame
 
-    def mark(self, kind: str, data: Mapping[str, Any] | None = None) -> Mark:
+    def mark(self, body: B) -> Mark[B]:
         """Note something that happened between frames."""
-        mark = Mark(
-            at=self._clock() - self._start,
-            after=len(self.trace.frames) - 1,
-            kind=kind,
-            data=dict(data or {}),
-        )
+        mark = Mark(self._clock() - self._start, len(self.trace.frames) - 1, body)
         self.trace.marks.append(mark)
         for listener in self.mark_listeners:
             listener(mark)

@@ -1,10 +1,14 @@
 """Traces as JSON Lines: a header, then one line per frame or mark, then the end.
 
-Format version 1. First line `{"trace": {...header}}`, with the `surface` if it is another than the
+Format version 2. First line `{"trace": {...header}}`, with the `surface` if it is another than the
 session; frames `{"frame": seq, "at", "conn", "dir",
 "origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8; marks
-`{"mark": kind, "at", "after", "data"}`; last line `{"end": "quiescent"}`. A file without its last
-line was cut off: its end is `closed`, so nothing owed is judged.
+`{"mark": kind, "at", "after", "data"}`, whose form has a version of its own in the header
+(`marks`); last line `{"end": "quiescent"}`. A file without its last line was cut off: its end is
+`closed`, so nothing owed is judged.
+
+Version 1, whose marks were dictionaries that nothing checked, is read too. A file of a version that
+is not known is refused.
 """
 
 import base64
@@ -17,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.trace.frame import Classify, Direction, Frame, Origin, classify, parse
+from harness.trace.mark_rows import from_former_row, from_row, to_row
+from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.trace import FORMAT_VERSION, SESSION, End, Header, Mark, Trace
@@ -87,8 +93,8 @@ def read(
             try:
                 row = json.loads(line)
                 if reader is None:
-                    header = _header(row)
-                    reader = _Reader(header, renamer, classify_of(header.surface))
+                    header, marks = _header(row)
+                    reader = _Reader(header, renamer, classify_of(header.surface), marks)
                 elif end is not None:
                     raise ValueError("a line after the end")
                 else:
@@ -116,8 +122,11 @@ def _decoded(source: Iterable[bytes]) -> Iterator[str]:
 class _Reader:
     """Feeds stored rows through a recorder, so that files and live streams give the same frames."""
 
-    def __init__(self, header: Header, renamer: Renamer | None, classify: Classify) -> None:
+    def __init__(
+        self, header: Header, renamer: Renamer | None, classify: Classify, marks: int
+    ) -> None:
         self._at = 0.0
+        self._body = from_row if marks == MARKS_VERSION else from_former_row
         self.recorder = Recorder(
             header,
             renamer=renamer,
@@ -132,9 +141,9 @@ class _Reader:
             return End(row["end"])
         self._at = float(row["at"])
         if "mark" in row:
-            self.recorder.trace.marks.append(
-                Mark(self._at, int(row["after"]), str(row["mark"]), dict(row["data"]))
-            )
+            body = self._body(str(row["mark"]), row["data"])
+            if body is not None:
+                self.recorder.trace.marks.append(Mark(self._at, int(row["after"]), body))
             return None
         raw = row["raw"].encode() if "raw" in row else base64.b64decode(row["raw64"], validate=True)
         self.recorder.record(
@@ -149,12 +158,17 @@ class _Reader:
         return None
 
 
-def _header(row: dict[str, Any]) -> Header:
+def _header(row: dict[str, Any]) -> tuple[Header, int]:
+    """The header as this version writes it, and the version of the marks in the file."""
     fields: dict[str, Any] = row["trace"]
-    if fields.get("version") != FORMAT_VERSION:
-        raise ValueError(f"format version {fields.get('version')!r}; this reads {FORMAT_VERSION}")
-    known = {item.name for item in dataclasses.fields(Header)}
-    return Header(**{key: value for key, value in fields.items() if key in known})
+    version = fields.get("version")
+    if version not in (1, FORMAT_VERSION):
+        raise ValueError(f"format version {version!r}; this reads 1 and {FORMAT_VERSION}")
+    marks = 1 if version == 1 else fields.get("marks")
+    if marks not in (1, MARKS_VERSION):
+        raise ValueError(f"marks of version {marks!r}; this reads 1 and {MARKS_VERSION}")
+    known = {item.name for item in dataclasses.fields(Header)} - {"version", "marks"}
+    return Header(**{key: value for key, value in fields.items() if key in known}), marks
 
 
 def _header_fields(header: Header) -> dict[str, Any]:
@@ -184,8 +198,9 @@ def _frame_row(frame: Frame) -> dict[str, Any]:
     return row
 
 
-def _mark_row(mark: Mark) -> dict[str, Any]:
-    return {"mark": mark.kind, "at": round(mark.at, 6), "after": mark.after, "data": mark.data}
+def _mark_row(mark: Mark[MarkBody]) -> dict[str, Any]:
+    data = to_row(mark.body)
+    return {"mark": mark.kind, "at": round(mark.at, 6), "after": mark.after, "data": data}
 
 
 # Made once: `json.dumps` makes one for each text.

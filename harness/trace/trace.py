@@ -4,16 +4,22 @@ Here: the values `Mark`, `Header`, `End`, `Trace`, and the only legal question a
 Not here: writing and reading files (store), recording (recorder), meaning (views).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MARKS_VERSION, MarkBody
 
-FORMAT_VERSION = 1
+# The version of a trace file, but for its marks, which have their own.
+FORMAT_VERSION = 2
 # The surface of a trace that does not say which: JSON-RPC messages.
 SESSION = "session"
+
+B = TypeVar("B", bound=MarkBody)
+B_co = TypeVar("B_co", bound=MarkBody, covariant=True)
 
 
 class End(StrEnum):
@@ -26,16 +32,26 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Generic[B_co]):
     """Something that happened between frames: a step, a gate, a model call.
 
-    `after` is the seq of the last frame recorded before it, -1 for none.
+    `at` is in seconds since the trace began; `after` is the seq of the last frame recorded before
+    it, -1 for none; `body` says what happened.
     """
 
     at: float
     after: int
-    kind: str
-    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    body: B_co
+
+    @property
+    def kind(self) -> str:
+        """The name of the body's class in files."""
+        return self.body.kind
+
+
+def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
+    """The marks whose body is of one class, in order."""
+    return [cast("Mark[B]", mark) for mark in marks if isinstance(mark.body, body)]
 
 
 @dataclass(slots=True)
@@ -51,6 +67,7 @@ class Header:
     seed: int = 0
     spec_revision: str = ""
     version: int = FORMAT_VERSION
+    marks: int = MARKS_VERSION
     names: dict[str, str] = field(default_factory=dict[str, str])
     capabilities: list[str] = field(default_factory=list[str])
     surface: str = SESSION
@@ -66,7 +83,7 @@ class Trace:
 
     header: Header = field(default_factory=Header)
     frames: list[Frame] = field(default_factory=list[Frame])
-    marks: list[Mark] = field(default_factory=list[Mark])
+    marks: list[Mark[MarkBody]] = field(default_factory=list[Mark[MarkBody]])
     end: End = End.CLOSED
     lines: list[int] = field(default_factory=list[int])
 
@@ -96,9 +113,9 @@ class Trace:
         """The line of a frame in the trace's file, None where it was read from none."""
         return self.lines[seq] if 0 <= seq < len(self.lines) else None
 
-    def marks_of(self, kind: str) -> list[Mark]:
-        """All marks of one kind, in order."""
-        return [mark for mark in self.marks if mark.kind == kind]
+    def marks_of(self, body: type[B]) -> list[Mark[B]]:
+        """All marks whose body is of one class, in order."""
+        return marks_of(self.marks, body)
 
 
 def _answers(answer: Frame, request: Frame) -> bool:

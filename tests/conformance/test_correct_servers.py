@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from harness.judge.verdict import Level, Verdict
+from harness.trace.marks import Place
 
 from .judging import SERVERS, Judged, alone, bundled, command, judged
 
@@ -128,8 +129,8 @@ def _home(trace: str) -> str:
 
     from harness.trace.store import load
 
-    (mark,) = load(Path(trace)).marks_of("place")
-    return mark.data["home"]
+    (mark,) = load(Path(trace)).marks_of(Place)
+    return mark.body.home
 
 
 def _unjudged_although_covered(found: Judged) -> set[str]:

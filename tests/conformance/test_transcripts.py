@@ -18,6 +18,7 @@ from harness.scenario.loader import Loaded
 from harness.snapshot.extension import TranscriptExtension
 from harness.target.profile import load_profile
 from harness.trace.frame import Frame
+from harness.trace.marks import Setup
 from harness.trace.normalise import transcript
 from harness.trace.store import load
 from harness.trace.trace import Trace
@@ -102,7 +103,7 @@ def handshake_of(trace: Trace) -> list[Frame]:
     """The frames with which the process was started for this trace; none where it ran already."""
     if trace.frames[0].method != "initialize":
         return []
-    end = next(mark for mark in trace.marks_of("setup") if not mark.data["active"])
+    end = next(mark for mark in trace.marks_of(Setup) if not mark.body.active)
     return trace.frames[: end.after + 1]
 
 

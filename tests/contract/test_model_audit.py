@@ -85,7 +85,7 @@ async def test_a_stream_is_cut_before_between_and_after_the_deltas(side: Any) ->
         async with side(f"[{{reply: [{{message: {{deltas: {deltas}}}}}]}}]") as one:
             with pytest.raises(httpx.RemoteProtocolError):
                 await ask_into(events, one, "hi")
-            await until(lambda one=one: one.model.calls[0].outcome == "disconnected")
+            await until(lambda one=one: one.model.calls[0].told == "disconnected")
         assert [event["delta"] for event in events if "delta" in event] == heard
 
 
@@ -127,7 +127,7 @@ async def test_what_a_call_asked_is_read_by_the_encoder() -> None:
         }
     )
     assert asked == Asked(
-        model="m", user_texts=["x" * 200], effort="low", summary="auto", schema=True
+        model="m", user_texts=("x" * 200,), effort="low", summary="auto", schema=True
     )
-    nothing = Asked(model="", user_texts=[], effort="", summary="", schema=False)
+    nothing = Asked(model="", user_texts=(), effort="", summary="", schema=False)
     assert ResponsesEncoder().asked({}) == nothing

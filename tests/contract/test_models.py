@@ -118,7 +118,7 @@ async def test_reply_streams_from_created_to_completed(side: Any) -> None:
     ]
     assert events[4]["item"]["content"][0]["text"] == "Hello there"
     assert [event["sequence_number"] for event in events] == [1, 2, 3, 4, 5, 6]
-    assert [call.outcome for call in one.model.calls] == ["completed"]
+    assert [call.told for call in one.model.calls] == ["completed"]
     assert one.model.calls[0].problems == []
     assert one.model.unplayed == 0
 
@@ -138,7 +138,7 @@ async def test_each_chunk_is_there_before_the_next_gate_opens(side: Any) -> None
         assert said(events) == "abc"
         one.model.gates.open("three")
     assert events[-1]["type"] == "response.completed"
-    assert one.model.calls[0].outcome == "completed"
+    assert one.model.calls[0].told == "completed"
     assert one.model.open_streams == 0
 
 
@@ -154,7 +154,7 @@ async def test_disconnect_is_a_lost_connection_after_what_was_said(side: Any) ->
         with pytest.raises(httpx.RemoteProtocolError):
             await ask_into(events, one, "hi")
     assert said(events) == "half"
-    assert one.model.calls[0].outcome == "disconnected"
+    assert one.model.calls[0].told == "disconnected"
     assert one.model.open_streams == 0
 
 
@@ -167,7 +167,7 @@ async def test_disconnect_is_repeated_as_often_as_the_script_says(side: Any) -> 
             with pytest.raises(httpx.RemoteProtocolError):
                 await ask(one, "hi")
         assert said(await ask(one, "hi")) == "y"
-    assert [call.outcome for call in one.model.calls] == ["disconnected"] * 2 + ["completed"]
+    assert [call.told for call in one.model.calls] == ["disconnected"] * 2 + ["completed"]
 
 
 async def test_hold_that_the_caller_drops_ends_the_stream(side: Any) -> None:
@@ -177,7 +177,7 @@ async def test_hold_that_the_caller_drops_ends_the_stream(side: Any) -> None:
             await one.model.gates.reached("never")
             tasks.cancel_scope.cancel()
         await until(lambda: one.model.open_streams == 0)
-        assert one.model.calls[0].outcome == "dropped by the caller"
+        assert one.model.calls[0].told == "dropped by the caller"
         assert said(await ask(one, "again")) == "(the scenario's script has no further reply)"
 
 
@@ -189,7 +189,7 @@ async def test_http_failure_has_status_code_and_retry_after(side: Any) -> None:
     assert response.headers["retry-after"] == "1.5"
     error = response.json()["error"]
     assert (error["code"], error["message"]) == ("rate_limit_exceeded", "slow")
-    assert one.model.calls[0].outcome == "status 429"
+    assert one.model.calls[0].told == "status 429"
 
 
 async def test_failure_without_a_status_is_an_event_of_the_stream(side: Any) -> None:
@@ -290,10 +290,10 @@ async def test_two_callers_are_streamed_to_at_the_same_time(side: Any) -> None:
         tasks.start_soon(ask_into, first, one, "x")
         await one.model.gates.reached("g")
         assert said(await ask(one, "x")) == "b"
-        assert one.model.calls[0].outcome != "completed"
+        assert one.model.calls[0].told != "completed"
         one.model.gates.open("g")
     assert said(first) == "a"
-    assert [call.outcome for call in one.model.calls] == ["completed", "completed"]
+    assert [call.told for call in one.model.calls] == ["completed", "completed"]
 
 
 TOOLS = [

@@ -5,6 +5,7 @@ import pytest
 from harness.faults import stored as op
 from harness.faults.site import NotApplied
 from harness.trace.frame import Direction, Kind, Origin
+from harness.trace.marks import GateOpened
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
 
@@ -12,7 +13,15 @@ from tests.rules.traces import Talk
 @pytest.fixture
 def trace() -> Trace:
     """Four notifications a, b, c, d with a mark between b and c."""
-    return Talk().tells("a", x=1).tells("b").mark("gate").tells("c", list=[1, 2]).tells("d").trace()
+    return (
+        Talk()
+        .tells("a", x=1)
+        .tells("b")
+        .mark(GateOpened("f"))
+        .tells("c", list=[1, 2])
+        .tells("d")
+        .trace()
+    )
 
 
 def methods(trace: Trace) -> str:
@@ -82,9 +91,10 @@ def test_marks_stay_behind_the_frames_they_followed(trace, change, after) -> Non
 
 
 def test_remark_changes_the_data_of_marks(trace: Trace) -> None:
-    changed = op.remark(trace, trace.marks, lambda _: {"name": "g"})
-    assert [mark.data for mark in changed.marks] == [{"name": "g"}]
-    assert [mark.data for mark in op.remark(trace, [], lambda _: {"name": "g"}).marks] == [{}]
+    changed = op.remark(trace, trace.marks, lambda _: GateOpened("g"))
+    assert [mark.body for mark in changed.marks] == [GateOpened("g")]
+    same = op.remark(trace, [], lambda _: GateOpened("g"))
+    assert [mark.body for mark in same.marks] == [GateOpened("f")]
 
 
 def test_no_operator_touches_the_trace_it_is_given(trace: Trace) -> None:
@@ -95,8 +105,8 @@ def test_no_operator_touches_the_trace_it_is_given(trace: Trace) -> None:
     op.edit(trace, frames[2], ("params", "list", 0), 9)
     op.remove(trace, frames[2], ("params", "list", 0))
     op.rename(trace, frames, "a", "z")
-    op.remark(trace, trace.marks, lambda _: {"name": "g"})
-    assert trace.marks[0].data == {}
+    op.remark(trace, trace.marks, lambda _: GateOpened("g"))
+    assert trace.marks[0].body == GateOpened("f")
     assert [(frame.seq, frame.raw, str(frame.json)) for frame in trace.frames] == before
     assert trace.frames is frames
 

@@ -33,7 +33,7 @@ def ran(output: str | None, told: str, number: int = 1, talk: Talk | None = None
     shows = {"command": "cat <<E\nhello\nE"}
     talk.started(command(item, **shows), turn)
     talk.completed(command(item, "completed", **shows, aggregatedOutput=output), turn)
-    talk.calls(f"say {number}", call=number + 100, outputs=[told])
+    talk.calls(f"say {number}", call=number + 100, outputs=(told,))
     return talk.ends(number + 100).turn_completed(turn)
 
 

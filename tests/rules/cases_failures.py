@@ -3,6 +3,7 @@
 from typing import Any
 
 from harness.judge.verdict import Level
+from harness.trace.marks import ModelListens
 from tests.rules.case import Case, Found, opened
 from tests.rules.cases_news import asked
 from tests.rules.traces import TROUBLE, Talk, command
@@ -24,7 +25,7 @@ def fails(talk: Talk, number: int, outcome: str, error: dict[str, Any], **told: 
 
 def unreached(talk: Talk, turn: str, error: dict[str, Any]) -> Talk:
     """A turn that failed while the model could not be reached; four messages."""
-    talk.mark("model-listens", listening=False)
+    talk.mark(ModelListens(listening=False))
     talk.ask_turn(text="hello").reply_turn(turn).turn_started(turn)
     return talk.turn_completed(turn, status="failed", error=error)
 
@@ -43,7 +44,7 @@ def unjudged() -> Talk:
     fails(talk, 2, "status 500", broken())
     asked(talk, 3).ends(3, "status 500").turn_completed("turn_3")
     fails(talk, 5, "status 503", broken("serverOverloaded"), code="server_is_overloaded")
-    talk.ask_turn(text="hello").reply_turn("turn_4").mark("model-listens", listening=False)
+    talk.ask_turn(text="hello").reply_turn("turn_4").mark(ModelListens(listening=False))
     return talk.turn_completed("turn_4", status="failed", error=broken("Other"))
 
 

@@ -20,14 +20,14 @@ def turn(talk: Talk, number: int = 1, call: dict[str, Any] | None = None, **more
 
 def unclear(talk: Talk | None = None, **more: Any) -> Talk:
     """Turns that say nothing of these params: in vain, overlapping, cut off, after a resume."""
-    wrong = {"user_texts": [], "model": "x", "schema": True, "effort": "x", "summary": "x"}
+    wrong: dict[str, Any] = {"model": "x", "schema": True, "effort": "x", "summary": "x"}
     talk = opened() if talk is None else talk
     talk.ask_turn(text="no", **more).refuses().ask_turn(text="uncalled").reply_turn()
     talk.turn_completed().ask_turn(text="a", **more).reply_turn("turn_2")
-    talk.ask_turn(text="b", **more).reply_turn("turn_3").mark("model-call", step=0, **wrong)
-    talk.turn_completed("turn_2").mark("model-call", step=0, **wrong).turn_completed("turn_3")
+    talk.ask_turn(text="b", **more).reply_turn("turn_3").calls(call=0, **wrong)
+    talk.turn_completed("turn_2").calls(call=0, **wrong).turn_completed("turn_3")
     talk.ask_turn(text="c").reply_turn("turn_4").turn_completed("turn_4", status="interrupted")
-    talk.ask_turn(text="late").reply_turn("turn_5").mark("model-call", step=0, **wrong)
+    talk.ask_turn(text="late").reply_turn("turn_5").calls(call=0, **wrong)
     return talk.turn_completed("turn_5").asks("thread/resume", threadId=THREAD).refuses()
 
 

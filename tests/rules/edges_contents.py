@@ -216,7 +216,7 @@ def told(said: str, output: str, kept: str) -> Talk:
     """A command, of whose output the model is told."""
     talk = called().ends(tools=1).started(command("c-1", command=said))
     done = command("c-1", "completed", command=said, aggregatedOutput=kept, exitCode=0)
-    return talk.completed(done).calls("hello", call=2, outputs=[output]).ends(2).end_turn()
+    return talk.completed(done).calls("hello", call=2, outputs=(output,)).ends(2).end_turn()
 
 
 SCRIPT = 'python3 -c \'print("early"); work(); print("late")\''

@@ -1,6 +1,7 @@
 """Edges of the rule that a turn is told while it goes on."""
 
 from harness.judge.verdict import Level
+from harness.trace.marks import GateOpened
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import Talk, agent_message, command, user_message
 
@@ -30,7 +31,7 @@ def burst_after_the_answer() -> Talk:
 
 def burst_after_a_command() -> Talk:
     """A command waits at a gate; all is told when the model was asked again, and had answered."""
-    talk = listed(asked().calls("hello").ends()).mark("gate", open="go")
+    talk = listed(asked().calls("hello").ends()).mark(GateOpened("go"))
     talk.calls("hello", call=2).ends(2).status("active").turn_started()
     talk.item(user_message("u", "hello")).item(command("c", "completed"))
     return talk.message("m", "Done").end_turn()
@@ -56,7 +57,7 @@ def deltas_at_the_end() -> Talk:
     """The message has begun; all of its text comes in one delta at the end."""
     talk = asked().calls("hello").status("active").turn_started()
     talk.item(user_message("u", "hello")).started(agent_message("m", ""))
-    talk = listed(talk).mark("gate", open="go").ends().delta("m", "Hello")
+    talk = listed(talk).mark(GateOpened("go")).ends().delta("m", "Hello")
     return talk.completed(agent_message("m", "Hello")).end_turn()
 
 

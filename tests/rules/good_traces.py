@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.trace.marks import ModelListens
 from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
@@ -193,9 +194,9 @@ def causes() -> Trace:
     error = {"message": "refused", "agentErrorInfo": "Unauthorized"}
     error["additionalDetails"] = "invalid_api_key: who are you?"
     talk.end_turn(status="failed", error=error)
-    talk.mark("model-listens", listening=False).start_turn("turn_2")
+    talk.mark(ModelListens(listening=False)).start_turn("turn_2")
     error = {"message": "refused", "agentErrorInfo": "HttpConnectionFailed"}
-    talk.end_turn("turn_2", status="failed", error=error).mark("model-listens", listening=True)
+    talk.end_turn("turn_2", status="failed", error=error).mark(ModelListens(listening=True))
     talk.start_turn("turn_3").calls("hello", call=2).ends(2, "disconnected")
     return talk.end_turn("turn_3", status="failed", error=TROUBLE).trace()
 
@@ -230,7 +231,7 @@ def at_work() -> Trace:
         talk.completed(command(f"c-{name}", "completed", **said, **done))
     told = [f"Exit code: 0\nOutput:\n{name}\n" for name in ran]
     answer = {"text": "Both have run.", "phase": ""}
-    talk.usage().calls("hello", call=2, outputs=told).ends(2, usage=20, texts=[answer])
+    talk.usage().calls("hello", call=2, outputs=tuple(told)).ends(2, usage=20, texts=[answer])
     return talk.message("m-1", "Both ", "have run.").usage().end_turn().trace()
 
 

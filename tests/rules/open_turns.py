@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from harness.trace.marks import Closed
 from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.open_point import Otherwise, Untried, Why
 from tests.rules.traces import (
@@ -20,7 +21,7 @@ SECOND = "turn_2"
 
 def _read_after_a_crash(status: str) -> Talk:
     """The server died in a turn; a new process, a new connection, shows it so."""
-    talk = Talk().start_thread().start_turn().mark("closed", connection="c1").on("c2")
+    talk = Talk().start_thread().start_turn().mark(Closed("c1")).on("c2")
     cut = turn_object(TURN, status, items=[user_message(f"{TURN}-user", "hello")])
     if status == "failed":
         cut["error"] = {"message": "the server ended"}

@@ -10,6 +10,7 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.surface import session
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import Closed, GateOpened, ModelCall, Setup
 from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
 from tests.rules.traces import Talk, agent_message, user_message
@@ -35,8 +36,8 @@ def test_what_is_owed_is_judged_only_at_a_quiescent_end(end: End) -> None:
 
 
 def test_set_up_steps_give_no_witness_but_their_violations_count() -> None:
-    talk = Talk().mark("setup", active=True).start_thread().tells("thread/status/changed")
-    talk.mark("setup", active=False).start_thread("thr_2")
+    talk = Talk().mark(Setup(active=True)).start_thread().tells("thread/status/changed")
+    talk.mark(Setup(active=False)).start_thread("thr_2")
     trace = talk.trace()
     assert [row.subject for row in rows(trace, "thread.starts-idle")] == ["thread thr_2"]
     assert Verdict.FAIL in {row.verdict for row in rows(trace, "shape.notification")}
@@ -144,9 +145,9 @@ class Listening(Broken):
 
     id = "test.listening"
 
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
-        raise LookupError(mark.data["what"])
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+        raise LookupError(mark.body.model)
 
     @on_kind(Kind.ERROR)
     def error(self, frame: Frame) -> Outcomes:
@@ -154,14 +155,14 @@ class Listening(Broken):
 
 
 def test_a_rule_that_crashes_at_a_mark_is_an_error_without_a_frame() -> None:
-    trace = silent().mark("gate").mark("model-call", what="heard").refuses().trace()
+    trace = silent().mark(GateOpened("go")).mark(ModelCall(model="heard")).refuses().trace()
     found = judge(load_book(), trace, rules=[Listening])
     assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
     assert "heard" in found[0].actual
 
 
 def test_marks_have_no_order_to_the_messages_of_two_connections() -> None:
-    trace = silent().on("c2").asks("thread/read").mark("model-call", what="heard").trace(End.CLOSED)
+    trace = silent().on("c2").asks("thread/read").mark(ModelCall(model="heard")).trace(End.CLOSED)
     assert judge(load_book(), trace, rules=[Listening]) == []
 
 
@@ -169,7 +170,7 @@ def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is
     def restarted(*, first_closed: bool) -> Trace:
         talk = running()
         if first_closed:
-            talk.mark("closed", connection="c1")
+            talk.mark(Closed("c1"))
         return talk.on("c2").asks("thread/read").trace()
 
     def unmet(trace: Trace) -> list[tuple[str, str]]:
@@ -181,7 +182,7 @@ def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is
 
 
 def test_what_came_on_a_connection_before_we_ended_it_is_judged() -> None:
-    talk = opened().plain_turn().turn_completed().mark("closed", connection="c1")
+    talk = opened().plain_turn().turn_completed().mark(Closed("c1"))
     assert [row.verdict for row in rows(talk.trace(), "turn.completed-once")] == [
         Verdict.PASS,
         Verdict.FAIL,
@@ -189,8 +190,8 @@ def test_what_came_on_a_connection_before_we_ended_it_is_judged() -> None:
 
 
 def test_marks_are_about_the_one_connection_that_is_still_open() -> None:
-    talk = silent().mark("closed", connection="c1").on("c2").asks("thread/read")
-    trace = talk.mark("model-call", what="heard").trace(End.CLOSED)
+    talk = silent().mark(Closed("c1")).on("c2").asks("thread/read")
+    trace = talk.mark(ModelCall(model="heard")).trace(End.CLOSED)
     assert [row.verdict for row in judge(load_book(), trace, rules=[Listening])] == [Verdict.ERROR]
 
 

@@ -5,6 +5,7 @@ from harness.judge.verdict import Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.frame import Direction
+from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
 
@@ -19,9 +20,9 @@ def test_rules_that_speak_once_speak_after_the_setup() -> None:
         recorder.record(b'{"id":%d,"error":{}}' % number, Direction.FROM_TARGET)
         recorder.record(changed, Direction.FROM_TARGET)
 
-    recorder.mark("setup", {"active": True})
+    recorder.mark(Setup(active=True))
     exchange(1)
-    recorder.mark("setup", {"active": False})
+    recorder.mark(Setup(active=False))
     recorder.trace.end = End.QUIESCENT
     assert witnesses(recorder) == set()
     exchange(2)

@@ -144,7 +144,7 @@ LEGAL: dict[str, Callable[[], Talk]] = {
         .calls("summarise", model="small")
         .interrupt()
         .answers({})
-        .ends(outcome="aborted")
+        .ends(outcome="dropped")
         .end_turn(status="interrupted")
     ),
     "a turn with a schema fails while it is compacted": lambda: (

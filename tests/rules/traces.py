@@ -6,9 +6,11 @@ there cannot hide here, and nothing that judges.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from harness.trace.frame import Direction, Frame
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, PlanStep, Said
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
@@ -105,9 +107,9 @@ class Talk:
         self._connection = connection
         return self
 
-    def mark(self, kind: str, **data: Any) -> Self:
+    def mark(self, body: MarkBody) -> Self:
         """Write a mark."""
-        self._recorder.mark(kind, data)
+        self._recorder.mark(body)
         return self
 
     def sends(self, message: Any, *, deliberate: bool = False) -> Self:
@@ -150,14 +152,31 @@ class Talk:
 
     def calls(self, *texts: str, model: str = "mock-model", **more: Any) -> Self:
         """A model call of the scenario's script, with these texts of the user."""
-        none = {"effort": "", "summary": "", "schema": False}
-        said = {"model": model, "user_texts": list(texts)}
-        whole = {"call": 1, "thread": "", "step": 0, **said, **none, **more}
-        return self.mark("model-call", **whole)
+        whole: dict[str, Any] = {"call": 1, "step": 0, **more}
+        return self.mark(ModelCall(model=model, user_texts=texts, **whole))
 
-    def ends(self, call: int = 1, outcome: str = "completed", **more: Any) -> Self:
-        """The end of a model call, with what it brought."""
-        return self.mark("model-end", call=call, outcome=outcome, **more)
+    def ends(
+        self,
+        call: int = 1,
+        outcome: str = "completed",
+        *,
+        texts: Sequence[Mapping[str, str]] = (),
+        plans: Sequence[Sequence[Mapping[str, str]]] = (),
+        **more: Any,
+    ) -> Self:
+        """The end of a model call, with what it brought; `outcome` as `status 500`, `failed x`."""
+        name, _, rest = outcome.partition(" ")
+        if name == "status":
+            more["status"] = int(rest)
+        return self.mark(
+            ModelEnd(
+                call=call,
+                outcome=CallEnd(name),
+                texts=tuple(Said(**one) for one in texts),
+                plans=tuple(tuple(PlanStep(**one) for one in plan) for plan in plans),
+                **more,
+            )
+        )
 
     def usage(self, thread: str = THREAD) -> Self:
         """thread/tokenUsage/updated."""

@@ -23,7 +23,7 @@ def asked(body: Mapping[str, Any]) -> Asked:
     reasoning = obj(body.get("reasoning"))
     return {
         "model": text(body.get("model")),
-        "user_texts": [said[:MAX_CHARACTERS] for said in user_texts(body)[-MAX_TEXTS:]],
+        "user_texts": tuple(said[:MAX_CHARACTERS] for said in user_texts(body)[-MAX_TEXTS:]),
         "effort": text(reasoning.get("effort")),
         "summary": text(reasoning.get("summary")),
         "schema": dig(obj(body.get("text")), "format", "type") == "json_schema",

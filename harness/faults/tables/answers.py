@@ -19,6 +19,7 @@ from harness.faults.selectors import (
 )
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.values import dig, text
 from harness.trace.views import ItemView, TurnView
 
@@ -34,8 +35,8 @@ def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
     """Whether a message is what an answer of the model says; without marks any message is."""
     if site.marks is None:
         return True
-    texts = [one for mark in site.marks_of("model-end") for one in mark.data.get("texts", ())]
-    return final(item, "text") in {text(dig(one, "text")) for one in texts}
+    ends = site.marks_of(ModelEnd)
+    return final(item, "text") in {said.text for mark in ends for said in mark.body.texts}
 
 
 def shows_the_answer(site: FaultSite, frame: Frame) -> Verdict:
@@ -82,8 +83,7 @@ def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
 def model_was_told(site: FaultSite, frame: Frame) -> bool:
     """Whether the model was told of the output of a command; without marks it was."""
     kept = final(item_in(site, frame), "aggregatedOutput").strip()
-    calls = site.marks_of("model-call")
-    outputs = [text(one) for mark in calls for one in mark.data.get("outputs", ())]
+    outputs = [one for mark in site.marks_of(ModelCall) for one in mark.body.outputs]
     return bool(kept) and (site.marks is None or any(kept in one for one in outputs))
 
 
@@ -125,8 +125,8 @@ def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
     start = turn.request.seq if turn.request is not None else turn.completed[0].seq
     return any(
         start <= mark.after <= turn.completed[0].seq
-        for mark in site.marks_of("model-end")
-        if text(mark.data.get("outcome")).startswith("status 4")
+        for mark in site.marks_of(ModelEnd)
+        if 400 <= mark.body.status < 500
     )
 
 

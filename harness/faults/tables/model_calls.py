@@ -1,6 +1,7 @@
 """Faults of what a server asks its model, seen in the marks of the model calls."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from harness.faults import stored
@@ -12,6 +13,7 @@ from harness.faults.queue import Change
 from harness.faults.selectors import Selector, answer_to
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall
 from harness.trace.trace import Mark, Trace
 from harness.trace.values import dig, obj
 
@@ -71,14 +73,14 @@ def pick(starts: list[Frame], where: Callable[[Frame], bool], what: str) -> Fram
     return found
 
 
-def calls_of(site: FaultSite, start: Frame) -> list[Mark]:
+def calls_of(site: FaultSite, start: Frame) -> list[Mark[ModelCall]]:
     """The model calls between a turn/start and the end of its turn."""
     turns = site.conversation.turns.values()
     ends = [turn.completed[0].seq for turn in turns if turn.request is start and turn.completed]
     calls = [
         mark
-        for mark in site.marks_of("model-call")
-        if ends and start.seq <= mark.after < ends[0] and "model" in mark.data
+        for mark in site.marks_of(ModelCall)
+        if ends and start.seq <= mark.after < ends[0] and mark.body.model is not None
     ]
     if not calls:
         raise NotApplied("no model call in the turn")
@@ -90,7 +92,8 @@ def asked_instead(which: WhichStart, **data: Any) -> StoredOnly:
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         one_connection(trace)
-        return stored.remark(trace, calls_of(site, which(granted(site))), lambda _: data)
+        calls = calls_of(site, which(granted(site)))
+        return stored.remark(trace, calls, lambda call: replace(call, **data))
 
     return StoredOnly(IN_MARKS, make)
 
@@ -105,7 +108,7 @@ def model_of_the_thread(which: WhichStart) -> StoredOnly:
         if not opened:
             raise NotApplied("no answer to thread/start")
         model = str(dig(opened[0].result, "model"))
-        return stored.remark(trace, calls, lambda _: {"model": model})
+        return stored.remark(trace, calls, lambda call: replace(call, model=model))
 
     return StoredOnly(IN_MARKS, make)
 

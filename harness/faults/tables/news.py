@@ -1,5 +1,7 @@
 """Faults of what the client is told of the model's side: tokens, plans, reroutes, retries."""
 
+from collections.abc import Callable
+
 from harness.faults import stored
 from harness.faults.base import Fault, Given, NotApplied, StoredOnly
 from harness.faults.changes import every, first
@@ -7,6 +9,7 @@ from harness.faults.operators import drop, edit
 from harness.faults.selectors import Selector, Verdict, notification, turn_in
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd
 from harness.trace.trace import Mark, Trace
 from harness.trace.values import obj
 from harness.trace.views import TurnView
@@ -32,27 +35,29 @@ def last_of_its_turn(site: FaultSite, frame: Frame) -> Verdict:
     return True if turn.completed else None
 
 
-def calls_that(site: FaultSite, brought: str) -> tuple[TurnView, list[Mark]]:
+def calls_that(
+    site: FaultSite, what: str, brought: Callable[[ModelEnd], bool]
+) -> tuple[TurnView, list[Mark[ModelEnd]]]:
     """The first completed turn whose model calls brought something, and the ends of its calls."""
     for turn in site.conversation.turns.values():
         if turn.request is None or turn.status != "completed":
             continue
         ends = [
             mark
-            for mark in site.marks_of("model-end")
+            for mark in site.marks_of(ModelEnd)
             if turn.request.seq <= mark.after <= turn.completed[0].seq
         ]
-        if any(mark.data.get(brought) for mark in ends):
+        if any(brought(mark.body) for mark in ends):
             return turn, ends
-    raise NotApplied(f"no turn whose model brought {brought}")
+    raise NotApplied(f"no turn whose model brought {what}")
 
 
-def model_brought(what: str) -> Given:
+def model_brought(what: str, brought: Callable[[ModelEnd], bool]) -> Given:
     """That the model brought something in a turn that was completed."""
 
     def holds(trace: Trace) -> bool:
         try:
-            calls_that(FaultSite.of(trace), what)
+            calls_that(FaultSite.of(trace), what, brought)
         except NotApplied:
             return False
         return True
@@ -60,24 +65,33 @@ def model_brought(what: str) -> Given:
     return Given(f"turn whose model brought {what}", holds)
 
 
+def has_outcome(end: ModelEnd) -> bool:
+    """Whether it is known how the answer to a call ended."""
+    return end.outcome is not CallEnd.UNKNOWN
+
+
 def broke_off_and_told(trace: Trace) -> bool:
     """Whether an answer of the model broke off in a turn that an error was told of."""
     try:
-        turn, ends = calls_that(FaultSite.of(trace), "outcome")
+        turn, ends = calls_that(FaultSite.of(trace), "an outcome", has_outcome)
     except NotApplied:
         return False
-    return bool(turn.errors) and any(mark.data.get("outcome") == "disconnected" for mark in ends)
+    return bool(turn.errors) and any(mark.body.outcome is CallEnd.DISCONNECTED for mark in ends)
 
 
 def no_retry(site: FaultSite, trace: Trace) -> Trace:
     """The calls after the one that failed were never made."""
-    turn, ends = calls_that(site, "outcome")
+    turn, ends = calls_that(site, "an outcome", has_outcome)
     if not any(obj(error.params).get("willRetry") is True for error in turn.errors):
         raise NotApplied("no retry was announced")
-    if ends[0].data.get("outcome") == "completed":
+    if ends[0].body.completed:
         raise NotApplied("the first call did not fail")
-    calls = [mark.data.get("call") for mark in ends]
-    return stored.unmark(trace, lambda mark: mark.data.get("call") in calls[1:])
+    later = {mark.body.call for mark in ends[1:]}
+
+    def of_a_later_call(mark: Mark[MarkBody]) -> bool:
+        return isinstance(mark.body, ModelCall | ModelEnd) and mark.body.call in later
+
+    return stored.unmark(trace, of_a_later_call)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -87,7 +101,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="Token usage that is updated during a turn is told.",
         change=every(notification(USAGE), drop),
-        given=model_brought("usage"),
+        given=model_brought("usage", lambda end: end.usage > 0),
     ),
     Fault(
         "plan-not-told",
@@ -95,7 +109,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="turn/plan/updated comes each time the agent shares or changes its plan.",
         change=first(told_of_a_turn(PLAN).where(last_of_its_turn, "and its last"), drop),
-        given=model_brought("plans"),
+        given=model_brought("plans", lambda end: bool(end.plans)),
     ),
     Fault(
         "plan-told-wrong",
@@ -103,7 +117,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="The plan in turn/plan/updated is the agent's.",
         change=first(told_of_a_turn(PLAN), edit("params", "plan", to=[])),
-        given=model_brought("plans"),
+        given=model_brought("plans", lambda end: bool(end.plans)),
     ),
     Fault(
         "reroute-not-told",
@@ -111,7 +125,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="model/rerouted comes when another model answers.",
         change=every(told_of_a_turn(REROUTED), drop),
-        given=model_brought("answers"),
+        given=model_brought("answers", lambda end: bool(end.answers)),
     ),
     Fault(
         "failure-not-told",

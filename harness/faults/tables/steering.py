@@ -1,6 +1,7 @@
 """Faults of turn/steer, and of what is refused about a running turn."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from harness.faults import stored
@@ -16,6 +17,7 @@ from harness.faults.selectors import (
 )
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import ModelCall
 from harness.trace.trace import Mark, Trace
 from harness.trace.values import arr, dig, obj, text
 
@@ -109,12 +111,12 @@ def steered(site: FaultSite, pick: Selector) -> tuple[Frame, str]:
     return found, said(site, found)
 
 
-def heard(site: FaultSite, words: str) -> list[Mark]:
+def heard(site: FaultSite, words: str) -> list[Mark[ModelCall]]:
     """The model calls that hold an input."""
     calls = [
         mark
-        for mark in site.marks_of("model-call")
-        if any(words in text(one) for one in arr(mark.data.get("user_texts")))
+        for mark in site.marks_of(ModelCall)
+        if any(words in one for one in mark.body.user_texts or ())
     ]
     if not calls:
         raise NotApplied("no model call with the input")
@@ -124,9 +126,9 @@ def heard(site: FaultSite, words: str) -> list[Mark]:
 def unheard(site: FaultSite, trace: Trace, words: str) -> Trace:
     """The model was never asked these words."""
 
-    def without(mark: Mark) -> dict[str, Any]:
-        texts = arr(mark.data.get("user_texts"))
-        return {"user_texts": [one for one in texts if words not in text(one)]}
+    def without(call: ModelCall) -> ModelCall:
+        texts = call.user_texts or ()
+        return replace(call, user_texts=tuple(one for one in texts if words not in one))
 
     return stored.remark(trace, heard(site, words), without)
 
@@ -162,10 +164,10 @@ def not_asked(site: FaultSite, trace: Trace) -> Trace:
     return unheard(site, trace, steered(site, granted())[1])
 
 
-def asked_also(trace: Trace, call: Mark, words: str) -> Trace:
+def asked_also(trace: Trace, call: Mark[ModelCall], words: str) -> Trace:
     """A model call with words more."""
-    texts = [*arr(call.data.get("user_texts")), words]
-    return stored.remark(trace, [call], lambda _: {"user_texts": texts})
+    texts = (*(call.body.user_texts or ()), words)
+    return stored.remark(trace, [call], lambda body: replace(body, user_texts=texts))
 
 
 def asked_twice(site: FaultSite, trace: Trace) -> Trace:
@@ -177,7 +179,7 @@ def asked_twice(site: FaultSite, trace: Trace) -> Trace:
 def refused_and_asked(site: FaultSite, trace: Trace) -> Trace:
     """What was refused is in the last model call."""
     _, words = steered(site, refused())
-    calls = site.marks_of("model-call")
+    calls = site.marks_of(ModelCall)
     if not calls or not words:
         raise NotApplied("no model call")
     return asked_also(trace, calls[-1], words)

@@ -20,7 +20,7 @@ from harness.rules.shared.view_queries import item_in
 from harness.rules.shared.violations import absent, member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.values import arr, obj, text
+from harness.trace.values import obj, text
 from harness.trace.views import ItemView
 
 # A folder of Windows, whose shells print the same words otherwise.
@@ -102,7 +102,7 @@ class OutputShown(News):
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
         turn = self.conversation.turns.get(asked.turn_id)
-        told = [text(output) for call in asked.calls for output in arr(call.get("outputs"))]
+        told = [output for call in asked.calls for output in call.outputs]
         ran = [item for item in turn.items.values() if _kept(item)] if turn is not None else []
         shown = sum((lines_of(_output(item)) for item in ran), lines_of(""))
         for item in ran:

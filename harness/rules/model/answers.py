@@ -9,7 +9,6 @@ turn (turn_calls), what else the model brought (model_news), which error a failu
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, on_sent, rule
 from harness.judge.verdict import Level
@@ -22,8 +21,9 @@ from harness.rules.shared.violations import absent, differs, member, wrong
 from harness.spec.answers import unmet
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import CallEnd, ModelEnd
 from harness.trace.order import by_arrival
-from harness.trace.values import arr, obj, text
+from harness.trace.values import obj, text
 from harness.trace.views import ItemView, TurnView
 
 # The phases of a message that is the answer itself, and no remark on the way to it.
@@ -34,11 +34,10 @@ _SHOWING = {"agentMessage": "text", "plan": "text", "exitedReviewMode": "review"
 _WHOLE_BELOW = 4000
 
 
-def _refused(call: dict[str, Any]) -> bool:
+def _refused(call: ModelEnd) -> bool:
     """Whether a call came to nothing: refused by a status, ended by an error, or cut."""
-    kind, _, number = text(call.get("outcome")).partition(" ")
-    if kind == "status":
-        return number.isdecimal() and int(number) >= 400
+    if call.outcome is CallEnd.STATUS:
+        return call.status >= 400
     return broke_off(call)
 
 
@@ -76,15 +75,15 @@ class FailsWithItsModel(News):
         return None
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        ends = {call.get("call"): call for call in asked.ends}
-        calls = [ends.get(call.get("call")) for call in asked.calls]
+        ends = {end.call: end for end in asked.ends}
+        calls = [ends.get(call.call) for call in asked.calls]
         known = [call for call in calls if call is not None]
         turn = self.conversation.turns.get(asked.turn_id)
         if turn is None or len(known) < len(calls) or not _refused(known[-1]):
             return
         answered = [call for call in known if not _refused(call)]
         if asked.turn_id in self._rerouted or any(
-            call.get("texts") or not call.get("tools") for call in answered
+            call.texts or not call.tools for call in answered
         ):
             return
         frames = (asked.request, end)
@@ -92,7 +91,7 @@ class FailsWithItsModel(News):
             yield Witness(asked.subject, frames)
         elif came_to_its_end(end):
             shown = _done_by_agent(turn)
-            last = text(known[-1].get("outcome"))
+            last = known[-1].told
             why = f"since {len(known) - len(answered)} of {len(known)} call(s) of its model failed"
             yield wrong(
                 asked.subject,
@@ -175,10 +174,10 @@ class AnswerShown(News):
         self, asked: TurnCalls, frames: tuple[Frame, ...], shown: list[tuple[Frame, str, str]]
     ) -> Iterator[Outcome]:
         """A message with words that are not the model's."""
-        texts = [text(said.get("text")) for call in asked.ends for said in _texts(call)]
+        texts = [said.text for call in asked.ends for said in call.texts]
         if len(asked.ends) < len(asked.calls) or any(len(one) >= _WHOLE_BELOW for one in texts):
             return
-        if not all(call.get("outcome") == "completed" for call in asked.ends):
+        if not all(call.completed for call in asked.ends):
             return
         heard = _squeezed("".join(texts))
         for frame, key, words in shown:
@@ -188,16 +187,11 @@ class AnswerShown(News):
                 return
 
 
-def _texts(call: dict[str, Any]) -> list[dict[str, Any]]:
-    return [obj(said) for said in arr(call.get("texts"))]
-
-
-def _answers(call: dict[str, Any]) -> list[str]:
+def _answers(call: ModelEnd) -> list[str]:
     """The texts of a call that ended well and left nothing to do."""
-    if call.get("outcome") != "completed" or call.get("tools"):
+    if not call.completed or call.tools:
         return []
-    final = [said for said in _texts(call) if said.get("phase", "") in _FINAL_PHASES]
-    return [text(said.get("text")) for said in final if text(said.get("text")).strip()]
+    return [one.text for one in call.texts if one.phase in _FINAL_PHASES and one.text.strip()]
 
 
 def _said_by(item: ItemView) -> Iterator[tuple[Frame, str, str]]:

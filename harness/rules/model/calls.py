@@ -9,6 +9,7 @@ Not here: which calls those are (turn_calls), and what the model answered (model
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from harness.judge.base import Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.judge.verdict import Level
@@ -40,7 +41,7 @@ class InputArrives(Calls):
         wanted = said.strip()[:_BEGINNING]
         if not wanted:
             return
-        heard = [text(words) for call in asked.calls for words in arr(call.get("user_texts"))]
+        heard = [words for call in asked.calls for words in call.user_texts or ()]
         if any(wanted in words for words in heard):
             yield Witness(asked.subject, (asked.request, end))
         elif came_to_its_end(end):
@@ -86,7 +87,7 @@ class ModelNamed(Calls):
         name = text(asked.params.get("model"))
         if name:
             self._named = (name, asked.request)
-        called = sorted({text(call.get("model")) for call in asked.calls})
+        called = sorted({call.model or "" for call in asked.calls})
         wanted, source = self._named or ("", asked.request)
         others = [model for model in called if self._asked_by.get(model, set()) - {wanted}]
         for model in called:
@@ -123,7 +124,7 @@ class SchemaThisTurn(Calls):
         self._given: Frame | None = None
 
     def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        has = any(call.get("schema") is True for call in asked.calls)
+        has = any(call.schema for call in asked.calls)
         frames = (asked.request, end)
         if isinstance(asked.params.get("outputSchema"), dict):
             self._given = asked.request if has else None
@@ -137,7 +138,7 @@ class SchemaThisTurn(Calls):
             if has:
                 where = member(asked.request, "outputSchema")
                 expected = "no model call with a schema, since only the turn/start before had one"
-                with_one = [call for call in asked.calls if call.get("schema") is True]
+                with_one = [call for call in asked.calls if call.schema]
                 actual = f"{len(with_one)} of {len(asked.calls)} call(s) want one, and of this"
                 schema = member(self._given, "outputSchema")
                 level = None if len(with_one) == len(asked.calls) else Level.SHOULD
@@ -150,7 +151,7 @@ class SchemaThisTurn(Calls):
 class _Passed(Calls):
     """A word of turn/start that is passed on to the model as it is."""
 
-    word = ""
+    word: Literal["effort", "summary"]
     # What the API of the harness's own model calls it, where that is another word.
     names: Mapping[str, str] = {}
 
@@ -159,7 +160,7 @@ class _Passed(Calls):
         if not wanted:
             return
         frames = (asked.request, end)
-        passed = sorted({text(call.get(self.word)) for call in asked.calls} - {""})
+        passed = sorted({getattr(call, self.word) for call in asked.calls} - {""})
         if not {wanted, self.names.get(wanted, wanted)}.isdisjoint(passed):
             yield Witness(asked.subject, frames)
         else:

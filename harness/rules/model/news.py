@@ -19,6 +19,7 @@ from harness.rules.shared.view_queries import turn_in
 from harness.rules.shared.violations import absent, member
 from harness.trace.difference import difference, literal
 from harness.trace.frame import Frame
+from harness.trace.marks import CallEnd, ModelEnd
 from harness.trace.order import came_before
 from harness.trace.values import arr, dig, obj, text
 
@@ -84,7 +85,7 @@ class UsageTold(News):
         return None
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        if not came_to_its_end(end) or not any(call.get("usage") for call in asked.ends):
+        if not came_to_its_end(end) or not any(call.usage for call in asked.ends):
             return
         after = [frame for frame in self._told if came_before(asked.request, frame)]
         frames = (asked.request, end)
@@ -92,7 +93,7 @@ class UsageTold(News):
             self._told.remove(after[0])
             yield Witness(asked.subject, (*frames, after[0]))
         else:
-            used = sum(call.get("usage", 0) for call in asked.ends)
+            used = sum(call.usage for call in asked.ends)
             expected = f"thread/tokenUsage/updated, since the model counted {used} tokens"
             actual = f"none came between turn/start and the end of {asked.subject}, or after it"
             yield absent(asked.subject, frames, expected, actual)
@@ -175,12 +176,12 @@ def _plan(value: Any) -> Plan:
     return [(text(obj(e).get("step")).strip(), text(obj(e).get("status"))) for e in arr(value)]
 
 
-def _given(ends: list[dict[str, Any]]) -> Iterator[tuple[Plan, bool]]:
+def _given(ends: list[ModelEnd]) -> Iterator[tuple[Plan, bool]]:
     """The plans that a server certainly took, each with whether it is the last of its answer."""
     for call in ends:
-        if call.get("outcome") != "completed":
+        if not call.completed:
             continue
-        plans = [_plan(plan) for plan in arr(call.get("plans"))]
+        plans = [[(one.step.strip(), one.status) for one in plan] for plan in call.plans]
         for at, plan in enumerate(plans):
             running = sum(status == "inProgress" for _, status in plan)
             if running <= 1 and all(step for step, _ in plan):
@@ -212,9 +213,8 @@ class RerouteTold(News):
         return None
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        models = {text(call.get("model")) for call in asked.calls}
-        whole = [call for call in asked.ends if call.get("outcome") == "completed"]
-        others = [text(call.get("answers")) for call in whole if call.get("answers")]
+        models = {call.model or "" for call in asked.calls}
+        others = [call.answers for call in asked.ends if call.completed and call.answers]
         told = self._told.get(asked.turn_id, [])
         if not came_to_its_end(end):
             return
@@ -269,7 +269,7 @@ class ToldMidTurn(News):
         return None
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        broken = [text(call.get("outcome")) for call in asked.ends if broke_off(call)]
+        broken = [call.told for call in asked.ends if broke_off(call)]
         turn = self.conversation.turns.get(asked.turn_id)
         if not broken or turn is None or not came_to_its_end(end):
             return
@@ -281,14 +281,13 @@ class ToldMidTurn(News):
             yield absent(asked.subject, frames, expected, "none came")
 
 
-def broke_off(call: dict[str, Any]) -> bool:
+def broke_off(call: ModelEnd) -> bool:
     """Whether an answer was cut, or ended by an error event."""
-    outcome = text(call.get("outcome"))
-    return outcome == "disconnected" or outcome.startswith("failed ")
+    return call.outcome in (CallEnd.DISCONNECTED, CallEnd.FAILED)
 
 
-def _failed(call: dict[str, Any]) -> bool:
-    return broke_off(call) or text(call.get("outcome")).startswith("status ")
+def _failed(call: ModelEnd) -> bool:
+    return broke_off(call) or call.outcome is CallEnd.STATUS
 
 
 @rule("error.retry-follows", title="A retry that is announced is made", level=Level.SHOULD)
@@ -311,5 +310,5 @@ class RetryFollows(News):
             yield Witness(asked.subject, frames)
         elif asked.ends and all(map(_failed, asked.ends)):
             retry = member(told[0], "willRetry")
-            actual = f"one call, of which came: {text(asked.ends[0].get('outcome'))}"
+            actual = f"one call, of which came: {asked.ends[0].told}"
             yield absent(asked.subject, frames, "another call of the model", actual, retry)

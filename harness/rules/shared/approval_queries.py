@@ -13,6 +13,7 @@ from typing import Final
 from harness.judge.base import Monitor, Outcomes, on, on_answer, on_own, on_sent
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import Closed
 from harness.trace.order import came_before, earliest
 from harness.trace.values import dig, obj, text
 from harness.trace.views import Conversation, ItemView, TurnView
@@ -152,7 +153,7 @@ class ApprovalMonitor(Monitor):
         """
         return (
             bool(turn.interrupts or turn.errors)
-            or any(mark.kind == "closed" for mark in self.trace.marks)
+            or bool(self.trace.marks_of(Closed))
             or turn in self._met
             or bool(self.takings(turn))
             or not self.alone()

@@ -16,6 +16,7 @@ from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sen
 from harness.rules.shared.turn_calls import Undisturbed
 from harness.rules.shared.view_queries import failed, item_in, request_subject
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
@@ -79,8 +80,8 @@ class Inputs(Undisturbed, ABC):
         """Nothing was said."""
         super().begin()
         self.steers: list[Steer] = []
-        self.calls: list[list[str]] = []
-        self._called_at: list[Mark] = []
+        self.calls: list[tuple[str, ...]] = []
+        self._called_at: list[Mark[ModelCall]] = []
         self._starts: list[Frame] = []
         self.shown: dict[tuple[str, str, str], str] = {}
         self._said: list[str] = []
@@ -141,12 +142,12 @@ class Inputs(Undisturbed, ABC):
             self.shown[*turn, text(item.get("id"))] = first_text(item.get("content"))
         return None
 
-    @on_mark("model-call")
-    def _called(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelCall)
+    def _called(self, mark: Mark[ModelCall]) -> Outcomes:
         # A call for which the script has no answer left is its thread's all the same.
-        owned = mark.data.get("step", -1) >= 0 or mark.data.get("thread")
-        if "user_texts" in mark.data and owned:
-            self.calls.append([text(words) for words in arr(mark.data["user_texts"])])
+        call = mark.body
+        if call.user_texts is not None and (call.scripted or call.thread):
+            self.calls.append(call.user_texts)
             self._called_at.append(mark)
         return None
 

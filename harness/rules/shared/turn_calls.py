@@ -14,6 +14,7 @@ from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mar
 from harness.rules.shared.state_tracking import COMPLETED
 from harness.rules.shared.view_queries import failed, turn_in
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
@@ -33,16 +34,16 @@ MUDDLING = (
 class TurnCalls:
     """A turn/start, its params, and the model calls of its turn, by the key of its view.
 
-    `calls` is what each call asked for, `ends` what came of each (the data of the marks
-    `model-call` and `model-end`). An end may be known only after the turn's own.
+    `calls` is what each call asked for, `ends` what came of each. The end of a call may be known
+    only after the end of its turn.
     """
 
     request: Frame
     params: dict[str, Any]
     turn_id: str = ""
     unclear: bool = False
-    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    ends: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    ends: list[ModelEnd] = field(default_factory=list[ModelEnd])
 
     @property
     def subject(self) -> str:
@@ -79,7 +80,7 @@ class Calls(Undisturbed, ABC):
         """Nothing has been asked."""
         super().begin()
         self._open: list[TurnCalls] = []
-        self._of_call: dict[object, TurnCalls] = {}
+        self._of_call: dict[int, TurnCalls] = {}
         self._threads: set[str] = set()
         self._unclear = False
         self.forget()
@@ -112,18 +113,19 @@ class Calls(Undisturbed, ABC):
                 self.forget()
         return None
 
-    @on_mark("model-call")
-    def _called(self, mark: Mark) -> Outcomes:
-        if len(self._open) == 1 and "model" in mark.data and mark.data.get("step", -1) >= 0:
-            self._open[0].calls.append(mark.data)
-            self._of_call[mark.data.get("call")] = self._open[0]
+    @on_mark(ModelCall)
+    def _called(self, mark: Mark[ModelCall]) -> Outcomes:
+        call = mark.body
+        if len(self._open) == 1 and call.model is not None and call.scripted:
+            self._open[0].calls.append(call)
+            self._of_call[call.call] = self._open[0]
         return None
 
-    @on_mark("model-end")
-    def _answered(self, mark: Mark) -> Outcomes:
-        asked = self._of_call.pop(mark.data.get("call"), None)
+    @on_mark(ModelEnd)
+    def _answered(self, mark: Mark[ModelEnd]) -> Outcomes:
+        asked = self._of_call.pop(mark.body.call, None)
         if asked is not None:
-            asked.ends.append(mark.data)
+            asked.ends.append(mark.body)
         return None
 
     @on("turn/completed")

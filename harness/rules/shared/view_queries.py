@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from harness.rules.shared.violations import Member, member
 from harness.trace.frame import SAYS_NOTHING, Frame, Kind
+from harness.trace.marks import Settled
 from harness.trace.order import came_before, came_between, earliest
 from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
@@ -25,12 +26,6 @@ _REAL_ROOT: Final = "/private"
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
 # What could have kept a server busy in the end: member of the mark `settled` -> words.
-_OUTSTANDING: Final = {
-    "model_streams": "model streams",
-    "server_requests": "server requests",
-    "child_processes": "child processes",
-    "retries": "announced retries",
-}
 
 # Which type of item each delta belongs to (Events; the type is the middle of the name).
 DELTA_ITEMS: Final = {
@@ -210,13 +205,17 @@ def never_came(trace: Trace, what: str = "none came") -> str:
 
     The mark `settled`, where the trace has one, holds what was outstanding in the end.
     """
-    settled = next((mark for mark in reversed(trace.marks) if mark.kind == "settled"), None)
-    if settled is None:
+    marks = trace.marks_of(Settled)
+    if not marks:
         return what
-    counted = [f"{settled.data.get(name)} {words}" for name, words in _OUTSTANDING.items()]
-    return (
-        f"{what} in {settled.data.get('silence')} s of silence; outstanding: {', '.join(counted)}"
+    settled = marks[-1].body
+    counted = (
+        f"{settled.model_streams} model streams",
+        f"{settled.server_requests} server requests",
+        f"{settled.child_processes} child processes",
+        f"{settled.retries} announced retries",
     )
+    return f"{what} in {settled.silence} s of silence; outstanding: {', '.join(counted)}"
 
 
 def item_in(frame: Frame) -> dict[str, Any]:

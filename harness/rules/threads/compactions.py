@@ -34,9 +34,10 @@ from harness.rules.shared.view_queries import (
 from harness.rules.shared.violations import member, wrong
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind, Origin
+from harness.trace.marks import ModelCall
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
-from harness.trace.values import arr, obj, text
+from harness.trace.values import obj, text
 
 COMPACT = "thread/compact/start"
 # After these the client may hear nothing more of the thread.
@@ -80,8 +81,8 @@ class CompactReply(Monitor):
 class _Called:
     """A call of the model, and the user's texts in it."""
 
-    mark: Mark
-    texts: list[str]
+    mark: Mark[ModelCall]
+    texts: tuple[str, ...]
 
     @property
     def whole(self) -> bool:
@@ -124,11 +125,10 @@ class _Compactions(Monitor, ABC):
         inputs.append((frame, first_text(params.get("input"))))
         return None
 
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
-        if "user_texts" in mark.data:
-            texts = [text(words) for words in arr(mark.data["user_texts"])]
-            self._calls.append(_Called(mark, texts))
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+        if mark.body.user_texts is not None:
+            self._calls.append(_Called(mark, mark.body.user_texts))
         return None
 
     @on("item/started", "turn/completed")

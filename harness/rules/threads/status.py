@@ -35,6 +35,7 @@ from harness.rules.threads.status_changes import ACTIVE, RELOADING
 from harness.spec.effects import methods_with
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.values import dig, obj, text
@@ -69,7 +70,7 @@ class _Idle:
 
     turn: TurnView
     shown: _Shown
-    calls: set[object]
+    calls: set[int]
     at_work: bool = False
     news: Frame | None = None
     sure: bool = False
@@ -117,8 +118,8 @@ class ReadMatchesTurns(_Answered):
         self._idle: dict[str, _Idle] = {}
         self._active_reads: dict[str, list[_Shown]] = {}
         self._starting: dict[str, set[Frame]] = {}
-        self._calls: set[object] = set()
-        self._calls_at: dict[Frame, set[object]] = {}
+        self._calls: set[int] = set()
+        self._calls_at: dict[Frame, set[int]] = {}
         self._other_work = False
 
     @on_sent(*OTHER_WORK)
@@ -140,22 +141,22 @@ class ReadMatchesTurns(_Answered):
             self._starting.get(thread_id, set()).discard(request)
         return None
 
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
         running = [t for t in self.conversation.turns.values() if t.started and not t.completed]
-        scripted = mark.data.get("step", -1) >= 0
+        scripted = mark.body.scripted
         if scripted:
-            self._calls.add(mark.data.get("call"))
+            self._calls.add(mark.body.call)
         for idle in self._idle.values():
             idle.at_work = idle.at_work or (scripted and running == [idle.turn])
         return None
 
-    @on_mark("model-end")
-    def call_ended(self, mark: Mark) -> Outcomes:
-        call = mark.data.get("call")
+    @on_mark(ModelEnd)
+    def call_ended(self, mark: Mark[ModelEnd]) -> Outcomes:
+        call = mark.body.call
         self._calls.discard(call)
         for idle in self._idle.values():
-            if call in idle.calls and mark.data.get("outcome") == "completed":
+            if call in idle.calls and mark.body.completed:
                 idle.at_work = True
         return None
 

@@ -28,6 +28,7 @@ from harness.rules.shared.violations import Member, member, wrong
 from harness.spec.effects import methods_with
 from harness.spec.machines import THREAD_STATUS
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import Closed, ModelEnd
 from harness.trace.trace import Mark
 from harness.trace.values import dig, obj, text
 
@@ -190,9 +191,10 @@ class SystemErrorMet(Monitor):
         self._trouble = True
         return None
 
-    @on_mark("model-end", "closed")
-    def ended(self, mark: Mark) -> Outcomes:
-        self._trouble = self._trouble or mark.data.get("outcome") != "completed"
+    @on_mark(ModelEnd, Closed)
+    def ended(self, mark: Mark[ModelEnd | Closed]) -> Outcomes:
+        well = isinstance(mark.body, ModelEnd) and mark.body.completed
+        self._trouble = self._trouble or not well
         return None
 
     @on("item/completed")

@@ -8,7 +8,6 @@ Not here: how the words are spelt, and that there is an error at all (errors, tu
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, on, on_mark, rule
 from harness.judge.verdict import Level
@@ -19,6 +18,7 @@ from harness.rules.shared.violations import member, wrong
 from harness.rules.turns.errors import given_word, info_name
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import CallEnd, ModelCall, ModelEnd, ModelListens
 from harness.trace.order import marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import dig, text
@@ -51,15 +51,13 @@ CUT_OFF = "ResponseStreamDisconnected"
 UNREACHABLE = "HttpConnectionFailed"
 
 
-def named_by(end: dict[str, Any]) -> str | None:
-    """The word for what became of a call (the data of its mark `model-end`), None for no one's."""
-    outcome, code = text(end.get("outcome")), text(end.get("code"))
-    if code in CODES:
-        return CODES[code]
-    if outcome == "disconnected":
+def named_by(end: ModelEnd) -> str | None:
+    """The given word for what became of a call, None where no word is given for it."""
+    if end.code in CODES:
+        return CODES[end.code]
+    if end.outcome is CallEnd.DISCONNECTED:
         return CUT_OFF
-    kind, _, rest = outcome.partition(" ")
-    return STATUSES.get(int(rest)) if kind == "status" and rest.isdecimal() else None
+    return STATUSES.get(end.status) if end.outcome is CallEnd.STATUS else None
 
 
 class _FailedTurns(Calls):
@@ -82,7 +80,7 @@ class _FailedTurns(Calls):
                 yield from self.judge(asked, asked.ends[-1], end)
 
     @abstractmethod
-    def judge(self, asked: TurnCalls, last: dict[str, Any], end: Frame) -> Iterator[Outcome]:
+    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
         """Judge a failed turn by what became of its last call."""
 
 
@@ -102,16 +100,16 @@ class InfoFits(_FailedTurns):
 
     def begin(self) -> None:
         super().begin()
-        self._shut: Mark | None = None
+        self._shut: Mark[ModelListens] | None = None
         self._unreached: list[tuple[str, Frame, Frame]] = []
 
-    @on_mark("model-listens")
-    def door(self, mark: Mark) -> Outcomes:
-        self._shut = None if mark.data.get("listening") else mark
+    @on_mark(ModelListens)
+    def door(self, mark: Mark[ModelListens]) -> Outcomes:
+        self._shut = None if mark.body.listening else mark
         return None
 
-    @on_mark("model-call")
-    def reached(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelCall)
+    def reached(self, mark: Mark[ModelCall]) -> Outcomes:
         self._shut = None
         return None
 
@@ -124,7 +122,7 @@ class InfoFits(_FailedTurns):
         if marked_before(self._shut, turn.request):
             self._unreached.append((turn.subject, turn.request, frame))
 
-    def judge(self, asked: TurnCalls, last: dict[str, Any], end: Frame) -> Iterator[Outcome]:
+    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
         word = named_by(last)
         if word is not None:
             yield from _compare(asked.subject, word, asked.request, end)
@@ -160,8 +158,8 @@ class TellsCause(_FailedTurns):
     INFO. Left open: calls that failed without words, several threads or turns at once.
     """
 
-    def judge(self, asked: TurnCalls, last: dict[str, Any], end: Frame) -> Iterator[Outcome]:
-        said = text(last.get("said"))
+    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
+        said = last.said
         if not said:
             return
         keys, frames = ("message", "additionalDetails"), (asked.request, end)

@@ -18,6 +18,7 @@ from harness.rules.shared.state_tracking import INTERRUPTED
 from harness.rules.shared.view_queries import began_here
 from harness.rules.shared.violations import member, wrong
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import Closed
 from harness.trace.trace import End
 from harness.trace.values import obj, text
 from harness.trace.views import TurnView
@@ -113,7 +114,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
     def _taken(self, turn: TurnView) -> bool:
         """Whether we, another client or the end of the server took the turn away."""
         return (
-            any(mark.kind == "closed" for mark in self.trace.marks)
+            bool(self.trace.marks_of(Closed))
             or self.trace.end is End.EXITED
             or bool(self.takings(turn))
             or not self.alone()

@@ -13,6 +13,7 @@ from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import failed, request_subject
 from harness.rules.shared.violations import instead, whole
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall
 from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
@@ -74,11 +75,11 @@ class _Granting(Monitor):
         asked = any(came_before(other, request) for other in turn.interrupts)
         return turn if begun and here and not ended and not asked else None
 
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
         """A turn that calls the model after the refusal, or had done so, was running."""
         running = [t for t in self.conversation.turns.values() if t.reply and not t.completed]
-        if len(running) == 1 and "model" in mark.data and mark.data.get("step", -1) >= 0:
+        if len(running) == 1 and mark.body.model is not None and mark.body.scripted:
             for refused in self._refused.get(running[0].key, []):
                 refused.called = True
         return None

@@ -29,9 +29,10 @@ from harness.rules.shared.view_queries import began_here, failed
 from harness.rules.shared.violations import member
 from harness.rules.turns.order import ITEM_EVENTS
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import GateOpened, ModelCall, ModelEnd
 from harness.trace.order import came_before
 from harness.trace.trace import Mark
-from harness.trace.values import arr, obj, text
+from harness.trace.values import obj, text
 
 
 @dataclass(slots=True, eq=False)
@@ -136,18 +137,18 @@ class Streamed(Monitor):
                 work.trip = (frame, frame)
         return None
 
-    @on_mark("model-call")
-    def called(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
         self._goes_on()
-        texts = [text(words) for words in arr(mark.data.get("user_texts"))]
+        texts = mark.body.user_texts or ()
         for work in self._works:
             alone = len(self._works) == 1 and not self._muddled and len(work.said) >= LEAST
             if alone and any(work.said in words for words in texts):
                 work.called = True
         return None
 
-    @on_mark("model-end", "gate")
-    def goes_on(self, mark: Mark) -> Outcomes:
+    @on_mark(ModelEnd, GateOpened)
+    def goes_on(self, mark: Mark[ModelEnd | GateOpened]) -> Outcomes:
         self._goes_on()
         return None
 

@@ -18,6 +18,7 @@ from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep
 from harness.scenario.steps.context import StepContext, StepFailed, plays
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import RaceActs
 from harness.trace.values import dig, text
 
 NOT_REACHED = "not-reached"
@@ -133,7 +134,7 @@ def _ends(thread_id: str, frame: Frame) -> bool:
 async def act(scene: StepContext, step: ActStep) -> None:
     """The action itself."""
     body = step.act
-    scene.peer().recorder.mark("race", {"action": body.action})
+    scene.peer().recorder.mark(RaceActs(body.action))
     match body.action:
         case "interrupt":
             await _interrupt(scene, body)

@@ -9,6 +9,7 @@ from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
 from harness.scenario.steps.context import StepContext, StepFailed, plays
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import GateOpened
 from harness.trace.values import dig, text
 
 
@@ -16,7 +17,7 @@ from harness.trace.values import dig, text
 async def open_gate(scene: StepContext, step: OpenStep) -> None:
     """Open a gate of the model's side."""
     scene.model.gates.open(step.open)
-    scene.peer().recorder.mark("gate", {"open": step.open})
+    scene.peer().recorder.mark(GateOpened(step.open))
 
 
 @plays(WaitStep)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from harness.backend.model import Call, ScriptedModel
 from harness.backend.script import ModelStep
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.trace.marks import CallEnd, ModelEnd
 
 Json = dict[str, Any]
 SCRIPT = TypeAdapter(list[ModelStep])
@@ -78,7 +79,7 @@ def test_what_an_output_must_lack_is_noted() -> None:
     )
     model.answer(b'{"input": []}')
     model.calls[0].tool_calls.append("c1")
-    model.calls[0].outcome = "completed"
+    model.calls[0].ended = ModelEnd(call=1, outcome=CallEnd.COMPLETED)
     given = [
         {"type": "function_call", "call_id": "c1", "name": "x", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": "a secret"},

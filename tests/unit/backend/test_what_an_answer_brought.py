@@ -10,8 +10,9 @@ from harness.backend.play import MOST_OF_A_TEXT, StreamCut
 from harness.backend.script import ModelStep
 from harness.backend.tools import BUILT_IN
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
 
-Marks = list[tuple[str, dict[str, Any]]]
+Marks = list[MarkBody]
 EXEC = {"type": "function", "name": "exec_command", "parameters": {}}
 
 
@@ -22,7 +23,7 @@ async def played(*steps: dict[str, Any], calls: int = 0, **body: Any) -> Marks:
     model = ScriptedModel(
         script,
         ResponsesEncoder(),
-        mark=lambda kind, data: marks.append((kind, data)),
+        mark=marks.append,
         tools=BUILT_IN,
     )
     for _ in range(calls or len(steps)):
@@ -36,47 +37,44 @@ async def played(*steps: dict[str, Any], calls: int = 0, **body: Any) -> Marks:
     return marks
 
 
-def ends(marks: Marks) -> list[dict[str, Any]]:
-    return [data for kind, data in marks if kind == "model-end"]
+def ends(marks: Marks) -> list[ModelEnd]:
+    return [mark for mark in marks if isinstance(mark, ModelEnd)]
 
 
 async def test_messages_are_kept_with_their_phase() -> None:
     first = {"message": {"deltas": ["Let me ", "look."], "phase": "commentary"}}
     (end,) = ends(await played({"reply": [first, {"message": "Found."}]}))
-    assert end["texts"] == [
-        {"text": "Let me look.", "phase": "commentary"},
-        {"text": "Found.", "phase": ""},
-    ]
-    assert "tools" not in end
+    assert end.texts == (Said("Let me look.", "commentary"), Said("Found."))
+    assert end.tools == 0
 
 
 async def test_tools_are_counted() -> None:
     (end,) = ends(await played({"reply": [{"run": "ls"}, {"run": "pwd"}]}, tools=[EXEC]))
-    assert (end["tools"], end.get("texts")) == (2, None)
+    assert (end.tools, end.texts) == (2, ())
 
 
 async def test_of_an_answer_that_was_cut_what_came_is_kept() -> None:
     cut = {"message": {"deltas": ["half", {"disconnect": True}, " more"]}}
     (end,) = ends(await played({"reply": [cut]}))
-    assert (end["outcome"], end["texts"]) == ("disconnected", [{"text": "half", "phase": ""}])
+    assert (end.outcome, end.texts) == (CallEnd.DISCONNECTED, (Said("half"),))
 
 
 async def test_a_long_text_is_cut() -> None:
     pieces = ["x" * (MOST_OF_A_TEXT - 1), "yz", "more"]
     (end,) = ends(await played({"reply": [{"message": {"deltas": pieces}}]}))
-    assert end["texts"][0]["text"] == "x" * (MOST_OF_A_TEXT - 1) + "y"
+    assert end.texts[0].text == "x" * (MOST_OF_A_TEXT - 1) + "y"
 
 
 async def test_an_answer_that_is_odd_in_itself_has_no_texts() -> None:
     odd = {"malformed": {"bytes": "data: {\n\n"}}
     (end,) = ends(await played({"reply": [odd, {"message": "after it"}]}))
-    assert (end["outcome"], "texts" in end) == ("completed", False)
+    assert (end.outcome, end.texts) == (CallEnd.COMPLETED, ())
 
 
 async def test_a_plan_and_what_is_said_beyond_the_script_are_no_texts() -> None:
     marks = await played({"reply": [{"plan_item": "1. look"}]}, calls=2)
-    assert [end["outcome"] for end in ends(marks)] == ["completed", "completed"]
-    assert [end.get("texts") for end in ends(marks)] == [None, None]
+    assert [end.outcome for end in ends(marks)] == [CallEnd.COMPLETED] * 2
+    assert [end.texts for end in ends(marks)] == [(), ()]
 
 
 async def test_the_next_call_tells_what_came_of_the_tools() -> None:
@@ -88,7 +86,7 @@ async def test_the_next_call_tells_what_came_of_the_tools() -> None:
     model = ScriptedModel(
         script,
         ResponsesEncoder(),
-        mark=lambda kind, data: marks.append((kind, data)),
+        mark=marks.append,
         tools=BUILT_IN,
     )
     body: dict[str, Any] = {"model": "m", "input": [], "tools": [EXEC]}
@@ -100,6 +98,5 @@ async def test_the_next_call_tells_what_came_of_the_tools() -> None:
         done = {"type": "function_call_output", "call_id": model.calls[0].tool_calls[0]}
         other = {"type": "function_call_output", "call_id": "of-a-turn-before", "output": "old"}
         body["input"] = [other, {**done, "output": "made.txt\n"}]
-    asked = [data for kind, data in marks if kind == "model-call"]
-    assert ["outputs" in data for data in asked] == [False, True]
-    assert asked[1]["outputs"] == ["made.txt\n"]
+    asked = [mark for mark in marks if isinstance(mark, ModelCall)]
+    assert [call.outputs for call in asked] == [(), ("made.txt\n",)]

@@ -9,6 +9,7 @@ from harness.judge.judge import judged
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.foreign import read
+from harness.trace.marks import Closed
 from harness.trace.trace import End, Trace
 from tests.rules.traces import THREAD, TURN, Talk, command
 from tests.unit.trace.test_foreign import line, nowhere
@@ -99,6 +100,6 @@ def test_a_process_that_was_started_again_owes_nothing_of_the_former_one() -> No
     rows += [line(2 + one.at, sides[one.direction], one.json) for one in after]
     rows.append(line(5, "##", STOPPED))
     trace = read(rows, name="talk.jsonl", names={}, paths_of=nowhere)
-    assert [one.data for one in trace.marks_of("closed")] == [{"connection": "c1"}]
+    assert [one.body for one in trace.marks_of(Closed)] == [Closed("c1")]
     seen = judged(load_book(), trace, all_rules().values())
     assert [obligation for one in seen.owed for obligation in one.open()] == []

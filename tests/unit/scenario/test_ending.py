@@ -15,6 +15,7 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.ending import QUIET, Ended, TraceFinisher
 from harness.target.profile import Bounds
+from harness.trace.marks import ModelCall
 from harness.trace.owed import Owed
 from harness.trace.trace import End
 
@@ -185,7 +186,7 @@ async def test_announced_retry_keeps_the_server_busy_until_the_next_model_call()
         await stage.turn()
         await stage.server.say(error(will_retry=True))
         await stage.peer.inbox.wait(lambda frame: frame.method == "error")
-        stage.peer.recorder.mark("model-call", {"call": 1})
+        stage.peer.recorder.mark(ModelCall(call=1))
         assert await stage.end() == Ended(End.QUIESCENT)
 
 

@@ -13,6 +13,7 @@ from harness.client.peer import Peer
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Player, Unmet
 from harness.target.profile import Bounds
+from harness.trace.marks import Setup, StepBegins
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected
 
@@ -185,7 +186,7 @@ async def test_first_step_that_fails_ends_the_script() -> None:
         unmet = await player(TURNING + "  - read_thread: {thread: t}\n", peer).play()
         assert unmet is not None
         assert server.asked("thread/read") == []
-        steps = [mark.data["name"] for mark in peer.recorder.trace.marks_of("step")]
+        steps = [mark.body.name for mark in peer.recorder.trace.marks_of(StepBegins)]
         assert steps == ["start_thread", "start_turn"]
 
 
@@ -199,5 +200,9 @@ client:
 """
     async with connected() as (peer, _, __):
         assert await player(text, peer).play() is None
-        marks = [(mark.kind, mark.data.get("active")) for mark in peer.recorder.trace.marks]
-        assert marks == [("setup", True), ("step", None), ("setup", False), ("step", None)]
+        assert [mark.body for mark in peer.recorder.trace.marks] == [
+            Setup(active=True),
+            StepBegins("start_thread", 4),
+            Setup(active=False),
+            StepBegins("read_thread", 6),
+        ]

@@ -9,8 +9,9 @@ import pytest
 from harness.trace import foreign
 from harness.trace.foreign import guessed_names, load_any, read
 from harness.trace.frame import Direction, Frame, Kind, Origin
+from harness.trace.marks import RecorderNote
 from harness.trace.store import TraceFormatError, save
-from harness.trace.trace import End, Trace
+from harness.trace.trace import End, Mark, Trace
 from harness.trace.values import MISSING, dig
 from tests.rules.traces import Talk
 
@@ -58,9 +59,7 @@ def test_a_recording_becomes_frames_with_their_times_and_sides() -> None:
 
 def test_what_the_recorder_noted_is_a_mark_between_frames() -> None:
     trace = reading(asks(0, 1), line(0.2, "##", {"note": "look", "rc": 0}), answers(0.3, 1))
-    assert [(mark.kind, mark.after, mark.at, mark.data) for mark in trace.marks] == [
-        ("recorder", 0, 0.2, {"note": "look", "rc": 0})
-    ]
+    assert trace.marks == [Mark(0.2, 0, RecorderNote("look", status=0))]
 
 
 def test_a_process_after_the_end_of_another_is_another_connection() -> None:

@@ -1,5 +1,6 @@
 """What a rule may know of order: `Trace.before`, and the order in which messages came."""
 
+from harness.trace.marks import EndingBegins, GateOpened
 from harness.trace.order import (
     by_arrival,
     came_before,
@@ -96,12 +97,12 @@ def test_parts_of_a_trace_are_cut_between_messages() -> None:
 
 
 def test_a_mark_is_before_what_came_after_it() -> None:
-    trace = Talk().asks("a").mark("gate").answers({}).trace()
+    trace = Talk().asks("a").mark(GateOpened("a")).answers({}).trace()
     request, answer = trace.frames
     assert marked_before(trace.marks[0], answer)
     assert not marked_before(trace.marks[0], request)
 
 
 def test_marks_are_found_by_kind() -> None:
-    trace = Talk().mark("gate", name="a").mark("step").mark("gate", name="b").trace()
-    assert [mark.data["name"] for mark in trace.marks_of("gate")] == ["a", "b"]
+    trace = Talk().mark(GateOpened("a")).mark(EndingBegins()).mark(GateOpened("b")).trace()
+    assert [mark.body.gate for mark in trace.marks_of(GateOpened)] == ["a", "b"]

@@ -1,5 +1,6 @@
 """What is owed: opened by one message, met by another."""
 
+from harness.trace.marks import Closed, ModelCall, StepBegins
 from harness.trace.owed import Owed, Owes
 from harness.trace.trace import Mark
 from tests.rules.case import opened, running
@@ -108,9 +109,9 @@ def test_other_server_requests_owe_no_resolution() -> None:
 def test_an_announced_retry_keeps_the_server_busy_until_it_calls_the_model() -> None:
     owed = after(running().failing(will_retry=True))
     assert owed.retrying
-    owed.feed_mark(Mark(0.0, 9, "step"))
+    owed.feed_mark(Mark(0.0, 9, StepBegins("wait", 3)))
     assert owed.retrying
-    owed.feed_mark(Mark(0.0, 9, "model-call"))
+    owed.feed_mark(Mark(0.0, 9, ModelCall()))
     assert not owed.retrying
 
 
@@ -124,7 +125,7 @@ def test_nothing_is_owed_on_a_connection_that_we_ended_also_by_what_still_comes(
     talk = running().on("c2").asks("thread/list")
     owed = after(talk)
     assert [str(item.kind) for item in owed.open()] == ["turn/completed", "answer"]
-    owed.feed_mark(Mark(0.0, 0, "closed", {"connection": "c1"}))
+    owed.feed_mark(Mark(0.0, 0, Closed("c1")))
     assert [str(item.kind) for item in owed.open()] == ["answer"]
     for frame in Talk().asks("thread/read").trace().frames:
         owed.feed(frame)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.trace.frame import Direction, Frame, Origin
+from harness.trace.marks import GateOpened
 from harness.trace.names import Path, Renamer
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import Mark
@@ -35,7 +36,7 @@ def test_frames_are_numbered_and_timed_from_the_beginning() -> None:
     recorder.record(b"{}", OUT)
     assert [(f.seq, f.at) for f in recorder.trace.frames] == [(0, 0.5), (1, 2.0)]
     assert recorder.last_frame_at == 2.0
-    assert recorder.mark("gate", {"name": "g"}) == Mark(3.0, 1, "gate", {"name": "g"})
+    assert recorder.mark(GateOpened("g")) == Mark(3.0, 1, GateOpened("g"))
     assert recorder.now() == 4.0
 
 
@@ -61,7 +62,7 @@ def test_listeners_hear_of_each_frame_and_mark_once_it_is_in_the_trace() -> None
     recorder.listeners.append(listen)
     recorder.mark_listeners.append(lambda mark: heard.append(mark.kind))
     recorder.record(b"{}", IN)
-    recorder.mark("gate")
+    recorder.mark(GateOpened("g"))
     assert heard == [0, "gate"]
 
 

@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from harness.trace.frame import Kind
+from harness.trace.marks import GateOpened, Setup
 from harness.trace.store import TraceFormatError, lines, load, read, reframed, save
 from harness.trace.trace import End, Trace
 from tests.rules.traces import Talk
 
 FULL = (
     Talk("round-trip")
-    .mark("setup", active=True)
+    .mark(Setup(active=True))
     .start_thread()
     .says(b"\xff\xfe no text")
     .sends(b"{", deliberate=True)
     .says(b'{"method": "cut o', note="cut")
     .on("c2")
     .tells("a", text="\u2028\u00e9\U0001f600\r\n")
-    .mark("gate", name="g")
+    .mark(GateOpened("g"))
     .trace(End.TIMED_OUT)
 )
 
@@ -28,7 +29,7 @@ def described(trace: Trace) -> list[object]:
     return [
         trace.header,
         trace.end,
-        [(mark.kind, mark.after, mark.data, round(mark.at, 6)) for mark in trace.marks],
+        [(mark.after, mark.body, round(mark.at, 6)) for mark in trace.marks],
         [
             (f.seq, round(f.at, 6), f.connection, f.direction, f.origin, f.raw, f.json, f.kind)
             for f in trace.frames

@@ -1,0 +1,145 @@
+"""Marks as rows of a trace file: what a mark says, as JSON members, and back.
+
+Here: writing a body, reading it with checked types, reading what version 1 wrote. Not here: the
+classes (marks), the file around the rows (store).
+
+A field with its default value is not written. A kind or a member that this version does not have
+is an error: rules rest on marks, so a file that says more than is understood must not be judged.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from harness.trace.marks import BODIES, DEFAULT_CODE, CallEnd, MarkBody
+from harness.trace.values import text
+
+_BY_KIND = {body.kind: body for body in BODIES}
+
+T = TypeVar("T")
+
+
+def to_row(body: MarkBody) -> dict[str, Any]:
+    """The members of a body that differ from their defaults."""
+    return _written(body)
+
+
+def from_row(kind: str, row: Mapping[str, Any]) -> MarkBody:
+    """The body that a row of this version holds. Raises `ValueError`."""
+    body = _BY_KIND.get(kind)
+    if body is None:
+        raise ValueError(f"mark of the unknown kind {kind!r}; known are {', '.join(_BY_KIND)}")
+    return _read(body, row, kind)
+
+
+def from_former_row(kind: str, row: Mapping[str, Any]) -> MarkBody | None:
+    """The body that a row of version 1 holds, None for a kind that nothing reads any more.
+
+    Nothing checked those rows when they were written: what is missing has its default, and members
+    that nothing read are left out. Raises `ValueError` where a value has a wrong type.
+    """
+    body = _BY_KIND.get(kind)
+    if body is None:
+        return None
+    now = {_RENAMED.get((kind, name), name): value for name, value in row.items()}
+    if kind == "model-end":
+        now.update(_outcome_of(text(now.get("outcome")), now))
+    known = {name for name, _, _ in _fields_of(body)}
+    return _read(body, {name: value for name, value in now.items() if name in known}, kind)
+
+
+# The members of version 1 that have other names now.
+_RENAMED = {
+    ("gate", "open"): "gate",
+    ("place", "server-cwd"): "server_cwd",
+    ("partial-line", "bytes"): "size",
+    ("recorder", "rc"): "status",
+}
+_OUTCOMES = {
+    "completed": CallEnd.COMPLETED,
+    "disconnected": CallEnd.DISCONNECTED,
+    "dropped by the caller": CallEnd.DROPPED,
+}
+
+
+def _outcome_of(words: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """An outcome that version 1 wrote in words: `status 500`, `failed server_error`."""
+    name, _, rest = words.partition(" ")
+    if name == "status" and rest.isdecimal():
+        return {"outcome": CallEnd.STATUS, "status": int(rest)}
+    if name == "failed" and rest:
+        code = row.get("code") or ("" if rest == DEFAULT_CODE else rest)
+        return {"outcome": CallEnd.FAILED, "code": code}
+    return {"outcome": _OUTCOMES.get(words, CallEnd.UNKNOWN)}
+
+
+@cache
+def _fields_of(body: type) -> tuple[tuple[str, Any, bool], ...]:
+    """The fields of a class: name, type, and whether there must be a value."""
+    hints = typing.get_type_hints(body)
+    return tuple(
+        (field.name, hints[field.name], field.default is dataclasses.MISSING)
+        for field in dataclasses.fields(body)
+    )
+
+
+def _written(value: Any) -> dict[str, Any]:
+    return {
+        field.name: _plain(getattr(value, field.name))
+        for field in dataclasses.fields(value)
+        if field.default is dataclasses.MISSING or getattr(value, field.name) != field.default
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in cast("tuple[Any, ...]", value)]
+    if isinstance(value, StrEnum):
+        return value.value
+    return _written(value) if dataclasses.is_dataclass(value) else value
+
+
+def _read(form: type[T], row: object, where: str) -> T:
+    """An object of a dataclass from its members."""
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{where}: expected an object")
+    members = cast("Mapping[str, Any]", row)
+    fields = _fields_of(form)
+    unknown = sorted(members.keys() - {name for name, _, _ in fields})
+    if unknown:
+        raise ValueError(f"{where}: unknown member(s) {', '.join(unknown)}")
+    missing = [name for name, _, needed in fields if needed and name not in members]
+    if missing:
+        raise ValueError(f"{where}: no {', '.join(missing)}")
+    return form(
+        **{
+            name: _value(hint, members[name], f"{where}.{name}")
+            for name, hint, _ in fields
+            if name in members
+        }
+    )
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """A value of a type that fields have, checked."""
+    origin = typing.get_origin(hint)
+    if origin in (types.UnionType, typing.Union):
+        [inner] = [one for one in typing.get_args(hint) if one is not types.NoneType]
+        return None if value is None else _value(inner, value, where)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where}: expected an array")
+        inner, many = typing.get_args(hint)[0], cast("list[Any]", value)
+        return tuple(_value(inner, one, f"{where}[{at}]") for at, one in enumerate(many))
+    if dataclasses.is_dataclass(hint):
+        return _read(cast("type[Any]", hint), value, where)
+    if issubclass(hint, StrEnum):
+        return hint(value)
+    accepted = (int, float) if hint is float else (hint,)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise ValueError(f"{where}: expected {hint.__name__}")
+    return value

@@ -1,0 +1,273 @@
+"""What happens between the frames of a trace: a class for each kind of mark.
+
+A mark is written by the harness (by a recorder, for what another program recorded) and read by
+rules, by what judges the end of a trace, and by reports. Here: the classes, their fields, the
+version of the whole. Not here: when and after which frame it happened (`trace.Mark`), how it is
+written to a file (mark_rows), who writes and who reads it.
+
+Adding a field with a default keeps old files readable. Any other change needs a new
+`MARKS_VERSION` and a way to read the former one (mark_rows).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final
+
+# The version of the classes below. Version 1 were dictionaries that nothing checked.
+MARKS_VERSION: Final = 2
+
+
+class MarkBody:
+    """What a mark says. `kind` names the class in files and in what people read."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    @property
+    def about(self) -> str | None:
+        """The connection that it is about, None where it is about none in particular."""
+        return None
+
+
+class CallEnd(StrEnum):
+    """How the answer to a model call ended.
+
+    COMPLETED: all of it was streamed. DISCONNECTED: the scripted model cut the stream. DROPPED: the
+    server stopped reading. STATUS: it was no stream, but an HTTP status and a body. FAILED: the
+    stream ended with an error event. UNKNOWN: whoever recorded the trace did not say.
+    """
+
+    COMPLETED = "completed"
+    DISCONNECTED = "disconnected"
+    DROPPED = "dropped"
+    STATUS = "status"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+# The code of an error event for which the script names none.
+DEFAULT_CODE: Final = "server_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall(MarkBody):
+    """The server called its model.
+
+    `call` is the number of the call, from 1; 0 where a recorder gave none. `thread` is the alias of
+    the thread whose script answers, "" where there is one script only. `step` is the index of the
+    answering step in that script, -1 for none. `model` is the name that was asked for and
+    `user_texts` are the beginnings of the last texts of the user; None where a recorder did not
+    read the call. `effort` and `summary` are "" for none; `schema` says whether the answer must fit
+    a JSON Schema. `outputs` are what the tool calls of the thread's last answer printed, as this
+    call says; outputs that are very long are left out.
+    """
+
+    kind: ClassVar[str] = "model-call"
+    call: int = 0
+    thread: str = ""
+    step: int = -1
+    model: str | None = None
+    user_texts: tuple[str, ...] | None = None
+    effort: str = ""
+    summary: str = ""
+    schema: bool = False
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def scripted(self) -> bool:
+        """Whether a step of the script answers it."""
+        return self.step >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the model: its text, possibly cut, and its phase, "" for none."""
+
+    text: str
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """A step of a plan that the model gave."""
+
+    step: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEnd(MarkBody):
+    """The answer to a model call has ended.
+
+    `call` is the number of the call as in `ModelCall`. `status` is the HTTP status of an answer by
+    status, else 0. `code` and `said` are the code and the words of a failure that the server could
+    read, "" for none. `usage` is the number of tokens that was reported, 0 for none; `plans` are
+    the plans that were given; `answers` is the model that said it answers, "" where it is the one
+    that was asked. `texts` are the messages and `tools` is the number of tools that were called;
+    both are empty for an answer that halts or holds bytes that no model sends, since what a server
+    makes of such an answer is open.
+    """
+
+    kind: ClassVar[str] = "model-end"
+    call: int = 0
+    outcome: CallEnd = CallEnd.UNKNOWN
+    status: int = 0
+    code: str = ""
+    said: str = ""
+    usage: int = 0
+    plans: tuple[tuple[PlanStep, ...], ...] = ()
+    answers: str = ""
+    texts: tuple[Said, ...] = ()
+    tools: int = 0
+
+    @property
+    def completed(self) -> bool:
+        """Whether the whole answer was sent."""
+        return self.outcome is CallEnd.COMPLETED
+
+    @property
+    def told(self) -> str:
+        """The outcome in words, for findings."""
+        match self.outcome:
+            case CallEnd.STATUS:
+                return f"status {self.status}"
+            case CallEnd.FAILED:
+                return f"failed {self.code or DEFAULT_CODE}"
+            case CallEnd.DROPPED:
+                return "dropped by the caller"
+            case _:
+                return str(self.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelListens(MarkBody):
+    """The model's address began to take connections, or to refuse them."""
+
+    kind: ClassVar[str] = "model-listens"
+    listening: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GateOpened(MarkBody):
+    """A step of the scenario opened a gate at which the model's stream may have waited."""
+
+    kind: ClassVar[str] = "gate"
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup(MarkBody):
+    """A set-up began, or ended: what is judged within one counts for no rule as exercised."""
+
+    kind: ClassVar[str] = "setup"
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegins(MarkBody):
+    """The player begins a step: its name and its line in the scenario's file."""
+
+    kind: ClassVar[str] = "step"
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaceActs(MarkBody):
+    """The action of a race is performed now."""
+
+    kind: ClassVar[str] = "race"
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(MarkBody):
+    """The harness ended a connection: from here on nothing is owed on it."""
+
+    kind: ClassVar[str] = "closed"
+    connection: str
+
+    @property
+    def about(self) -> str:
+        """The connection that was ended."""
+        return self.connection
+
+
+@dataclass(frozen=True, slots=True)
+class EndingBegins(MarkBody):
+    """The scenario's steps are over; what follows brings the trace to its end."""
+
+    kind: ClassVar[str] = "ending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled(MarkBody):
+    """Something was owed in the end, and it did not come though nothing else was outstanding.
+
+    `silence` is the time in seconds without a message; `owed` names what was owed. The others are
+    the numbers of what could still have brought it.
+    """
+
+    kind: ClassVar[str] = "settled"
+    silence: float
+    owed: tuple[str, ...]
+    model_streams: int = 0
+    server_requests: int = 0
+    child_processes: int = 0
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(MarkBody):
+    """The folders of the run, absolute paths: the server's home, its threads' working folder, and
+    the working folder of the server's process.
+    """
+
+    kind: ClassVar[str] = "place"
+    home: str = ""
+    cwd: str = ""
+    server_cwd: str = ""
+
+    def named(self) -> dict[str, str]:
+        """The folders by the names that stand for them in normalised text."""
+        return {"home": self.home, "cwd": self.cwd, "server-cwd": self.server_cwd}
+
+
+@dataclass(frozen=True, slots=True)
+class PartialLine(MarkBody):
+    """The trace ended within a line: the beginning of the line, and its length in bytes so far."""
+
+    kind: ClassVar[str] = "partial-line"
+    head: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderNote(MarkBody):
+    """A note in somebody else's recording.
+
+    `server_ended` says that the server's process was over, `status` with which exit status; None
+    where the note does not tell.
+    """
+
+    kind: ClassVar[str] = "recorder"
+    note: str = ""
+    server_ended: bool = False
+    status: int | None = None
+
+
+BODIES: Final[tuple[type[MarkBody], ...]] = (
+    ModelCall,
+    ModelEnd,
+    ModelListens,
+    GateOpened,
+    Setup,
+    StepBegins,
+    RaceActs,
+    Closed,
+    EndingBegins,
+    Settled,
+    Place,
+    PartialLine,
+    RecorderNote,
+)
