@@ -60,11 +60,11 @@ def lines(trace: Trace) -> Iterator[str]:
     position = 0
     for frame in trace.frames:
         while position < len(marks) and marks[position].after < frame.seq:
-            yield _dump(_mark_row(marks[position]))
+            yield _ASCII.encode(_mark_row(marks[position]))
             position += 1
         yield _dump(_frame_row(frame))
     for mark in marks[position:]:
-        yield _dump(_mark_row(mark))
+        yield _ASCII.encode(_mark_row(mark))
     yield _dump({"end": str(trace.end)})
 
 
@@ -205,6 +205,8 @@ def _mark_row(mark: Mark[MarkBody]) -> dict[str, Any]:
 
 # Made once: `json.dumps` makes one for each text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+# What a server told its model may hold half a surrogate pair, which has no UTF-8.
+_ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
 def _dump(row: dict[str, Any]) -> str:

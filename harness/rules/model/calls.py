@@ -9,7 +9,6 @@ Not here: which calls those are (turn_calls), and what the model answered (model
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from harness.judge.base import Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.judge.verdict import Level
@@ -18,6 +17,7 @@ from harness.rules.shared.view_queries import item_in, perhaps_same_folder, same
 from harness.rules.shared.violations import absent, differs, member
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall
 from harness.trace.values import arr, dig, obj, text
 
 # Enough of a text to know it by; a mark holds a little more.
@@ -151,7 +151,7 @@ class SchemaThisTurn(Calls):
 class _Passed(Calls):
     """A word of turn/start that is passed on to the model as it is."""
 
-    word: Literal["effort", "summary"]
+    word = ""
     # What the API of the harness's own model calls it, where that is another word.
     names: Mapping[str, str] = {}
 
@@ -160,7 +160,7 @@ class _Passed(Calls):
         if not wanted:
             return
         frames = (asked.request, end)
-        passed = sorted({getattr(call, self.word) for call in asked.calls} - {""})
+        passed = sorted({self.passed(call) for call in asked.calls} - {""})
         if not {wanted, self.names.get(wanted, wanted)}.isdisjoint(passed):
             yield Witness(asked.subject, frames)
         else:
@@ -169,6 +169,10 @@ class _Passed(Calls):
             actual = f"{len(asked.calls)} call(s) with {self.word} {given}"
             where = member(asked.request, self.word)
             yield absent(asked.subject, frames, expected, actual, where)
+
+    @abstractmethod
+    def passed(self, call: ModelCall) -> str:
+        """The word in a model call, "" for none."""
 
 
 @rule("model.effort-passed", title="The effort of turn/start reaches the model", level=Level.INFO)
@@ -180,6 +184,9 @@ class EffortPassed(_Passed):
     """
 
     word = "effort"
+
+    def passed(self, call: ModelCall) -> str:
+        return call.effort
 
 
 @rule("model.summary-passed", title="The summary of turn/start reaches the model", level=Level.INFO)
@@ -193,6 +200,9 @@ class SummaryPassed(_Passed):
 
     word = "summary"
     names: Mapping[str, str] = {"verbose": "detailed"}
+
+    def passed(self, call: ModelCall) -> str:
+        return call.summary
 
 
 class _Folder(Calls):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.trace.frame import Kind
-from harness.trace.marks import GateOpened, Setup
+from harness.trace.marks import GateOpened, ModelCall, Setup
 from harness.trace.store import TraceFormatError, lines, load, read, reframed, save
-from harness.trace.trace import End, Trace
+from harness.trace.trace import FORMAT_VERSION, End, Mark, Trace
 from tests.rules.traces import Talk
 
 FULL = (
@@ -85,6 +85,12 @@ HEADER = next(iter(lines(FULL))) + "\n"
         (["Starting\n"], "t:1: not a trace line"),
         (["[]\n"], "t:1: not a trace line"),
         (['{"trace": {"version": 99}}\n'], "t:1: not a trace line: format version 99"),
+        (['{"trace": {"version": 2, "marks": 3}}\n'], "t:1: not a trace line: marks of version 3"),
+        (['{"trace": {"version": 2}}\n'], "t:1: not a trace line: marks of version None"),
+        (
+            [HEADER, '{"mark": "setup", "at": 0, "after": -1, "data": {}}\n'],
+            "t:2: not a trace line: setup: no active",
+        ),
         ([HEADER, "{\n"], "t:2: not a trace line"),
         ([HEADER, '{"frame": 0}\n'], "t:2: not a trace line: no 'at'"),
         ([HEADER, '{"end": "sometime"}\n'], "t:2: not a trace line"),
@@ -124,3 +130,29 @@ def test_a_frame_can_be_made_anew_with_other_content() -> None:
     assert new.json["text"] == "\ud800"
     assert reframed(old, seq=8).json is old.json
     assert reframed(old, seq=8, raw=b"{").kind is Kind.MALFORMED
+
+
+FORMER = """\
+{"trace":{"target":"s","profile":"p","scenario":"x","seed":0,"spec_revision":"","version":1}}
+{"mark":"setup","at":0.1,"after":-1,"data":{"active":true}}
+{"frame":0,"at":0.2,"conn":"c1","dir":"from-target","origin":"target","raw":"{}"}
+{"mark":"forgotten","at":0.3,"after":0,"data":{}}
+{"mark":"gate","at":0.4,"after":0,"data":{"open":"g"}}
+{"end":"quiescent"}
+"""
+
+
+def test_a_file_of_version_1_is_read_and_written_as_one_of_now() -> None:
+    former = read(FORMER.splitlines(keepends=True), name="t")
+    assert former.marks == [Mark(0.1, -1, Setup(active=True)), Mark(0.4, 0, GateOpened("g"))]
+    assert [frame.raw for frame in former.frames] == [b"{}"]
+    again = [*lines(former)]
+    assert json.loads(again[0])["trace"]["version"] == FORMAT_VERSION
+    assert described(read([row + "\n" for row in again], name="t")) == described(former)
+
+
+def test_a_mark_may_hold_half_a_surrogate_pair(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    call = ModelCall(call=1, user_texts=("half \ud800",))
+    save(Talk().mark(call).trace(), path)
+    assert [mark.body for mark in load(path).marks] == [call]
