@@ -285,10 +285,10 @@ def fuzz(
 ) -> None:
     """Send generated requests with all rules on. Exit status 1 if the server goes wrong."""
     from harness.commands.doctor import target_words
+    from harness.errors import TargetError
     from harness.fuzz.campaign import check_method, search
     from harness.runner.config import configure
     from harness.runner.interruption import Interruption
-    from harness.runner.servers import SetupFailed
 
     with _errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
@@ -301,7 +301,7 @@ def fuzz(
     interruption.install()
     try:
         campaign = search(config, seed, conversations, method, interruption)
-    except SetupFailed as failed:
+    except TargetError as failed:
         typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
         raise typer.Exit(1) from None
     for line in campaign.lines(again):
@@ -425,14 +425,15 @@ def show_scenario(
 
 def _found(words: list[str]) -> tuple[list[Path], int]:
     """The files of all words; of each word that names none the reason is printed and counted."""
-    from harness.scenario.named import NameProblem, named_files
+    from harness.errors import UsageError
+    from harness.scenario.named import named_files
 
     found: dict[Path, None] = {}
     bad = 0
     for word in words:
         try:
             found |= dict.fromkeys(named_files([word]))
-        except NameProblem as problem:
+        except UsageError as problem:
             bad += 1
             typer.echo(str(problem), err=True)
     return list(found), bad
@@ -474,14 +475,12 @@ class _errors:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        from harness.commands.stored_traces import UsageProblem
-        from harness.target.profile import ProfileError
-        from harness.trace.store import TraceFormatError
+        from harness.errors import UsageError
 
         if isinstance(error, OSError) and error.filename is not None:
             typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
             raise typer.Exit(2) from error
-        if isinstance(error, ProfileError | TraceFormatError | UsageProblem | OSError):
+        if isinstance(error, UsageError | OSError):
             typer.echo(f"harness: {error}", err=True)
             raise typer.Exit(2) from error
 

@@ -119,13 +119,13 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
     config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
+    from harness.errors import UsageError
     from harness.suite.hooks import PytestPlugin
     from harness.suite.one_line import OneLine
-    from harness.target.profile import ProfileError
 
     try:
         judging = PytestPlugin(config, option)
-    except ProfileError as error:
+    except UsageError as error:
         raise pytest.UsageError(str(error)) from error
     except KeyboardInterrupt as error:
         raise pytest.exit.Exception("interrupted before the start", returncode=130) from error

@@ -32,6 +32,7 @@ from harness.backend.parts import (
 )
 from harness.backend.script import NO_ERROR, ModelStep
 from harness.backend.tools import Offered, ToolRow, choose, intent_of
+from harness.errors import HarnessError
 from harness.trace.marks import CallEnd, ModelEnd, PlanStep, Said
 
 # So much of a message's text is kept for the mark; who compares it knows that there may be more.
@@ -40,7 +41,7 @@ MOST_OF_A_TEXT = 4000
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
 
-class StreamCut(Exception):
+class StreamCut(HarnessError):
     """The script closes the connection here."""
 
 

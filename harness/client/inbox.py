@@ -8,13 +8,10 @@ from collections.abc import Callable
 
 import anyio
 
+from harness.errors import TargetGone
 from harness.trace.frame import Frame
 
 Predicate = Callable[[Frame], bool]
-
-
-class TargetGone(Exception):
-    """The connection ended while something was awaited."""
 
 
 class _Waiter:

@@ -10,11 +10,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from harness.client.inbox import Inbox, TargetGone
+from harness.client.inbox import Inbox
+from harness.errors import TargetGone
 from harness.trace.correlation import Id, as_id, same_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.recorder import Recorder, TraceFull
-from harness.transport.base import Transport, TransportClosed
+from harness.transport.base import Transport
 
 # Made once: `json.dumps` makes one for each message.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -71,7 +72,7 @@ class Peer:
                     self.inbox.put(frame)
                 # A server that floods would otherwise keep everything else from running.
                 await anyio.lowlevel.checkpoint()
-        except TransportClosed:
+        except TargetGone:
             pass
         except TraceFull as full:
             self.overflow = str(full)
@@ -150,5 +151,5 @@ class Peer:
     async def _write(self, raw: bytes, *, whole: bool) -> None:
         try:
             await (self.transport.send(raw) if whole else self.transport.send_bytes(raw))
-        except TransportClosed as error:
+        except TargetGone as error:
             raise TargetGone("the server closed its input") from error

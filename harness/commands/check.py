@@ -28,7 +28,7 @@ def check_files(
 ) -> int:
     """Judge each file that can be read and say what was found; gives the exit status.
 
-    1 where a MUST rule is broken, else 2 where a file cannot be read, else 0. Raises `ProfileError`
+    1 where a MUST rule is broken, else 2 where a file cannot be read, else 0. Raises `UsageError`
     where there is no such target.
     """
     profile = load_profile(target) if target else None

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from harness.commands import vocabulary as words
-from harness.commands.stored_traces import UsageProblem
+from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.judge.base import Monitor
 from harness.rules.discovery import all_rules
@@ -21,7 +21,7 @@ from harness.spec.rows import Requirement
 
 
 def explain(name: str) -> Iterator[str]:
-    """The lines of an explanation. Raises `UsageProblem` for an id that nothing has.
+    """The lines of an explanation. Raises `UsageError` for an id that nothing has.
 
     A rule and a requirement can have one id: then both are explained, the rule first.
     """
@@ -39,7 +39,7 @@ def explain(name: str) -> Iterator[str]:
         yield from words.told(wanted)
     else:
         ids = sorted({*rules, *kinds, *requirements, *words.names()})
-        raise UsageProblem(unknown("id", wanted, ids))
+        raise UsageError(unknown("id", wanted, ids))
 
 
 def _finding(kind: FindingKind) -> Iterator[str]:

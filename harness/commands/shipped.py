@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import harness
-from harness.commands.stored_traces import UsageProblem
+from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.explain import unknown
 from harness.scenario.families import load_family
@@ -57,12 +57,12 @@ def find_document(asked: str) -> tuple[Path, str]:
     by_name = {one.lower(): path for one, path in pages.items()}
     path = by_name.get(plain.lower())
     if path is None:
-        raise UsageProblem(unknown("page", name, pages))
+        raise UsageError(unknown("page", name, pages))
     return path, anchor
 
 
 def document_text(asked: str) -> str:
-    """A page, or the part of it that an anchor names. Raises `UsageProblem`."""
+    """A page, or the part of it that an anchor names. Raises `UsageError`."""
     path, anchor = find_document(asked)
     text = path.read_text("utf-8")
     if not anchor:
@@ -73,7 +73,7 @@ def document_text(asked: str) -> str:
     anchors |= {name: at for at, line in enumerate(lines) for name in _WRITTEN.findall(line)}
     start = anchors.get(anchor)
     if start is None:
-        raise UsageProblem(f"{asked}: {unknown('anchor', anchor, anchors)}")
+        raise UsageError(f"{asked}: {unknown('anchor', anchor, anchors)}")
     return "\n".join(_part(lines, start, headings)).rstrip() + "\n"
 
 
@@ -118,24 +118,24 @@ def example_lines() -> Iterator[str]:
 
 
 def example_text(name: str) -> str:
-    """The source of an example server. Raises `UsageProblem`."""
+    """The source of an example server. Raises `UsageError`."""
     plain = name.removesuffix(".py")
     if plain not in EXAMPLES:
-        raise UsageProblem(unknown("example", name, EXAMPLES))
+        raise UsageError(unknown("example", name, EXAMPLES))
     shipped = _PACKAGE / "bundled_examples"
     folder = shipped if shipped.is_dir() else _PACKAGE.parent / "fixtures" / "servers"
     return (folder / f"{plain}.py").read_text("utf-8")
 
 
 def write_example(name: str, to: Path, *, force: bool = False) -> Path:
-    """Write an example to a file, or into a folder under its own name. Raises `UsageProblem`."""
+    """Write an example to a file, or into a folder under its own name. Raises `UsageError`."""
     text = example_text(name)
     path = to / f"{name.removesuffix('.py')}.py" if to.is_dir() else to
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise UsageProblem(
+        raise UsageError(
             f"{path}: there is such a file; give another name, or --force to write over it"
         ) from error
     return path
@@ -144,7 +144,7 @@ def write_example(name: str, to: Path, *, force: bool = False) -> Path:
 def scenario_text(name: str) -> str:
     """A bundled scenario's file, by its id; of a row of a family the file that it would have.
 
-    A family's own file is given by its id, `lasting/overrides`. Raises `UsageProblem`.
+    A family's own file is given by its id, `lasting/overrides`. Raises `UsageError`.
     """
     plain = name.removesuffix(SUFFIX).removesuffix(FAMILY)
     paths = bundled_files()
@@ -152,7 +152,7 @@ def scenario_text(name: str) -> str:
     if family.is_file():
         return family.read_text("utf-8")
     if plain not in paths:
-        raise UsageProblem(unknown("scenario", name, paths))
+        raise UsageError(unknown("scenario", name, paths))
     row = row_of_path(paths[plain])
     if row is None:
         return paths[plain].read_text("utf-8")

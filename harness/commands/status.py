@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.commands.stored_traces import UsageProblem
+from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.report.jsonform import read_report
@@ -52,12 +52,12 @@ class Target:
 
 
 def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
-    """The lines of the table as Markdown. Raises `UsageProblem` where nothing has run yet."""
+    """The lines of the table as Markdown. Raises `UsageError` where nothing has run yet."""
     folder = base or base_folder()
     book, faults = load_book(), all_faults()
     targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
     if not targets:
-        raise UsageProblem(
+        raise UsageError(
             f"no run is recorded in {folder}; "
             f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
         )
@@ -82,7 +82,7 @@ def _read(path: Path) -> Report:
     try:
         return read_report(path)
     except (OSError, ValueError) as error:
-        raise UsageProblem(f"{path}: no report that can be read ({error}); run it again") from error
+        raise UsageError(f"{path}: no report that can be read ({error}); run it again") from error
 
 
 def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:

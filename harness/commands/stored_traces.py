@@ -34,10 +34,6 @@ SUSPECTED: Final = "suspected"
 WORDS: Final = ("ERROR", *map(str, Level), "KNOWN", SUSPECTED)
 
 
-class UsageProblem(ValueError):
-    """Something the user asked for cannot be done; the text says what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Checked:
     """The judgement of one stored trace.

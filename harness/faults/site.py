@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.marks import MarkBody
 from harness.trace.trace import B, Mark, Trace, marks_of
@@ -19,7 +20,7 @@ FILE = "item/fileChange/requestApproval"
 APPROVALS = (COMMAND, FILE)
 
 
-class NotApplied(Exception):
+class NotApplied(HarnessError):
     """A fault finds no place in a conversation; the text says what it looked for."""
 
 

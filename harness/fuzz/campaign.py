@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
+from harness.errors import UsageError
 from harness.fuzz.live import Fuzzed, converse
 from harness.fuzz.params import Request, methods, requests
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
-from harness.target.profile import ProfileError
 from harness.trace.nearest import unknown
 from harness.trace.store import save
 
@@ -35,7 +35,7 @@ _UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.larg
 LONGEST = 30
 
 
-class Unsound(Exception):
+class _Unsound(Exception):
     """A conversation went wrong, on a process of its own too."""
 
 
@@ -174,7 +174,7 @@ class Fuzzer:
         )
         try:
             seed(number)(bounded(run(attempt)))()
-        except (Unsound, Flaky) as wrong:
+        except (_Unsound, Flaky) as wrong:
             # Seen twice, once on a fresh process, and then not again: told all the same.
             campaign.flaky = isinstance(wrong, Flaky)
             campaign.trace = self._keep(campaign)
@@ -185,11 +185,11 @@ class Fuzzer:
         return campaign
 
     def _confirm(self, campaign: Campaign, sent: tuple[Request, ...]) -> None:
-        """Raises `Unsound` if it goes wrong on a process of its own."""
+        """Raises `_Unsound` if it goes wrong on a process of its own."""
         fuzzed = self.hold(sent, fresh=True)
         if not fuzzed.sound:
             campaign.worst, campaign.smallest = fuzzed, sent
-            raise Unsound("; ".join(what_is_wrong(fuzzed)))
+            raise _Unsound("; ".join(what_is_wrong(fuzzed)))
         if campaign.worst is None:
             campaign.unsteady.append(f"{len(sent)} requests, the last {sent[-1].method}")
 
@@ -203,10 +203,10 @@ class Fuzzer:
 
 
 def check_method(config: Config, name: str) -> None:
-    """Raises `ProfileError` unless it is "" or a request of a client."""
+    """Raises `UsageError` unless it is "" or a request of a client."""
     known = sorted(set(methods(config.book)))
     if name and name not in known:
-        raise ProfileError(f"--method: {unknown('request', name, known)}")
+        raise UsageError(f"--method: {unknown('request', name, known)}")
 
 
 @contextmanager

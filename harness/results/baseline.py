@@ -12,12 +12,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.results.outcome import Finding
 from harness.scenario.races import base_id
 from harness.target.mistakes import mistake
-from harness.target.profile import Deviation, ProfileError
-from harness.target.tomltext import Toml, TomlError, Where, read_toml
+from harness.target.profile import Deviation
+from harness.target.tomltext import Toml, Where, read_toml
 
 _OF_SCENARIO = "scenario."
 
@@ -41,21 +42,19 @@ class Baseline:
 
 
 def load_baseline(path: Path) -> Baseline:
-    """A baseline file (`[[deviations]]` as in a profile). Raises `ProfileError`."""
+    """A baseline file (`[[deviations]]` as in a profile). Raises `UsageError`."""
     try:
         toml = read_toml(path.read_text("utf-8"), str(path))
     except FileNotFoundError as error:
-        raise ProfileError(f"--baseline {path}: no such file") from error
+        raise UsageError(f"--baseline {path}: no such file") from error
     except OSError as error:
-        raise ProfileError(f"--baseline {path}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"--baseline {path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ProfileError(f"--baseline {path}: cannot be read: {error}") from error
-    except TomlError as error:
-        raise ProfileError(str(error)) from error
+        raise UsageError(f"--baseline {path}: cannot be read: {error}") from error
     try:
         return Baseline(tuple(_File.model_validate(toml.value).deviations), toml)
     except ValidationError as error:
-        raise ProfileError(mistake(error, _File, toml)) from error
+        raise UsageError(mistake(error, _File, toml)) from error
 
 
 def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_ids, bundled_scenario
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import placements
-from harness.target.profile import ProfileError
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
 
@@ -31,7 +31,7 @@ class Spoken:
 
 
 def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
-    """Raises `ProfileError` for an entry about no scenario that exists.
+    """Raises `UsageError` for an entry about no scenario that exists.
 
     `given` are the files and folders that the run was given.
     """
@@ -44,7 +44,7 @@ def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
             theirs = own.everywhere()
             if not _matches_any(one.glob, theirs):
                 near = unknown("scenario", one.glob, _worth_naming(one.glob, theirs))
-                raise ProfileError(f"{one.where}: scenario: {near}")
+                raise UsageError(f"{one.where}: scenario: {near}")
 
 
 def _worth_naming(glob: str, theirs: set[str]) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.judge.base import Monitor
 from harness.results.baseline import load_baseline
 from harness.results.baseline_globs import Spoken
@@ -19,13 +20,7 @@ from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
 from harness.target.place import base_folder
-from harness.target.profile import (
-    Deviation,
-    Profile,
-    ProfileError,
-    load_profile,
-    split_command,
-)
+from harness.target.profile import Deviation, Profile, load_profile, split_command
 from harness.target.program import find_program
 
 
@@ -66,7 +61,7 @@ def configure(
     lacks: Sequence[Lack] | None = None,
     keep_going: bool = False,
 ) -> Config:
-    """Check everything that can be checked before a server is started. Raises `ProfileError`.
+    """Check everything that can be checked before a server is started. Raises `UsageError`.
 
     `lacks` is what another process of this run found the machine to lack; None asks the machine.
     """
@@ -76,13 +71,13 @@ def configure(
         check_command(command)
         profile = profile.model_copy(update={"command": command})
     if not profile.command:
-        raise ProfileError(
+        raise UsageError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
         )
     profile.listening()
     find_program(profile.command)
     if not 0 < scale < math.inf:
-        raise ProfileError("--timeout-scale must be a number greater than 0")
+        raise UsageError("--timeout-scale must be a number greater than 0")
     book = load_book()
     known = [one.id for one in book.capabilities]
     check_profile(profile, book)
@@ -109,7 +104,7 @@ def configure(
     only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
     for name in only:
         if name not in rules:
-            raise ProfileError(f"--rule: {unknown('rule id', name, rules)}")
+            raise UsageError(f"--rule: {unknown('rule id', name, rules)}")
     if only:
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
@@ -131,13 +126,13 @@ def configure(
 
 
 def _wanted(require: str, known: list[str]) -> list[str]:
-    """`--require all` or a list, as capabilities. Raises `ProfileError`."""
+    """`--require all` or a list, as capabilities. Raises `UsageError`."""
     if not require:
         return []
     wanted = known if require == "all" else [name.strip() for name in require.split(",")]
     for name in wanted:
         if name not in known:
-            raise ProfileError(f"--require: {unknown('capability', name, ('all', *known))}")
+            raise UsageError(f"--require: {unknown('capability', name, ('all', *known))}")
     return wanted
 
 

@@ -16,8 +16,8 @@ from harness.backend.script import Script
 from harness.backend.server import ModelServer
 from harness.backend.tools import ToolRow
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
+from harness.errors import TargetError, TargetGone
 from harness.runner.connections import ConnectionManager
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.hygiene import Hygiene
@@ -30,7 +30,7 @@ from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
 from harness.spec.book import Book
 from harness.target.overrides import places, with_overrides
 from harness.target.place import RunFolder
-from harness.target.profile import Bounds, Profile, ProfileError, fill
+from harness.target.profile import Bounds, Profile, fill
 from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
 from harness.trace.owed import Owed
@@ -222,7 +222,7 @@ class Conversations:
             process = (servers.current or server).process
             try:
                 return await process.connect(self._bounds.step)
-            except ProfileError as error:
+            except TargetError as error:
                 raise TargetGone(str(error)) from error
 
         return ConnectionManager(

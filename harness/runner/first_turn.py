@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from harness.errors import TargetError
 from harness.results.outcome import Finding
 from harness.runner.run import Run
 from harness.scenario.loader import SUFFIX, Loaded, load
@@ -40,7 +41,7 @@ def plain_turn() -> Loaded:
     return load(_FOLDER / f"plain-turn{SUFFIX}", root=_FOLDER.parent)
 
 
-class Hopeless(Exception):
+class Hopeless(TargetError):
     """A probe showed that nothing can be judged; the bench knows why."""
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.backend.tools import VALUES
+from harness.errors import UsageError
 from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.spelling import misspelt
 from harness.scenario.words import words
 from harness.spec.book import Book
 from harness.spec.findings import accepted_ids
 from harness.spec.members import shape_of
-from harness.target.profile import PLACEHOLDERS, Deviation, Profile, ProfileError
+from harness.target.profile import PLACEHOLDERS, Deviation, Profile
 from harness.target.tomltext import Loc
 from harness.trace.nearest import unknown
 
@@ -31,26 +32,26 @@ class Typo:
 
 
 def check_profile(profile: Profile, book: Book) -> None:
-    """Raises `ProfileError` for the first name that nothing has, in the order of the file."""
+    """Raises `UsageError` for the first name that nothing has, in the order of the file."""
     found = [*_typos(profile, book)]
     if not found:
         return
     places = [(profile.place(*typo.loc, key=typo.key), typo) for typo in found]
     where, first = min(places, key=lambda one: (one[0].line, one[0].column))
-    raise ProfileError(f"{where}: {first.message}")
+    raise UsageError(f"{where}: {first.message}")
 
 
 def check_command(command: Iterable[str]) -> None:
-    """Raises `ProfileError` where `--server-cmd` has what is nearly a placeholder."""
+    """Raises `UsageError` where `--server-cmd` has what is nearly a placeholder."""
     for typo in _placeholders("--server-cmd", list(command)):
-        raise ProfileError(f"--server-cmd: {typo.message}")
+        raise UsageError(f"--server-cmd: {typo.message}")
 
 
 def check_entry(entry: Deviation, where: object, rules: Collection[str]) -> None:
-    """Raises `ProfileError` for an entry about a rule or a finding that does not exist."""
+    """Raises `UsageError` for an entry about a rule or a finding that does not exist."""
     if entry.rule not in rules and entry.rule not in accepted_ids():
         what = unknown("rule or finding", entry.rule, {*rules, *accepted_ids()})
-        raise ProfileError(f"{where}: {what}")
+        raise UsageError(f"{where}: {what}")
 
 
 def _typos(profile: Profile, book: Book) -> Iterator[Typo]:

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
+from harness.errors import TargetError, TargetGone, UsageError
 from harness.results.outcome import Finding
 from harness.runner.greeting import LATE, late, other_id
 from harness.runner.hygiene import Hygiene
@@ -23,7 +23,7 @@ from harness.scenario.loader import Loaded
 from harness.target.launch import launch
 from harness.target.place import RunFolder
 from harness.target.process import ProcessExit, ServerProcess
-from harness.target.profile import Bounds, Profile, ProfileError
+from harness.target.profile import Bounds, Profile
 from harness.target.program import NotStarted
 from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
@@ -32,7 +32,7 @@ from harness.trace.trace import Trace
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
 
-class SetupFailed(Exception):
+class SetupFailed(TargetError):
     """The server cannot be used at all; `finding` says why.
 
     `listens`: it is silent on its standard output, but waits for connections. `ran`: its program
@@ -185,7 +185,7 @@ class Servers:
             process, home = await launch(
                 profile, self._folder, self._bounds, model_url=self._model_url, home=home
             )
-        except ProfileError as error:
+        except (TargetError, UsageError) as error:
             finding = Finding("setup.not-started", str(error))
             ran = not isinstance(error, NotStarted)
             raise SetupFailed(finding, recorder.trace, ran=ran) from error

@@ -11,6 +11,7 @@ that fails for want of it. Not here: asking the machine (target.host), what the 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from harness.errors import UsageError
 from harness.judge.verdict import Verdict
 from harness.results.outcome import ScenarioOutcome
 from harness.runner.capability_evidence import undeclared
@@ -19,7 +20,7 @@ from harness.runner.run import Run
 from harness.scenario.explain import unknown
 from harness.scenario.loader import Loaded
 from harness.target.host import Lack, lacks_of
-from harness.target.profile import Profile, ProfileError
+from harness.target.profile import Profile
 from harness.trace.values import dig, obj, text
 
 _UNCONFINED = ("", "danger-full-access", "dangerFullAccess", "externalSandbox")
@@ -31,19 +32,19 @@ def withdraw(
     known: Collection[str],
     told: Sequence[Lack] | None = None,
 ) -> tuple[Profile, tuple[Lack, ...]]:
-    """The profile without what this machine cannot do. Raises `ProfileError` if it is `required`.
+    """The profile without what this machine cannot do. Raises `UsageError` if it is `required`.
 
     `known` are all capabilities; `told` what another process of this run has found already.
     """
     for capability in profile.host:
         if capability not in known:
-            raise ProfileError(
+            raise UsageError(
                 f"profile {profile.name}: host: {unknown('capability', capability, known)}"
             )
     lacks = lacks_of(profile) if told is None else tuple(told)
     for lack in lacks:
         if lack.capability in required:
-            raise ProfileError(f"--require: {lack.reason}")
+            raise UsageError(f"--require: {lack.reason}")
     if lacks and profile.capabilities != "probe":
         gone = {lack.capability for lack in lacks}
         rest = [one for one in profile.capabilities if one not in gone]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import anyio
 
 from harness.backend.model import ScriptedModel
-from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
+from harness.errors import TargetGone
 from harness.target.profile import Bounds
 from harness.trace.marks import EndingBegins, Settled
 from harness.trace.owed import Owed

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files
 from harness.scenario.explain import unknown
 from harness.scenario.families import is_row, scenarios_in
@@ -22,10 +23,6 @@ BUNDLED = "bundled"
 
 
 _ACTIONS: dict[str, Action] = {action: action for action in ACTIONS}
-
-
-class NameProblem(ValueError):
-    """A word that names no scenario; the text says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +45,25 @@ def is_path(word: str) -> bool:
 
 def by_name(word: str) -> Named:
     """The scenarios of an id, of a folder of ids (`turns/`), of a pattern (`turns/*`), or of a
-    race (`turns/plain-turn@interrupt@delta:2`). Raises `NameProblem`.
+    race (`turns/plain-turn@interrupt@delta:2`). Raises `UsageError`.
     """
     name, _, race = plain(word).partition("@")
     first, _, position = race.partition("@")
     action = _ACTIONS.get(first)
     if race and action is None:
-        raise NameProblem(f"{word}: {unknown('action', first, ACTIONS)}")
+        raise UsageError(f"{word}: {unknown('action', first, ACTIONS)}")
     files = _files(name, word)
     if not files:
-        raise NameProblem(_nothing(word, name))
+        raise UsageError(_nothing(word, name))
     if race and len(files) > 1:
-        raise NameProblem(f"{word}: a race is of one scenario, and {name} names {len(files)}")
+        raise UsageError(f"{word}: a race is of one scenario, and {name} names {len(files)}")
     return Named(tuple(files), action, position)
 
 
 def named_files(words: Sequence[str]) -> list[Path]:
     """The files of all words, sorted below each folder and without repetition.
 
-    Raises `NameProblem`, also for a folder that holds no scenario.
+    Raises `UsageError`, also for a folder that holds no scenario.
     """
     found: dict[Path, Path] = {}
     for word in words:
@@ -87,7 +84,7 @@ def _of_path(word: str) -> list[Path]:
     path = Path(word.split("::", 1)[0])
     problem = wrong_suffix(path) or "".join(without([path]))
     if problem:
-        raise NameProblem(problem)
+        raise UsageError(problem)
     return [file for _, file in find([path])]
 
 

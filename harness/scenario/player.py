@@ -17,8 +17,8 @@ from anyio.abc import TaskGroup
 from harness.backend.model import ScriptedModel
 from harness.backend.play import Unfit
 from harness.backend.tools import CAPABILITIES, lines_to_add
-from harness.client.inbox import TargetGone
 from harness.client.peer import Peer
+from harness.errors import TargetGone
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.races import AgainStep

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.scenario.paths import members
 from harness.scenario.yaml12 import Loc
 from harness.trace.values import MISSING
@@ -15,7 +16,7 @@ from harness.trace.values import MISSING
 _REFERENCE = re.compile(r"\$(?P<alias>[A-Za-z][A-Za-z0-9_-]*)(?P<path>(\.[A-Za-z0-9_/-]+)*)")
 
 
-class UnknownValue(Exception):
+class UnknownValue(HarnessError):
     """A reference whose path leads nowhere in what came back."""
 
 

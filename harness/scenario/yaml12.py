@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import yaml
 
+from harness.errors import UsageError
+
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 MAX_NUMBER = 40
@@ -37,7 +39,7 @@ _WORDS: dict[str, Any] = {
 }
 
 
-class ScenarioError(Exception):
+class ScenarioError(UsageError):
     """A scenario file that cannot be used. Its text is `path:line:column: what, what to do`.
 
     Of a scenario that a table makes, `told` names the row: it stands at the end of the text.

@@ -13,10 +13,12 @@ from typing import Any, TypeAlias, cast
 
 import yaml
 
+from harness.errors import HarnessError
+
 Row: TypeAlias = dict[str, Any]
 
 
-class BookError(ValueError):
+class BookError(HarnessError):
     """The judge's book itself is wrong, or was asked for something that it does not hold."""
 
 

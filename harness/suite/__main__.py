@@ -21,13 +21,13 @@ def main() -> None:
 
 def _cache(arguments: list[str]) -> list[str]:
     """Where `--lf` remembers: beside the traces, apart for each profile."""
+    from harness.errors import UsageError
     from harness.target.place import base_folder
-    from harness.target.profile import ProfileError
 
     target = arguments[arguments.index("--harness-target") + 1]
     try:
         base = base_folder()
-    except ProfileError:
+    except UsageError:
         return ["-p", "no:cacheprovider"]  # The plugin says what is wrong.
     return ["-o", f"cache_dir={base / 'cache' / Path(target).stem}"]
 

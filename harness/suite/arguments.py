@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.scenario.explain import unknown
 from harness.scenario.loader import ScenarioError, load, without
 from harness.scenario.model import Action
-from harness.scenario.named import NameProblem, by_name, is_path, plain, wrong_suffix
+from harness.scenario.named import by_name, is_path, plain, wrong_suffix
 from harness.scenario.races import placements
 from harness.suite.selection import Selection
-from harness.target.profile import ProfileError
 
 RULES = "rules::"
 # A line of pytest's short summary, as it stands: `FAILED turns/usage - what is wrong`.
@@ -46,7 +46,7 @@ class Wanted:
 def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
     """Read the arguments. With `scenarios_only` nothing else may be named (`harness run`).
 
-    Raises `ProfileError`.
+    Raises `UsageError`.
     """
     found = Wanted()
     for word in map(_of_summary, words):
@@ -57,7 +57,7 @@ def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
             path = Path(word.split("::", 1)[0])
             problem = wrong_suffix(path)
             if problem and scenarios_only:
-                raise ProfileError(problem)
+                raise UsageError(problem)
             if problem and path.suffix in (".yaml", ".yml"):
                 found.odd.append(problem)
             found.paths.append(word)
@@ -89,10 +89,7 @@ def _rule(word: str) -> str:
 
 
 def _pick(found: Wanted, word: str) -> None:
-    try:
-        named = by_name(word)
-    except NameProblem as problem:
-        raise ProfileError(str(problem)) from None
+    named = by_name(word)
     for file in named.files:
         before = found.picks.get(file, Selection(scenarios=False))
         if named.action is None:
@@ -113,10 +110,10 @@ def _check_race(word: str, file: Path, action: Action, position: str) -> None:
     except ScenarioError:
         return  # It is told when it is collected.
     if action not in loaded.scenario.raced:
-        raise ProfileError(
+        raise UsageError(
             f"{word}: {loaded.id} is not raced by {action}; it has races: "
             f"{', '.join(loaded.scenario.raced) or 'none'} (the key races of the file says so)"
         )
     names = [one.position.name for one in placements(loaded.scenario, action)]
     if position not in ("", *names):
-        raise ProfileError(f"{word}: {unknown('position', position, names)}")
+        raise UsageError(f"{word}: {unknown('position', position, names)}")

@@ -25,7 +25,7 @@ Playable = ScenarioItem | RaceItem
 
 
 def read_arguments(config: pytest.Config) -> Wanted:
-    """Take out of the arguments what is ours; pytest collects the rest. Raises `ProfileError`."""
+    """Take out of the arguments what is ours; pytest collects the rest. Raises `UsageError`."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         found = wanted(config.args, scenarios_only=config.option.harness_run)
         found.everything = not (found.paths or found.picks)

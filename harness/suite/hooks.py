@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import UsageError
 from harness.report.scenario_story import Stories
 from harness.results.baseline_globs import check_globs
 from harness.results.merge import merge
@@ -41,7 +42,7 @@ from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.stopping import Stopping
 from harness.target.host import Lack
 from harness.target.place import sweep
-from harness.target.profile import ProfileError, split_command
+from harness.target.profile import split_command
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 
@@ -263,19 +264,19 @@ class PytestPlugin:
 
 
 def _check_report_files(config: pytest.Config) -> None:
-    """Raises `ProfileError` where a report could not be written in the end."""
+    """Raises `UsageError` where a report could not be written in the end."""
     path = config.option.harness_json
     if path == "-":
-        raise ProfileError("--harness-json -: pytest prints there; use harness run --json -")
+        raise UsageError("--harness-json -: pytest prints there; use harness run --json -")
     problem = unwritable(path) if path else ""
     if problem:
-        raise ProfileError(f"--harness-json {path}: {problem}")
+        raise UsageError(f"--harness-json {path}: {problem}")
     path = getattr(config.option, "xmlpath", None)
     problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
     if problem:
         words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
         typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
-        raise ProfileError(f"{typed} {path}: {problem}")
+        raise UsageError(f"{typed} {path}: {problem}")
 
 
 __all__ = ["ATTACHED", "PytestPlugin"]

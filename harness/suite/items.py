@@ -26,7 +26,7 @@ PlayRace = Callable[[Loaded, Action, str], RaceOutcome]
 TellRace = Callable[[RaceOutcome], str]
 
 
-class ScenarioFailed(Exception):
+class _ScenarioFailed(Exception):
     """The own verdict of a scenario, or of a race, is not a pass; the text is its story."""
 
 
@@ -141,8 +141,8 @@ def _told(verdict: Verdict, reason: str, story: Callable[[], str]) -> None:
         case Verdict.NOT_EXERCISED | Verdict.NOT_APPLICABLE:
             pytest.skip(f"{verdict}: {reason}")
         case _:
-            raise ScenarioFailed(story())
+            raise _ScenarioFailed(story())
 
 
 def _story(excinfo: Any) -> str:
-    return str(excinfo.value) if isinstance(excinfo.value, ScenarioFailed) else ""
+    return str(excinfo.value) if isinstance(excinfo.value, _ScenarioFailed) else ""

@@ -6,9 +6,9 @@ arguments say (arguments).
 
 from dataclasses import dataclass
 
+from harness.errors import UsageError
 from harness.scenario.explain import unknown
 from harness.scenario.model import ACTIONS
-from harness.target.profile import ProfileError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def selection(race: str, markers: str) -> Selection:
     `-m` ask for.
 
     Races take long, so they are played only where one of the two names them. Raises
-    `ProfileError`.
+    `UsageError`.
     """
     if not race:
         return Selection(races=ALL if "race" in markers else ())
@@ -47,15 +47,15 @@ def selection(race: str, markers: str) -> Selection:
             races.append((action, position))
         else:
             what = unknown("action", action, ("all", *ACTIONS))
-            raise ProfileError(
+            raise UsageError(
                 f"--race {race}: {what}; give all, ACTION, or ACTION@POSITION, several with commas"
             )
     return Selection(scenarios=False, races=tuple(dict.fromkeys(races)))
 
 
 def tags(option: str) -> frozenset[str]:
-    """The words of `--tag`; a scenario with one of them is wanted. Raises `ProfileError`."""
+    """The words of `--tag`; a scenario with one of them is wanted. Raises `UsageError`."""
     words = [word.strip() for word in option.split(",")] if option else []
     if not all(words):
-        raise ProfileError(f"--tag {option}: found an empty word; give TAG, several with commas")
+        raise UsageError(f"--tag {option}: found an empty word; give TAG, several with commas")
     return frozenset(words)

@@ -13,11 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
+from harness.errors import UsageError
 from harness.judge.verdict import Verdict
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.runner.interruption import Interrupted, Interruption, Role
 from harness.scenario.identity import SUFFIX, file_of
-from harness.scenario.named import NameProblem, by_name
+from harness.scenario.named import by_name
 from harness.suite.items import RaceItem, ScenarioItem
 
 P = ParamSpec("P")
@@ -168,7 +169,7 @@ def _path_of(scenario: str) -> str:
     """The file of a scenario that a worker collected, by its id."""
     try:
         files = by_name(scenario).files
-    except NameProblem:
+    except UsageError:
         return f"{scenario}{SUFFIX}"
     return str(file_of(files[0]))
 

@@ -6,6 +6,7 @@ keys mean (profile).
 
 from typing import Any, cast
 
+from harness.errors import UsageError
 from harness.target.tomltext import Loc, Toml, Where, dotted, steps_of
 from harness.trace.nearest import unknown
 
@@ -23,14 +24,10 @@ ROW_KEYS: dict[Loc, dict[str, str]] = {
 NAMED_BY = {"deviations": "rule", "tools": "name"}
 
 
-class NothingThere(Exception):
-    """`without` names what is not inherited; the text says what is."""
-
-
 def merged(base: Toml, own: Toml) -> Toml:
     """The file `own` with all that it inherits from `base`, but for what it leaves out.
 
-    Raises `NothingThere`.
+    Raises `UsageError`.
     """
     inherited = _Part(base)
     for key in OWN:
@@ -73,7 +70,7 @@ def _leave_out(part: _Part, key: str, where: Where) -> None:
             return
         if not isinstance(holder, dict) or step not in holder:
             valid = [dotted(loc) for loc in _members(part.value)]
-            raise NothingThere(f"{where}: without: {unknown('inherited key', key, valid)}")
+            raise UsageError(f"{where}: without: {unknown('inherited key', key, valid)}")
         if depth == len(steps) - 1:
             part.drop(steps)
             return
@@ -85,14 +82,14 @@ def _leave_out_rows(part: _Part, at: tuple[str, ...], name: str, where: Where) -
     key, by = at[0], NAMED_BY.get(at[0], "")
     if not by or len(at) > 1:
         names = " and ".join(NAMED_BY)
-        raise NothingThere(
+        raise UsageError(
             f"{where}: without: {dotted(at)} is a list, and only rows of {names} have names; "
             "leave the whole of it out"
         )
     rows = cast("list[dict[str, Any] | None]", part.value[key])
     valid = {str(row.get(by)) for row in rows if row is not None}
     if name not in valid:
-        raise NothingThere(f"{where}: without: {unknown(f'{by} of inherited {key}', name, valid)}")
+        raise UsageError(f"{where}: without: {unknown(f'{by} of inherited {key}', name, valid)}")
     # A row that is gone leaves its number behind.
     part.value[key] = [None if row is None or row.get(by) == name else row for row in rows]
 

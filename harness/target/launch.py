@@ -6,9 +6,10 @@ Not here: each of these by itself (place, profile, process, ready), and what is 
 
 from pathlib import Path
 
+from harness.errors import TargetError
 from harness.target.place import RunFolder, furnish
 from harness.target.process import ServerProcess, environment, start
-from harness.target.profile import Bounds, Listening, Profile, ProfileError, fill
+from harness.target.profile import Bounds, Listening, Profile, fill
 from harness.target.program import find_program
 from harness.target.ready import free_address
 
@@ -18,7 +19,8 @@ async def launch(
 ) -> tuple[ServerProcess, Path]:
     """Start the server of a profile; gives it, connected, and its home.
 
-    Over `home`, that of a server that ended, or over a new one. Raises `ProfileError`.
+    Over `home`, that of a server that ended, or over a new one. Raises `UsageError`, and
+    `TargetError` where the server cannot be reached.
     """
     furnished, home = home is not None, home or folder.fresh("home")
     values = {"model_url": model_url, "home": str(home), "cwd": str(home)}
@@ -53,8 +55,8 @@ async def _connect(process: ServerProcess, bounds: Bounds) -> None:
         await process.connect(bounds.start)
     except BaseException as error:
         await process.stop(bounds.stop)
-        if not isinstance(error, ProfileError):
+        if not isinstance(error, TargetError):
             raise
         said = process.stderr_tail(600).strip()
         printed = f"; the end of what it printed: {said}" if said else "; it printed nothing"
-        raise ProfileError(f"{error}{printed}") from error
+        raise TargetError(f"{error}{printed}") from error

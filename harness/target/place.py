@@ -16,8 +16,9 @@ from typing import Any, cast
 import psutil
 import tomlkit
 
+from harness.errors import UsageError
 from harness.target.process import end_all_of
-from harness.target.profile import Profile, ProfileError, fill
+from harness.target.profile import Profile, fill
 
 
 def base_folder(start: Path | None = None) -> Path:
@@ -35,7 +36,7 @@ def base_folder(start: Path | None = None) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
         _keep_out_of_git(base)
     except OSError as error:
-        raise ProfileError(
+        raise UsageError(
             f"{base} cannot be made ({error.strerror}); run in a folder that is yours"
         ) from error
     return base

@@ -92,7 +92,7 @@ class ServerProcess:
         return self._stdio or self._sockets[0]
 
     async def connect(self, bound: float) -> Transport:
-        """A connection to where it listens, within `bound` seconds. Raises `ProfileError`."""
+        """A connection to where it listens, within `bound` seconds. Raises `TargetError`."""
         self._sockets.append(await connected(self.address, ended=self.wait, bound=bound))
         return self._sockets[-1]
 

@@ -22,7 +22,8 @@ from pydantic import (
     ValidationError,
 )
 
-from harness.target.inherit import NothingThere, merged
+from harness.errors import UsageError
+from harness.target.inherit import merged
 from harness.target.mistakes import mistake
 from harness.target.naming import (
     FolderInProject,
@@ -32,7 +33,7 @@ from harness.target.naming import (
     VariableValue,
 )
 from harness.target.shell import operator_of, through_a_shell
-from harness.target.tomltext import Toml, TomlError, Where, read_toml, steps_of
+from harness.target.tomltext import Toml, Where, read_toml, steps_of
 from harness.trace.nearest import hint, unknown
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
@@ -44,10 +45,6 @@ NOTHING = ("", "none")
 
 # What a server listens on that does not speak over its standard streams.
 Listening = Literal["ws", "unix", "ws-unix"]
-
-
-class ProfileError(Exception):
-    """A profile or a command that cannot be used; the text says what to do."""
 
 
 class _Table(BaseModel):
@@ -121,7 +118,7 @@ def _each_a_key(value: list[str]) -> list[str]:
 def _words(value: Any) -> Any:
     try:
         return split_command(value) if isinstance(value, str) else value
-    except ProfileError as error:
+    except UsageError as error:
         raise ValueError(str(error)) from error
 
 
@@ -191,13 +188,13 @@ class Profile(_Table):
         """What the server listens on, None where it speaks over its standard streams.
 
         A command that asks for an address listens, on a WebSocket where the profile does not say.
-        Raises `ProfileError` where the server is not told the address.
+        Raises `UsageError` where the server is not told the address.
         """
         told = "{listen}" in repr((self.command, self.env, self.home))
         if self.listen == "stdio":
             return "ws" if told else None
         if not told:
-            raise ProfileError(
+            raise UsageError(
                 f'the profile {self.name!r} says listen = "{self.listen}", and nothing tells the '
                 "server its address; put {listen} into the command"
             )
@@ -211,12 +208,12 @@ def builtin_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """A built-in profile, or a file by path, with all that it inherits. Raises `ProfileError`."""
+    """A built-in profile, or a file by path, with all that it inherits. Raises `UsageError`."""
     if name and name not in builtin_names() and Path(name).is_dir():
-        raise ProfileError(f"--target {name} is a folder; expected a profile's name or TOML file")
+        raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
     if name not in builtin_names() and not Path(name).is_file():
         near = hint(name, builtin_names())
-        raise ProfileError(
+        raise UsageError(
             f"no profile {name!r}: not a file, and the built-in ones are "
             f"{', '.join(builtin_names())}{near}"
         )
@@ -226,9 +223,9 @@ def load_profile(name: str) -> Profile:
 def parse_profile(text: str, where: str, *, folder: Path = Path()) -> Profile:
     """A profile from TOML text, with what it inherits; paths begin in `folder`.
 
-    Raises `ProfileError` with the place and what to do.
+    Raises `UsageError` with the place and what to do.
     """
-    return _profile(_resolved(_toml(text, where), folder, ()))
+    return _profile(_resolved(read_toml(text, where), folder, ()))
 
 
 def _profile(toml: Toml) -> Profile:
@@ -241,12 +238,12 @@ def _read(name: str, folder: Path) -> tuple[Toml, Path]:
     """A built-in profile, or a file, and the folder in which its own paths begin."""
     if name in builtin_names():
         source = resources.files("harness.target") / "profiles" / f"{name}.toml"
-        return _toml(source.read_text("utf-8"), BUILT_IN + name), Path()
+        return read_toml(source.read_text("utf-8"), BUILT_IN + name), Path()
     path = folder / name
     try:
-        return _toml(path.read_text("utf-8"), str(path)), path.parent
+        return read_toml(path.read_text("utf-8"), str(path)), path.parent
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {_cause(error)}") from error
+        raise UsageError(f"{path}: cannot be read: {_cause(error)}") from error
 
 
 def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
@@ -258,17 +255,14 @@ def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
     where = f"{toml.place(('extends',))}: extends:"
     names = builtin_names()
     if extended not in names and not (folder / extended).is_file():
-        raise ProfileError(
+        raise UsageError(
             f"{where} {unknown('profile', extended, (*names, 'none'))} "
             f"(and there is no file {folder / extended})"
         )
     base, below = _read(extended, folder)
     if _identity(base.file) in chain:
-        raise ProfileError(f"{where} {extended!r} extends this file itself; extend another one")
-    try:
-        return merged(_resolved(base, below, chain), toml)
-    except NothingThere as error:
-        raise ProfileError(str(error)) from error
+        raise UsageError(f"{where} {extended!r} extends this file itself; extend another one")
+    return merged(_resolved(base, below, chain), toml)
 
 
 def _identity(file: str) -> str:
@@ -276,18 +270,11 @@ def _identity(file: str) -> str:
     return file if file.startswith(BUILT_IN) else str(Path(file).resolve())
 
 
-def _toml(text: str, where: str) -> Toml:
-    try:
-        return read_toml(text, where)
-    except TomlError as error:
-        raise ProfileError(str(error)) from error
-
-
 def _validated(toml: Toml) -> Profile:
     try:
         return Profile.model_validate(toml.value)
     except ValidationError as error:
-        raise ProfileError(mistake(error, Profile, toml)) from error
+        raise UsageError(mistake(error, Profile, toml)) from error
 
 
 def _cause(error: Exception) -> str:
@@ -299,14 +286,14 @@ def split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ProfileError(
+        raise UsageError(
             f"the command {command!r} cannot be split as by a shell: {error}; mend its quotes"
         ) from error
     if not words:
-        raise ProfileError("the command is empty; give --server-cmd 'program arguments'")
+        raise UsageError("the command is empty; give --server-cmd 'program arguments'")
     operator = operator_of(command)
     if operator:
-        raise ProfileError(
+        raise UsageError(
             f"the command holds {operator!r}, and no shell runs it; write "
             f"{through_a_shell(command)}, or quote what is a word"
         )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.target.profile import ProfileError
+from harness.errors import UsageError
 from harness.target.shell import hint
 
 _ENDINGS = {
@@ -27,7 +27,7 @@ _ENDINGS = {
 _HEAD = 4096
 
 
-class NotStarted(ProfileError):
+class NotStarted(UsageError):
     """The program did not begin to run."""
 
 

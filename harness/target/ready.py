@@ -16,7 +16,8 @@ from pathlib import Path
 
 import anyio
 
-from harness.target.profile import Listening, ProfileError
+from harness.errors import TargetError, UsageError
+from harness.target.profile import Listening
 from harness.transport.connect import Connection, connect
 from harness.transport.websocket import HandshakeFailed
 
@@ -30,7 +31,7 @@ def free_address(kind: Listening, folder: Path) -> str:
     """An address where nobody listens: a port on loopback, or a socket in an empty folder.
 
     A port is free at this moment; nothing keeps another program from taking it before the server
-    does, and then the server says so and ends. Raises `ProfileError` where a path is too long.
+    does, and then the server says so and ends. Raises `UsageError` where a path is too long.
     """
     if kind == "ws":
         with socket.socket() as probe:
@@ -40,7 +41,7 @@ def free_address(kind: Listening, folder: Path) -> str:
     paths = (str(folder / "s"), os.path.relpath(folder / "s"))
     path = min(paths, key=len)
     if len(os.fsencode(path)) > _LONGEST_PATH:
-        raise ProfileError(
+        raise UsageError(
             f"the path of a socket may have {_LONGEST_PATH} bytes, and {path} has more; run in a "
             "folder with a shorter path"
         )
@@ -53,21 +54,21 @@ async def connected(
     """The first connection to a server that was just started.
 
     `ended` waits for the end of its process and gives the exit status; `bound` is in seconds.
-    Raises `ProfileError`: the server ended, does not listen in time, or speaks something else.
+    Raises `TargetError`: the server ended, does not listen in time, or speaks something else.
     """
     with anyio.move_on_after(bound):
         while True:
             try:
                 return await connect(address)
             except HandshakeFailed as error:
-                raise ProfileError(
+                raise TargetError(
                     f"what listens at {address} is no such server: {error}"
                 ) from error
             except OSError:
                 with anyio.move_on_after(_BETWEEN):
                     status = await ended()
-                    raise ProfileError(
+                    raise TargetError(
                         f"the server ended with exit status {status} before it listened at "
                         f"{address}"
                     ) from None
-    raise ProfileError(f"the server did not listen at {address} within {bound:g} s")
+    raise TargetError(f"the server did not listen at {address} within {bound:g} s")

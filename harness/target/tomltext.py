@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.errors import UsageError
+
 Loc = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
@@ -22,10 +24,6 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _DOT = re.compile(r"[ \t]*\.[ \t]*")
 _SCALAR = re.compile(r"[^,\]}\n#]*")
 _REFUSED = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-
-
-class TomlError(Exception):
-    """A text that is no TOML: `place:line:column: not TOML: what is wrong`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +58,15 @@ class Toml:
 
 
 def read_toml(text: str, file: str) -> Toml:
-    """Read a text; `file` is what its places are called by. Raises `TomlError`."""
+    """Read a text; `file` is what its places are called by. Raises `UsageError`."""
     try:
         value = tomllib.loads(text)
         walk = _Walk(text, file)
         walk.document()
     except tomllib.TOMLDecodeError as error:
-        raise TomlError(_refusal(str(error), text, file)) from error
+        raise UsageError(_refusal(str(error), text, file)) from error
     except RecursionError:
-        raise TomlError(
+        raise UsageError(
             f"{Where(file, 1, 1)}: not TOML that can be read: nested too deep"
         ) from None
     return Toml(file, value, walk.keys, walk.values)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
+from harness.errors import TargetError
 from harness.trace.correlation import RequestKey, request_key
 from harness.trace.frame import Classify, Direction, Frame, Kind, Origin, classify, opposite, parse
 from harness.trace.marks import MarkBody
@@ -22,7 +23,7 @@ MAX_TRACE_BYTES = 192 * 1024 * 1024
 MAX_TRACE_FRAMES = 400_000
 
 
-class TraceFull(Exception):
+class TraceFull(TargetError):
     """The target wrote more than one trace may hold."""
 
 

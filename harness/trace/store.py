@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.errors import UsageError
 from harness.trace.frame import Classify, Direction, Frame, Origin, classify, parse
 from harness.trace.mark_rows import from_former_row, from_row, to_row
 from harness.trace.marks import MARKS_VERSION, MarkBody
@@ -39,7 +40,7 @@ def session_only(surface: str) -> Classify:
     return classify
 
 
-class TraceFormatError(ValueError):
+class TraceFormatError(UsageError):
     """A trace file that cannot be read; the text is `path:line: what`."""
 
 

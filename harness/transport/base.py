@@ -9,23 +9,19 @@ from typing import Protocol
 from harness.transport.jsonl import Line
 
 
-class TransportClosed(Exception):
-    """The other side is gone, or this side has closed; nothing more will come."""
-
-
 class Transport(Protocol):
     """One connection to a server."""
 
     async def send(self, raw: bytes) -> None:
-        """Write one message; `raw` has no line end. Raises `TransportClosed`."""
+        """Write one message; `raw` has no line end. Raises `TargetGone`."""
         ...
 
     async def send_bytes(self, raw: bytes) -> None:
-        """Write bytes as they are, for malformed input. Raises `TransportClosed`."""
+        """Write bytes as they are, for malformed input. Raises `TargetGone`."""
         ...
 
     async def receive(self) -> list[Line]:
-        """Wait for at least one line. Raises `TransportClosed` at the end of the stream."""
+        """Wait for at least one line. Raises `TargetGone` at the end of the stream."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from harness.errors import UsageError
 from harness.trace.frame import MAX_FRAME_BYTES
 from harness.transport.base import Transport
 from harness.transport.jsonl import LineSplitter
@@ -19,10 +20,6 @@ from harness.transport.websocket import open_websocket
 
 _EXPECTED = "expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH"
 _OVER_UNIX = "ws+unix:"
-
-
-class AddressError(ValueError):
-    """An address that is none, or not of this machine; the text says what to do, in one line."""
 
 
 class Connection(Transport, Protocol):
@@ -36,7 +33,7 @@ class Connection(Transport, Protocol):
 async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     """Connect to an address; a message may have `limit` bytes.
 
-    Raises `AddressError`, `OSError` where nobody listens, and `websocket.HandshakeFailed` where
+    Raises `UsageError`, `OSError` where nobody listens, and `websocket.HandshakeFailed` where
     somebody listens who speaks no WebSocket. Unbounded: the caller sets the bound.
     """
     check(address)
@@ -51,20 +48,20 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
 
 
 def check(address: str) -> None:
-    """Raises `AddressError` where an address cannot be used."""
+    """Raises `UsageError` where an address cannot be used."""
     if address.startswith(("unix:", _OVER_UNIX)):
         if not unix_path(address):
-            raise AddressError(f"{address!r} names no path; {_EXPECTED}")
+            raise UsageError(f"{address!r} names no path; {_EXPECTED}")
         return
     try:
         parts = urlsplit(address)
         port, host = parts.port, parts.hostname or ""
     except ValueError as error:
-        raise AddressError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
+        raise UsageError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
     if parts.scheme != "ws" or not port or parts.username is not None or parts.fragment:
-        raise AddressError(f"{address!r} is no address; {_EXPECTED}")
+        raise UsageError(f"{address!r} is no address; {_EXPECTED}")
     if not _loopback(host):
-        raise AddressError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
+        raise UsageError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
 
 
 def unix_path(address: str) -> str:

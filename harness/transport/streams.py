@@ -10,7 +10,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, ByteStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from anyio.streams.stapled import StapledObjectStream
 
-from harness.transport.base import TransportClosed
+from harness.errors import TargetGone
 from harness.transport.jsonl import Line, LineSplitter
 
 _GONE = (
@@ -56,7 +56,7 @@ class LineTransport:
             try:
                 await self._out.send(raw)
             except _GONE as error:
-                raise TransportClosed("the server closed its input") from error
+                raise TargetGone("the server closed its input") from error
 
     async def receive(self) -> list[Line]:
         """Wait for at least one whole line."""
@@ -72,7 +72,7 @@ class LineTransport:
             lines = self._splitter.feed(chunk)
             if lines:
                 return lines
-        raise TransportClosed("the server closed its output")
+        raise TargetGone("the server closed its output")
 
     async def aclose(self) -> None:
         """Close the sending side, so that the server sees the end of its input."""

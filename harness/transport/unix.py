@@ -9,7 +9,7 @@ import contextlib
 import anyio
 from anyio.abc import SocketStream
 
-from harness.transport.base import TransportClosed
+from harness.errors import TargetGone
 from harness.transport.jsonl import LineSplitter
 from harness.transport.streams import LineTransport
 
@@ -25,7 +25,7 @@ class SocketLineTransport(LineTransport):
     async def send_bytes(self, raw: bytes) -> None:
         """Write bytes as they are; two writers never interleave."""
         if self._closed:
-            raise TransportClosed("our side is closed")
+            raise TargetGone("our side is closed")
         await super().send_bytes(raw)
 
     async def aclose(self) -> None:

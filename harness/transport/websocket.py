@@ -19,8 +19,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
+from harness.errors import TargetError, TargetGone
 from harness.trace.frame import MAX_FRAME_BYTES
-from harness.transport.base import TransportClosed
 from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
@@ -32,7 +32,7 @@ _TIMES_THE_LIMIT = 4
 _PLAIN_ENDS = (1000, 1001, 1005)
 
 
-class HandshakeFailed(Exception):
+class HandshakeFailed(TargetError):
     """Somebody listens there, and does not speak WebSocket; the text says what it answered."""
 
 
@@ -78,7 +78,7 @@ class WebSocketTransport:
                 if rest:
                     self._put(rest, ends=False)
             except InvalidState as error:
-                raise TransportClosed("the connection is closed") from error
+                raise TargetGone("the connection is closed") from error
             await self._flush()
 
     async def receive(self) -> list[Line]:
@@ -97,12 +97,12 @@ class WebSocketTransport:
             lines, self._ready = self._ready, []
             return lines
         await self.release()
-        raise TransportClosed("the server closed the connection")
+        raise TargetGone("the server closed the connection")
 
     async def aclose(self) -> None:
         """Begin the closing handshake; what the server still says can be read."""
         async with self._write_lock:
-            with contextlib.suppress(InvalidState, TransportClosed):
+            with contextlib.suppress(InvalidState, TargetGone):
                 if self._protocol.state is State.OPEN:
                     self._protocol.send_close(1000)
                     await self._flush()
@@ -122,7 +122,7 @@ class WebSocketTransport:
                     why = " ".join(str(self._protocol.handshake_exc).split())
                     raise HandshakeFailed(f"it does not speak WebSocket: {why}")
                 self._protocol.receive_data(await self._stream.receive(_CHUNK))
-        except (*_GONE, TransportClosed) as error:
+        except (*_GONE, TargetGone) as error:
             raise HandshakeFailed("it closed the connection before a WebSocket began") from error
         # What came in the same piece as the handshake: messages, or a ping to be answered.
         self._take_events()
@@ -141,13 +141,13 @@ class WebSocketTransport:
             try:
                 await self._stream.send(b"".join(waiting))
             except _GONE as error:
-                raise TransportClosed("the server closed its input") from error
+                raise TargetGone("the server closed its input") from error
 
     async def _answer(self) -> None:
         """Write pongs and the answer to a close; who is writing just now writes them too."""
         if not self._write_lock.locked():
             async with self._write_lock:
-                with contextlib.suppress(TransportClosed):
+                with contextlib.suppress(TargetGone):
                     await self._flush()
 
     def _take_events(self) -> None:

@@ -1,6 +1,7 @@
 """House rules that a machine can check: sizes, docstrings, no sleeping, no paths of one machine."""
 
 import ast
+import builtins
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,28 @@ def test_a_compared_sequence_number_is_seen() -> None:
         "seq",
         "seq",
     ]
+
+
+def _roots(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    """Public classes that derive from an exception of the language."""
+    known = vars(builtins)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        bases = [known.get(base.id) for base in node.bases if isinstance(base, ast.Name)]
+        if any(isinstance(base, type) and issubclass(base, BaseException) for base in bases):
+            yield node
+
+
+def test_what_the_harness_raises_is_one_tree() -> None:
+    found = {
+        f"{relative(path)}: {node.name}"
+        for path in python_files("harness")
+        for node in _roots(parsed(path))
+    }
+    # A signal ends a run as Ctrl-C ends a program: nothing that catches errors may catch it.
+    interrupted = "harness/runner/interruption.py: Interrupted"
+    assert found == {"harness/errors.py: HarnessError", interrupted}
 
 
 def test_the_one_that_may_sleep_does() -> None:

@@ -22,6 +22,8 @@ PLAYS = (
     "harness.target",
     "harness.transport",
 )
+# The exceptions, which every package may raise.
+ERRORS = "harness.errors"
 TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.wire": ((), ("pydantic",)),
     "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
@@ -97,10 +99,14 @@ def test_a_package_imports_only_what_the_table_gives_it(package: str) -> None:
         if within(one.importer, package)
         # The name `harness` alone stands for its constants, such as the version.
         and one.imported != "harness"
-        and not within(one.imported, package, *ours, *others)
+        and not within(one.imported, package, ERRORS, *ours, *others)
         and one.imported.split(".")[0] not in sys.stdlib_module_names
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_exceptions_import_nothing_of_ours() -> None:
+    assert [one.imported for one in imports("harness") if one.importer == ERRORS] == []
 
 
 @pytest.mark.parametrize("package", TABLE)
@@ -209,12 +215,12 @@ def test_the_runner_knows_no_pytest() -> None:
 def test_every_module_of_the_harness_belongs_to_a_package_that_is_known() -> None:
     known = {*TABLE, "harness.snapshot"}
     found = {package_of(module) for module in modules() if within(module, "harness")}
-    assert found - known <= {"harness", "harness.__main__", "harness.cli", "harness.plugin"}
+    assert found - known <= {"harness", "harness.__main__", "harness.cli", "harness.plugin", ERRORS}
 
 
 def test_the_walk_sees_imports_inside_functions() -> None:
     lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.plugin"]
-    assert {one.imported for one in lazy} >= {"harness.suite.hooks", "harness.target.profile"}
+    assert {one.imported for one in lazy} >= {"harness.suite.hooks", "harness.errors"}
     assert len(python_files("harness")) > 60
 
 

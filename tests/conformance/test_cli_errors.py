@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from harness.errors import UsageError
 from harness.runner.config import configure
-from harness.target.profile import ProfileError
 
 from .judging import ROOT, Ran, run_pytest
 
@@ -47,7 +47,7 @@ def complaint(ran: Ran) -> str:
 
 def refusal(**options: Any) -> str:
     """The text of the error with which a run is refused."""
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         configure(**options)
     assert len(str(caught.value).splitlines()) == 1
     return str(caught.value)

@@ -16,8 +16,8 @@ from anyio.abc import SocketAttribute, SocketStream
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Close, Frame, Opcode
 
-from harness.transport.base import TransportClosed
-from harness.transport.connect import AddressError, Connection, check, connect
+from harness.errors import TargetGone, UsageError
+from harness.transport.connect import Connection, check, connect
 from harness.transport.jsonl import Line, over_limit
 from harness.transport.websocket import HandshakeFailed
 
@@ -55,7 +55,7 @@ async def to_the_end(near: Connection | Any) -> list[Line]:
     try:
         while True:
             found += await near.receive()
-    except TransportClosed:
+    except TargetGone:
         return found
 
 
@@ -208,9 +208,9 @@ async def test_a_released_connection_is_closed_for_both_uses() -> None:
         near: Any = link.near
         await near.release()
         await near.release()
-        with pytest.raises(TransportClosed):
+        with pytest.raises(TargetGone):
             await near.receive()
-        with pytest.raises(TransportClosed):
+        with pytest.raises(TargetGone):
             await near.send(b"x")
         assert await far.receive() == b""
 
@@ -254,7 +254,7 @@ def test_addresses_of_this_machine_are_taken(address: str) -> None:
     ],
 )
 async def test_every_other_address_is_refused_in_one_line(address: str, problem: str) -> None:
-    with pytest.raises(AddressError) as caught:
+    with pytest.raises(UsageError) as caught:
         await connect(address)
     assert problem in str(caught.value)
     assert str(caught.value).endswith("expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH")

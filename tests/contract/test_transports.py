@@ -9,7 +9,8 @@ from typing import TypeVar
 import anyio
 import pytest
 
-from harness.transport.base import Transport, TransportClosed
+from harness.errors import TargetGone
+from harness.transport.base import Transport
 from harness.transport.jsonl import Line
 
 from .links import LIMIT, LINKS, Far, Link
@@ -39,7 +40,7 @@ async def to_the_end(near: Transport) -> list[Line]:
     try:
         while True:
             found += await near.receive()
-    except TransportClosed:
+    except TargetGone:
         return found
 
 
@@ -48,7 +49,7 @@ async def expect_closed(near: Transport) -> None:
     try:
         while True:
             await near.send(b"y" * 65536)
-    except TransportClosed:
+    except TargetGone:
         return
 
 
@@ -121,14 +122,14 @@ async def test_after_the_far_side_closes_the_rest_arrives_and_then_the_end(link:
     assert [line.raw for line in found] == [b"one", b"two", b"hal"]
     assert found[-1].note == "the stream ended before the line did"
     for _ in range(2):
-        with pytest.raises(TransportClosed):
+        with pytest.raises(TargetGone):
             await link.near.receive()
 
 
 async def test_close_of_the_far_side_wakes_who_waits(link: Link) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(link.far.close_output)
-        with pytest.raises(TransportClosed):
+        with pytest.raises(TargetGone):
             await link.near.receive()
 
 
@@ -139,14 +140,14 @@ async def test_our_close_is_the_end_of_their_input_and_their_last_words_arrive(l
     assert await read_until(link.far, lambda data: False) == b"last\n"
     await link.far.send(b"goodbye\n")
     assert (await lines_of(link.near, 1))[0].raw == b"goodbye"
-    with pytest.raises(TransportClosed):
+    with pytest.raises(TargetGone):
         await link.near.send(b"more")
 
 
 async def test_sending_to_a_closed_input_says_so(link: Link) -> None:
     await link.far.close_input()
     await expect_closed(link.near)
-    with pytest.raises(TransportClosed):
+    with pytest.raises(TargetGone):
         await link.near.send(b"again")
 
 

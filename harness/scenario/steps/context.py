@@ -14,8 +14,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from harness.backend.model import ScriptedModel
-from harness.client.inbox import Predicate, TargetGone
+from harness.client.inbox import Predicate
 from harness.client.peer import Peer
+from harness.errors import HarnessError, TargetGone
 from harness.scenario.client_steps import MAIN, Answers, gives
 from harness.scenario.references import UnknownValue, resolved
 from harness.target.profile import Bounds, fill
@@ -44,7 +45,7 @@ class Cast:
             self.thread_of[alias] = text(dig(result, "reviewThreadId")) or asked_of
 
 
-class StepFailed(Exception):
+class StepFailed(HarnessError):
     """A step cannot be done: `kind` as in `Unmet`, `capability` where that is what is missing."""
 
     def __init__(self, kind: str, message: str, *, capability: str = "") -> None:

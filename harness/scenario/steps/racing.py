@@ -11,7 +11,8 @@ from typing import Any
 
 import anyio
 
-from harness.client.inbox import Predicate, TargetGone
+from harness.client.inbox import Predicate
+from harness.errors import TargetGone
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep

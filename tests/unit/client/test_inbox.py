@@ -6,7 +6,8 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from harness.client.inbox import Inbox, Predicate, TargetGone
+from harness.client.inbox import Inbox, Predicate
+from harness.errors import TargetGone
 from harness.trace.frame import Direction, Frame
 from harness.trace.recorder import Recorder
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from scenario.fake_server import connected
 
-from harness.client.inbox import TargetGone
+from harness.errors import TargetGone
 from harness.trace.frame import Direction, Kind
 from harness.trace.recorder import Recorder
 

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.commands.shipped import scenario_text
+from harness.errors import UsageError
 from harness.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.families import load_family
 from harness.scenario.identity import file_of, row_of_path, scenario_id
 from harness.scenario.loader import Loaded, ScenarioError, find, load, load_all, without
-from harness.scenario.named import NameProblem, by_name, named_files
+from harness.scenario.named import by_name, named_files
 from harness.scenario.parts import MOST
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import parse
@@ -187,7 +188,7 @@ def test_own_families_are_named_as_scenarios_are(word: str, ids: list[str], tabl
 
 
 def test_a_row_that_is_nearly_one_is_meant(table: Path) -> None:
-    with pytest.raises(NameProblem, match="did you mean 'my/greetings/bye/once'"):
+    with pytest.raises(UsageError, match="did you mean 'my/greetings/bye/once'"):
         by_name("my/greetings/bye/onec")
 
 

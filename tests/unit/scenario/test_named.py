@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files
 from harness.scenario.identity import SUFFIX
-from harness.scenario.named import NameProblem, by_name, is_path, named_files
+from harness.scenario.named import by_name, is_path, named_files
 
 GOOD = "title: Fine\nclient:\n  - start_thread: {as: t}\n"
 TURNS = [file for id_, file in bundled_files().items() if id_.startswith("turns/")]
@@ -103,7 +104,7 @@ def test_repetitions_are_left_out(place: Path) -> None:
 )
 def test_what_names_nothing_is_told_with_what_to_do(word: str, answer: str, place: Path) -> None:
     (place / "foo.yaml").write_text(GOOD)
-    with pytest.raises(NameProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         named_files([word])
     assert answer in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -115,7 +116,7 @@ def test_own_ids_are_among_those_that_may_be_meant(
     word: str, here: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place / here)
-    with pytest.raises(NameProblem, match="did you mean 'my/hello'"):
+    with pytest.raises(UsageError, match="did you mean 'my/hello'"):
         by_name(word)
 
 
@@ -123,7 +124,7 @@ def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
     for folder in (".venv", "node_modules"):
         (place / folder).mkdir()
         (place / folder / f"plian{SUFFIX}").write_text(GOOD)
-    with pytest.raises(NameProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         by_name("zz/plian")
     assert "node_modules" not in str(caught.value)
     assert ".venv" not in str(caught.value)
@@ -132,5 +133,5 @@ def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
 @pytest.mark.parametrize("name", ["a.scenario.yml", "a.yaml", "a.yml"])
 def test_a_file_of_another_suffix_is_told_its_right_name(name: str, place: Path) -> None:
     (place / name).write_text(GOOD)
-    with pytest.raises(NameProblem, match=r"rename it to a\.scenario\.yaml$"):
+    with pytest.raises(UsageError, match=r"rename it to a\.scenario\.yaml$"):
         named_files([name])

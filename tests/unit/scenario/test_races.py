@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.baseline import known_row
 from harness.scenario.client_steps import AnswerStep, OpenStep
@@ -13,7 +14,7 @@ from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import Placement, base_id, derived, placements
 from harness.suite.selection import ALL, Selection, selection
-from harness.target.profile import Deviation, ProfileError
+from harness.target.profile import Deviation
 
 ASKS = """
 title: asked once
@@ -187,5 +188,5 @@ def test_what_is_asked_for(race: str, markers: str, expected: Selection) -> None
 
 
 def test_unknown_action_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ProfileError, match=r"--race steal: .*'steer'"):
+    with pytest.raises(UsageError, match=r"--race steal: .*'steer'"):
         selection("steal", "")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.commands.explain import explain
-from harness.commands.stored_traces import UsageProblem
 from harness.commands.vocabulary import LEVELS, VERDICTS
+from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
 from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_files, bundled_ids
@@ -58,7 +58,7 @@ def test_an_id_is_taken_as_pytest_prints_it() -> None:
 
 
 def test_an_unknown_id_is_answered_with_the_nearest_of_all_kinds() -> None:
-    with pytest.raises(UsageProblem, match=r"did you mean 'hygiene.panic'"):
+    with pytest.raises(UsageError, match=r"did you mean 'hygiene.panic'"):
         told("hygiene.panik")
 
 
@@ -117,5 +117,5 @@ def test_verdicts_and_levels_are_explained_as_the_page_on_reports_says() -> None
     ],
 )
 def test_the_nearest_is_looked_for_among_words_of_every_kind(asked: str, near: str) -> None:
-    with pytest.raises(UsageProblem, match=f"did you mean '{near}'"):
+    with pytest.raises(UsageError, match=f"did you mean '{near}'"):
         told(asked)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.results.baseline_globs import Spoken, check_globs
 from harness.scenario.bundled import bundled_folder
-from harness.target.profile import ProfileError, builtin_names, load_profile
+from harness.target.profile import builtin_names, load_profile
 from harness.target.tomltext import Where
 
 BUNDLED = [bundled_folder()]
@@ -50,7 +51,7 @@ def test_a_glob_that_fits_a_bundled_scenario_or_a_race_of_one_is_accepted(glob: 
     ],
 )
 def test_a_glob_that_fits_nothing_is_refused_with_the_nearest(glob: str, near: str) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         check(glob, *BUNDLED)
     assert str(caught.value).startswith(f"known.toml:7:12: scenario: unknown scenario {glob!r}")
     assert near in str(caught.value)
@@ -96,7 +97,7 @@ def test_what_is_no_id_of_ones_own_is_refused_with_the_id_that_was_meant(
     glob: str, near: str, mine: Path
 ) -> None:
     for given in ([], BUNDLED, [mine / "my"], [mine / "my/plain.scenario.yaml"]):
-        with pytest.raises(ProfileError) as caught:
+        with pytest.raises(UsageError) as caught:
             check(glob, *given)
         assert f"unknown scenario {glob!r}" in str(caught.value)
         assert repr(near) in str(caught.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands.status import status_lines
-from harness.commands.stored_traces import UsageProblem
+from harness.errors import UsageError
 from harness.judge.verdict import Verdict
 from harness.report.jsonform import to_plain
 from harness.results.merge import merge
@@ -85,14 +85,12 @@ def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
 
 
 def test_without_a_run_it_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"--json \S+/reports/NAME.json records one"):
+    with pytest.raises(UsageError, match=r"--json \S+/reports/NAME.json records one"):
         list(status_lines(base=tmp_path))
 
 
 def test_report_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "half.json").write_text('{"version": 1')
-    with pytest.raises(
-        UsageProblem, match=r"half\.json: no report that can be read .*run it again"
-    ):
+    with pytest.raises(UsageError, match=r"half\.json: no report that can be read .*run it again"):
         list(status_lines(base=tmp_path))

@@ -10,10 +10,11 @@ import pytest
 
 from harness.backend.parts import McpCall, ViewImage
 from harness.backend.tools import VALUES, intent_of
+from harness.errors import UsageError
 from harness.runner.config import configure
 from harness.runner.name_checks import check_profile
 from harness.spec.loading import load_book
-from harness.target.profile import ProfileError, builtin_names, load_profile
+from harness.target.profile import builtin_names, load_profile
 
 HEAD = f'name = "mine"\ncommand = ["{sys.executable}", "-c", "pass"]\n'
 
@@ -21,7 +22,7 @@ HEAD = f'name = "mine"\ncommand = ["{sys.executable}", "-c", "pass"]\n'
 def refused(folder: Path, text: str, **options: Any) -> str:
     path = folder / "mine.toml"
     path.write_text(HEAD + text, "utf-8")
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         configure(target=str(path), **options)
     (line,) = str(caught.value).splitlines()
     return line.replace(f"{folder}/", "")
@@ -185,7 +186,7 @@ def test_what_require_does_not_know_is_answered_with_the_nearest(tmp_path: Path)
 
 
 def test_a_misspelt_placeholder_of_server_cmd_is_refused() -> None:
-    with pytest.raises(ProfileError, match=r"--server-cmd: unknown placeholder '\{model_ur\}'"):
+    with pytest.raises(UsageError, match=r"--server-cmd: unknown placeholder '\{model_ur\}'"):
         configure(server_cmd=f"{sys.executable} --model {{model_ur}}")
 
 

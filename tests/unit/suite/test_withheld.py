@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.judge.verdict import Verdict
 from harness.report.jsonform import from_plain, to_plain
 from harness.report.terminal import summary
@@ -18,7 +19,7 @@ from harness.runner.session import Session
 from harness.runner.withheld import withdraw, withheld_outcome
 from harness.scenario.loader import Loaded, load_text
 from harness.target.host import Lack
-from harness.target.profile import Profile, ProfileError, Program
+from harness.target.profile import Profile, Program
 
 from .outcomes import BOOK, ONCE, RULES, entry, outcome, passed
 
@@ -81,13 +82,13 @@ def test_who_requires_it_is_told_which_program_is_missing(tmp_path: Path, requir
     (path := tmp_path / "mine.toml").write_text(FILE.format(capability="sandbox"))
     assert configure(target=str(path)).profile.capabilities == ["core"]
     assert configure(target=str(path), require="core").profile.capabilities == ["core"]
-    with pytest.raises(ProfileError, match="no-such-program was not found; install the package co"):
+    with pytest.raises(UsageError, match="no-such-program was not found; install the package co"):
         configure(target=str(path), require=require)
 
 
 def test_a_misspelt_capability_in_the_profile_is_a_mistake(tmp_path: Path) -> None:
     (path := tmp_path / "mine.toml").write_text(FILE.format(capability="sandbx"))
-    with pytest.raises(ProfileError, match=r"host: unknown capability 'sandbx'.*sandbox"):
+    with pytest.raises(UsageError, match=r"host: unknown capability 'sandbx'.*sandbox"):
         configure(target=str(path))
 
 

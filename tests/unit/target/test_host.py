@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.target import host
 from harness.target.host import Lack, lacks_of
-from harness.target.profile import Profile, ProfileError, Program, parse_profile
+from harness.target.profile import Profile, Program, parse_profile
 
 
 def program(folder: Path, script: str, name: str = "confine") -> Path:
@@ -127,7 +128,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_in_the_table_is_one_line_with_its_key(case: str) -> None:
     text, expected = MISTAKES[case]
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         parse_profile(f'name = "x"\n[host.sandbox]\n{text}', "here")
     assert str(caught.value).startswith(expected)
     assert len(str(caught.value).splitlines()) == 1

@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.target.profile import (
-    Profile,
-    ProfileError,
-    builtin_names,
-    load_profile,
-    parse_profile,
-)
+from harness.errors import UsageError
+from harness.target.profile import Profile, builtin_names, load_profile, parse_profile
 
 SPEC = load_profile("spec")
 
@@ -176,7 +171,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_about_what_is_inherited_is_one_line(case: str) -> None:
     text, expected = MISTAKES[case]
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         mine(text)
     assert str(caught.value).startswith(expected)
     assert len(str(caught.value).splitlines()) == 1
@@ -186,12 +181,12 @@ def test_a_profile_that_extends_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "a.toml").write_text('name = "a"\nextends = "below/b.toml"\n')
     (tmp_path / "below/b.toml").write_text('name = "b"\nextends = "../a.toml"\n')
-    with pytest.raises(ProfileError, match=r"b\.toml:2:11: extends: '../a.toml' extends this file"):
+    with pytest.raises(UsageError, match=r"b\.toml:2:11: extends: '../a.toml' extends this file"):
         load_profile(str(tmp_path / "a.toml"))
 
 
 def test_a_mistake_in_what_is_extended_has_its_place_there(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match=r"base\.toml:2:1: unknown key 'hygeine'; did you mean"):
+    with pytest.raises(UsageError, match=r"base\.toml:2:1: unknown key 'hygeine'; did you mean"):
         extending(tmp_path, 'hygeine = "MUST"', "")
 
 

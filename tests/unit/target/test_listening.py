@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from harness.errors import TargetError, TargetGone, UsageError
 from harness.target.launch import launch
 from harness.target.place import RunFolder
 from harness.target.process import ServerProcess, start
-from harness.target.profile import Bounds, Listening, Profile, ProfileError, parse_profile
+from harness.target.profile import Bounds, Listening, Profile, parse_profile
 from harness.target.ready import free_address
-from harness.transport.base import TransportClosed
 from harness.transport.connect import check
 
 pytestmark = [pytest.mark.socket]
@@ -85,13 +85,13 @@ async def test_a_server_that_listens_is_spoken_to_and_ended(
         assert ending.push == "TERM"
         assert ending.survivors == ()
         for transport in (process.transport, other):
-            with pytest.raises(TransportClosed):
+            with pytest.raises(TargetGone):
                 await transport.receive()
     assert "about to listen" in process.stderr_tail()
 
 
 async def test_a_server_that_ends_before_it_listens_is_said_at_once(near_folder: Path) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(TargetError) as caught:
         await launched(near_folder, "import sys; print('no config'); sys.exit(3)")
     assert "ended with exit status 3 before it listened at ws://127.0.0.1:" in str(caught.value)
     assert "no config" in str(caught.value)
@@ -110,7 +110,7 @@ async def test_a_server_that_never_listens_is_given_up_within_the_bound(tmp_path
     )
     with (
         anyio.fail_after(20),
-        pytest.raises(ProfileError, match=r"did not listen .* within 0\.1 s"),
+        pytest.raises(TargetError, match=r"did not listen .* within 0\.1 s"),
     ):
         await process.connect(0.1)
     assert (await process.stop(5)).returncode == -15
@@ -122,7 +122,7 @@ async def test_what_listens_and_speaks_something_else_is_said(near_folder: Path)
         "s = socket.create_server(('127.0.0.1', int(sys.argv[1].rpartition(':')[2])))\n"
         "while True: s.accept()[0].sendall(b'220 mail\\r\\n\\r\\n')\n"
     )
-    with pytest.raises(ProfileError, match="does not speak WebSocket"):
+    with pytest.raises(TargetError, match="does not speak WebSocket"):
         await launched(near_folder, script)
 
 
@@ -134,7 +134,7 @@ def test_an_address_is_one_that_can_be_connected_to(kind: Listening, near_folder
 
 
 def test_a_socket_whose_path_is_too_long_is_refused(near_folder: Path) -> None:
-    with pytest.raises(ProfileError, match="shorter path"):
+    with pytest.raises(UsageError, match="shorter path"):
         free_address("unix", near_folder / ("x" * 120))
 
 
@@ -146,10 +146,10 @@ def test_a_command_that_asks_for_an_address_listens_on_a_websocket() -> None:
 
 
 def test_a_profile_that_listens_must_tell_the_server_where() -> None:
-    with pytest.raises(ProfileError, match=r"put \{listen\} into the command"):
+    with pytest.raises(UsageError, match=r"put \{listen\} into the command"):
         Profile(name="p", command=["server"], listen="ws").listening()
 
 
 def test_another_way_to_listen_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ProfileError, match="'stdio', 'ws', 'unix' or 'ws-unix'"):
+    with pytest.raises(UsageError, match="'stdio', 'ws', 'unix' or 'ws-unix'"):
         parse_profile('name = "p"\nlisten = "tcp"\n', "p.toml")

@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.errors import UsageError
 from harness.target.family import MARK
 from harness.target.place import RunFolder, base_folder, furnish, kept, sweep
-from harness.target.profile import ProfileError, parse_profile
+from harness.target.profile import parse_profile
 
 WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 
@@ -87,7 +88,7 @@ def test_base_that_cannot_be_made_is_said_in_one_line(
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / ".harness").write_text("a file")
-    with pytest.raises(ProfileError, match=r"cannot be made .*; run in a folder that is yours"):
+    with pytest.raises(UsageError, match=r"cannot be made .*; run in a folder that is yours"):
         base_folder(tmp_path)
 
 

@@ -11,8 +11,8 @@ import anyio
 import psutil
 import pytest
 
+from harness.errors import UsageError
 from harness.target.process import ProcessExit, ServerProcess, environment, start
-from harness.target.profile import ProfileError
 from harness.target.program import find_program
 
 pytestmark = [pytest.mark.socket]
@@ -203,7 +203,7 @@ async def test_program_that_the_system_refuses_is_a_profile_error(tmp_path: Path
     script.write_text("no interpreter")
     script.chmod(0o755)
     stderr = tmp_path / "stderr"
-    with pytest.raises(ProfileError, match="cannot be started: Exec format error"):
+    with pytest.raises(UsageError, match="cannot be started: Exec format error"):
         await start(
             [str(script)],
             cwd=tmp_path,

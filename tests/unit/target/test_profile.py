@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import UsageError
 from harness.target.profile import (
     PLACEHOLDERS,
     Bounds,
-    ProfileError,
     builtin_names,
     fill,
     load_profile,
@@ -156,7 +156,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_mistake_is_one_line_with_its_place(case: str) -> None:
     text, expected = MISTAKES[case]
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         parse_profile(text, "here")
     assert str(caught.value).startswith(expected)
     assert len(str(caught.value).splitlines()) == 1
@@ -167,7 +167,7 @@ def test_any_text_is_a_profile_or_a_profile_error(text: str) -> None:
     complaint = "here:1:1: "
     try:
         parse_profile(text, "here")
-    except ProfileError as error:
+    except UsageError as error:
         complaint = str(error)
     assert re.match(r"here:\d+:\d+: ", complaint)
 
@@ -185,7 +185,7 @@ def test_profile_is_found_by_path(tmp_path: Path) -> None:
 
 
 def test_profile_that_is_not_there_names_the_built_in_ones() -> None:
-    with pytest.raises(ProfileError, match="the built-in ones are codex-"):
+    with pytest.raises(UsageError, match="the built-in ones are codex-"):
         load_profile("refrence")
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.target.profile import ProfileError, split_command
+from harness.errors import UsageError
+from harness.target.profile import split_command
 from harness.target.program import find_program
 from harness.target.shell import left_alone
 
@@ -38,7 +39,7 @@ from harness.target.shell import left_alone
 def test_an_operator_of_a_shell_is_refused_with_the_command_to_write(
     command: str, operator: str
 ) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         split_command(command)
     words = f"the command holds {operator!r}, and no shell runs it; write sh -c '{command}', "
     assert str(caught.value) == f"{words}or quote what is a word"
@@ -74,7 +75,7 @@ def test_what_is_quoted_or_part_of_a_word_is_no_operator(command: str) -> None:
     ],
 )
 def test_what_only_a_shell_makes_a_program_is_told_so(words: list[str], advice: str) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         find_program(words)
     assert f"the server's program {words[0]!r} was not found; " in str(caught.value)
     assert advice in str(caught.value)
@@ -82,12 +83,12 @@ def test_what_only_a_shell_makes_a_program_is_told_so(words: list[str], advice: 
 
 def test_a_home_is_written_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ProfileError, match=f"~ is not replaced; write {tmp_path}/bin/agent"):
+    with pytest.raises(UsageError, match=f"~ is not replaced; write {tmp_path}/bin/agent"):
         find_program(["~/bin/agent"])
 
 
 def test_a_program_that_no_shell_would_find_either_gets_no_such_advice() -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         find_program(["no-such-program"])
     assert "shell" not in str(caught.value)
 

@@ -12,8 +12,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import UsageError
 from harness.target.profile import builtin_names
-from harness.target.tomltext import Loc, TomlError, dotted, read_toml, steps_of
+from harness.target.tomltext import Loc, dotted, read_toml, steps_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = '''\
@@ -132,7 +133,7 @@ def test_a_place_that_is_not_in_the_file_is_that_of_what_holds_it() -> None:
     ],
 )
 def test_what_is_no_toml_is_refused_at_its_place(text: str, complaint: str) -> None:
-    with pytest.raises(TomlError) as caught:
+    with pytest.raises(UsageError) as caught:
         read_toml(text, "here")
     assert str(caught.value) == complaint
 
