@@ -12,6 +12,7 @@ import yaml
 
 from harness.faults.base import all_faults
 from harness.faults.mutation import Mutation, mutate
+from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.trace.store import load
 
@@ -25,7 +26,7 @@ HEADER = """\
 """
 
 
-def mutations(book: Any = None) -> dict[str, Mutation]:
+def mutations(book: Book | None = None) -> dict[str, Mutation]:
     """Each fault on its own stored trace, by fault id."""
     book = load_book() if book is None else book
     return {

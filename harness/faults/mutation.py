@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from harness.faults.base import Fault, NotApplied
 from harness.faults.stored import apply
 from harness.judge.judge import BROKEN, judge
 from harness.judge.verdict import Row, Verdict
 from harness.rules.discovery import all_rules
+from harness.spec.book import Book
 from harness.trace.trace import Trace
 
 
@@ -38,7 +38,7 @@ class Mutation:
 
 
 def mutate(
-    book: Any, trace: Trace, faults: Iterable[Fault], deviations: Collection[str] = ()
+    book: Book, trace: Trace, faults: Iterable[Fault], deviations: Collection[str] = ()
 ) -> list[Mutation]:
     """Judge the trace with each fault in it, against the trace without.
 
@@ -50,7 +50,7 @@ def mutate(
 
 
 def _mutation(
-    book: Any, trace: Trace, fault: Fault, before: Counter[str], deviations: Collection[str]
+    book: Book, trace: Trace, fault: Fault, before: Counter[str], deviations: Collection[str]
 ) -> Mutation:
     try:
         broken = apply(fault, trace)

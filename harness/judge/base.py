@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from harness.judge.verdict import Level, Place
+from harness.spec.book import Book
 from harness.surface.base import Topic
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import MarkBody
@@ -61,9 +62,9 @@ class Monitor:
     every notification; so every connection of a trace has monitors and a view of its own.
     `once` keeps the first violation of each subject of the whole trace and drops the rest.
 
-    `book` is the judge's book (typed loosely here so that rules need no import of its loader's
-    dependencies), `conversation` the view of the trace so far, `owed` what is still open: both are
-    its surface's, and those of the session where a rule does not say otherwise.
+    `book` is the judge's book, `conversation` the view of the trace so far, `owed` what is still
+    open: the last two are its surface's, and those of the session where a rule does not say
+    otherwise.
     """
 
     id: ClassVar[str]
@@ -75,7 +76,7 @@ class Monitor:
     # Within a set-up step: a witness of then does not count, so it must be given again later.
     setup: bool = False
 
-    def __init__(self, book: Any, conversation: Conversation, owed: Owed, trace: Trace) -> None:
+    def __init__(self, book: Book, conversation: Conversation, owed: Owed, trace: Trace) -> None:
         self.book = book
         self.conversation = conversation
         self.owed = owed

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from harness.judge.base import Handler, Monitor, Outcome, Violation, Witness
 from harness.judge.verdict import Row, Verdict
+from harness.spec.book import Book
 from harness.surface.base import Surface, Topic, Topics
 from harness.surface.known import surface_named
 from harness.trace.frame import Frame
@@ -36,7 +37,7 @@ class Judge:
     than the trace's are left out. Raises `ValueError` for a trace of an unknown surface.
     """
 
-    def __init__(self, book: Any, trace: Trace, rules: Iterable[type[Monitor]]) -> None:
+    def __init__(self, book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> None:
         self._book = book
         self._trace = trace
         self._surface = surface_named(trace.header.surface)
@@ -199,7 +200,7 @@ class _ConnectionJudge:
     """One connection: its view, what is owed on it, its monitors."""
 
     def __init__(
-        self, plan: _Plan, ledger: _Ledger, surface: Surface[Any, Any], book: Any, trace: Trace
+        self, plan: _Plan, ledger: _Ledger, surface: Surface[Any, Any], book: Book, trace: Trace
     ) -> None:
         self._plan = plan
         self._ledger = ledger
@@ -274,12 +275,12 @@ def _violation_row(monitor: Monitor, outcome: Violation) -> Row:
     )
 
 
-def judge(book: Any, trace: Trace, rules: Iterable[type[Monitor]]) -> list[Row]:
+def judge(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> list[Row]:
     """Judge a stored trace: the same monitors, fed from the file."""
     return judged(book, trace, rules).finish(trace.end)
 
 
-def judged(book: Any, trace: Trace, rules: Iterable[type[Monitor]]) -> Judge:
+def judged(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> Judge:
     """A judge that has seen all frames and marks of a trace, and not its end."""
     seat = Judge(book, trace, rules)
     marks = sorted(trace.marks, key=lambda mark: mark.after)

@@ -194,6 +194,7 @@ class MethodOffered(Monitor):
     def begin(self) -> None:
         self._unknown: dict[str, tuple[Frame, Frame]] = {}
         self._served: dict[str, tuple[Frame, Frame]] = {}
+        self._capability_of: dict[str, str] = {}
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def answer(self, frame: Frame) -> Outcomes:
@@ -201,6 +202,7 @@ class MethodOffered(Monitor):
         row = None if request is None else self.book.method(request.method)
         if request is None or row is None or row.stability != "stable" or request.deliberate:
             return None
+        self._capability_of[request.method] = row.capability
         if not failed(frame):
             self._served[request.method] = (request, frame)
             return [Witness(f"method {request.method}", (request, frame))]
@@ -212,9 +214,9 @@ class MethodOffered(Monitor):
         for method, (request, answer) in self._unknown.items():
             if method in self._served:
                 continue
-            capability = self.book.method(method).capability
+            capability = self._capability_of[method]
             offered = ("core", *self.trace.header.capabilities)
-            kin = [one for one in self._served if self.book.method(one).capability == capability]
+            kin = [one for one in self._served if self._capability_of[one] == capability]
             if capability not in offered and not kin:
                 continue
             level = None if capability in offered else Level.SHOULD
