@@ -147,7 +147,7 @@ def on_kind(*kinds: Kind) -> Callable[[H], H]:
     return listen(*(("kind", str(kind)) for kind in kinds))
 
 
-def on_own(handler: H) -> H:
+def on_harness_message(handler: H) -> H:
     """Listen to every frame that the harness wrote."""
     return listen(("own", ""))(handler)
 

@@ -7,7 +7,7 @@ there.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.judge.base import Outcomes, Violation, Witness, on, on_own, rule
+from harness.judge.base import Outcomes, Violation, Witness, on, on_harness_message, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import (
     APPROVING,
@@ -25,7 +25,7 @@ from harness.rules.shared.carried_out import (
     shows_change,
 )
 from harness.rules.shared.settings_in_force import PolicyMonitor
-from harness.rules.shared.view_queries import item_in, ours
+from harness.rules.shared.view_queries import is_own_turn, item_in
 from harness.rules.shared.violations import Member, instead, member, wrong
 from harness.trace.frame import Frame, Origin
 from harness.trace.order import came_before
@@ -46,7 +46,7 @@ class DecidedItem(PolicyMonitor):
     def item_decided(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
         """The item, if all questions about it were decided in this sense."""
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not ours(self.conversation, item.turn):
+        if item is None or len(item.completed) > 1 or not is_own_turn(self.conversation, item.turn):
             return None
         decisions = self.decisions(item)
         if not decisions or not decisions <= meaning or not self.alone():
@@ -147,7 +147,7 @@ class DeniedNotRun(DecidedItem):
         super().begin()
         self._denied: dict[TurnView, list[ItemView]] = {}
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         turn = self.conversation.turn_of(question) if question is not None else None
@@ -300,7 +300,7 @@ class DeclineGoesOn(ApprovalMonitor):
         super().begin()
         self._declined: dict[TurnView, Frame] = {}
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         turn = self.conversation.turn_of(question) if question is not None else None

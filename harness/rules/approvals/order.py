@@ -7,13 +7,22 @@ request names and how its item ends (approvals), what comes of a decision (decis
 
 from dataclasses import dataclass, field
 
-from harness.judge.base import Outcome, Outcomes, Violation, Witness, on, on_kind, on_own, rule
+from harness.judge.base import (
+    Outcome,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_harness_message,
+    on_kind,
+    rule,
+)
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import (
     APPROVING,
     ITEM_TYPES,
     ApprovalMonitor,
-    elsewhere,
+    item_of_another_turn,
     question_item,
 )
 from harness.rules.shared.view_queries import began_here, item_in, never_came, request_subject
@@ -80,8 +89,8 @@ class ApprovalOrder(ApprovalMonitor):
         self._loose: list[Frame] = []
         # Those that came while several questions were open, and none of them was answered.
         self._early: list[Frame] = []
-        # Questions that are not walked and may yet be resolved.
-        self._unwalked = 0
+        # Questions that are not tracked and may yet be resolved.
+        self._untracked = 0
         # Items that ended too soon, and were not carried out: their turn may be about to fail.
         self._held: dict[TurnView, list[Violation]] = {}
 
@@ -99,9 +108,9 @@ class ApprovalOrder(ApprovalMonitor):
             or turn.completed
             or not question_item(frame)
             or not began_here(self.conversation, turn)
-            or elsewhere(self.conversation, question_item(frame), turn)
+            or item_of_another_turn(self.conversation, question_item(frame), turn)
         ):
-            self._unwalked += 1
+            self._untracked += 1
             return None
         item = turn.items.get(question_item(frame))
         walk = Walk(frame, turn, _state_of(item))
@@ -110,13 +119,13 @@ class ApprovalOrder(ApprovalMonitor):
         self._walks.append(walk)
         return self._step(walk, ASK, frame)
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         walk = next((walk for walk in self._walks if walk.question is question), None)
         if walk is None:
             return None
-        if not self.word(walk.question):
+        if not self.answered_decision(walk.question):
             self._drop(walk)
             return None
         return self._step(walk, ANSWER, frame)
@@ -124,12 +133,12 @@ class ApprovalOrder(ApprovalMonitor):
     @on("serverRequest/resolved")
     def resolved(self, frame: Frame) -> Outcomes:
         fitting = [walk for walk in self._walks if APPROVAL.after(walk.state, RESOLVED)]
-        if len(fitting) == 1 and not self._unwalked:
+        if len(fitting) == 1 and not self._untracked:
             return self._step(fitting[0], RESOLVED, frame)
         if fitting:
             self._loose.append(frame)
-        elif self._unwalked:
-            self._unwalked -= 1
+        elif self._untracked:
+            self._untracked -= 1
         elif self._walks and not any(self.disturbed(walk.turn) for walk in self._walks):
             return self._too_soon(frame)
         elif not self._walks and self._last is not None and not self.disturbed(self._last.turn):
@@ -235,7 +244,7 @@ class ApprovalOrder(ApprovalMonitor):
         self._walks.remove(walk)
         others = [one for one in self.questions(item) if one is not walk.question] if item else []
         done = item is not None and item_in(end).get("status") == "completed"
-        approved = any(self.word(one) in APPROVING for one in others)
+        approved = any(self.answered_decision(one) in APPROVING for one in others)
         certain = self._last is None or dig(early.params, "requestId") == walk.question.id
         level = None if done and certain and not approved else Level.SHOULD
         return self._wrong(walk, RESOLVED, early, end, state="asked", level=level)
@@ -248,7 +257,7 @@ class ApprovalOrder(ApprovalMonitor):
     def _drop(self, walk: Walk, *, resolved: bool = False) -> None:
         self._walks.remove(walk)
         if not resolved and APPROVAL.after(walk.state, COMPLETED) is None:
-            self._unwalked += 1
+            self._untracked += 1
 
     def _wrong(
         self,

@@ -9,7 +9,7 @@ untrusted is not shown, so that no rule judges untrusted.
 import re
 from typing import Any
 
-from harness.judge.base import Outcomes, Witness, on, on_own, rule
+from harness.judge.base import Outcomes, Witness, on, on_harness_message, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import (
     APPROVALS,
@@ -107,14 +107,14 @@ class AlwaysAsked(PolicyMonitor):
         self._relaxed: set[str] = set()
         self._processes: set[str] = set()
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         question = self.conversation.request_of(frame)
         if question is None or frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
         if question.method not in ITEM_TYPES and not _PERMISSION.search(question.method):
             return None
-        decision = self.word(question) if question.method in ITEM_TYPES else ""
+        decision = self.answered_decision(question) if question.method in ITEM_TYPES else ""
         if decision in LASTING:
             self._relaxed.add("commandExecution")
         elif frame.kind is Kind.RESPONSE and not decision:
@@ -204,7 +204,7 @@ class AsksBeforeActing(PolicyMonitor):
             self._diffs.pop(turn, None)
         return None
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         turn = self.conversation.turn_of(question) if question else None

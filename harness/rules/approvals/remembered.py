@@ -124,7 +124,7 @@ class SessionRemembered(PolicyMonitor):
     def _still(self, before: Remembered) -> bool:
         """Whether nothing may have unloaded the thread since we were asked."""
         thread_id = before.item.turn.thread_id
-        return not self.taken_since(thread_id, before.question) and self.alone()
+        return not self.disrupted_since(thread_id, before.question) and self.alone()
 
     def _is_other(self, before: Remembered, turn: TurnView, frame: Frame) -> bool:
         """Whether something else may be asked about than what was approved."""

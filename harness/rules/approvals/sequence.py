@@ -15,7 +15,7 @@ from harness.rules.shared.approval_queries import (
     ITEM_TYPES,
     ApprovalMonitor,
     asks_for_network,
-    elsewhere,
+    item_of_another_turn,
 )
 from harness.rules.shared.view_queries import (
     began_here,
@@ -68,7 +68,7 @@ class NamesItem(ApprovalMonitor):
         if named[2] in turn.items:
             other = self._elsewhere(frame, turn.items[named[2]])
             return [Witness(request_subject(frame), (frame,))] if other is None else [other]
-        other = elsewhere(self.conversation, named[2], turn)
+        other = item_of_another_turn(self.conversation, named[2], turn)
         if other is None:
             return None
         expected = f"the id of an item of {turn.subject}, and this is {other.subject}"

@@ -7,13 +7,13 @@ the deltas add up to (deltas), and the order within the turn (order).
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.judge.verdict import Level
-from harness.rules.shared.state_tracking import item_state, walked
+from harness.rules.shared.state_tracking import item_state, state_after
 from harness.rules.shared.view_queries import (
     DELTAS,
     began_here,
+    is_own_turn,
     item_in,
     never_came,
-    ours,
     resumed_between,
     thread_of,
 )
@@ -101,7 +101,7 @@ class ItemCompletedOnce(Monitor):
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not ours(self.conversation, item.turn):
+        if item is None or not is_own_turn(self.conversation, item.turn):
             return None
         if ITEM.ways(item_state(item, before=frame)):
             return [Witness(item.subject, (frame,))]
@@ -129,7 +129,7 @@ class ItemCompletedLast(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not item.started or item.last_delta is None:
             return None
-        if not ours(self.conversation, item.turn):
+        if not is_own_turn(self.conversation, item.turn):
             return None
         return [Witness(item.subject, (item.last_delta, frame))]
 
@@ -140,7 +140,7 @@ class ItemCompletedLast(Monitor):
             return None
         if ITEM.after(item_state(item, before=frame), "delta") is not None:
             return None
-        if item.subject in self._late or not ours(self.conversation, item.turn):
+        if item.subject in self._late or not is_own_turn(self.conversation, item.turn):
             return None
         self._late.add(item.subject)
         frames, actual = (item.completed[-1], frame), f"{frame.method} after it"
@@ -152,7 +152,7 @@ class ItemCompletedLast(Monitor):
 def _may(item: ItemView, event: str) -> bool:
     """Whether the lifecycle has this event for the item as its item/started leave it."""
     started = [frame.method for frame in item.started[:1]]
-    return ITEM.after(walked(ITEM, started), event) is not None
+    return ITEM.after(state_after(ITEM, started), event) is not None
 
 
 # Items of which nothing goes on: they are there at once.
@@ -178,7 +178,7 @@ class ItemCompletes(Monitor):
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or not ours(self.conversation, item.turn):
+        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
             return None
         return [Witness(item.subject, (item.started[-1], frame))]
 
@@ -225,7 +225,7 @@ class SameType(Monitor):
     @on("item/completed")
     def completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or not ours(self.conversation, item.turn):
+        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
             return None
         first = text(dig(item.started[-1].params, "item", "type"))
         last = text(item_in(frame).get("type"))
@@ -253,7 +253,7 @@ class IdsNotReused(Monitor):
     @on("item/started")
     def started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not ours(self.conversation, item.turn):
+        if item is None or not is_own_turn(self.conversation, item.turn):
             return None
         if len(item.started) == 1:
             if len(item.turn.items) < 2:

@@ -9,7 +9,7 @@ from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import DENYING, ApprovalMonitor
 from harness.rules.shared.state_tracking import FINISHED, item_state, status_begins, status_ends
-from harness.rules.shared.view_queries import item_in, ours
+from harness.rules.shared.view_queries import is_own_turn, item_in
 from harness.rules.shared.violations import member, wrong
 from harness.spec.machines import ITEM_STATUS
 from harness.trace.difference import literal
@@ -47,7 +47,7 @@ class BeginsInProgress(Monitor):
     def started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         status = _status(item, frame)
-        if item is None or not status or not ours(self.conversation, item.turn):
+        if item is None or not status or not is_own_turn(self.conversation, item.turn):
             return None
         begins = status_begins(item.type)
         if status == begins:
@@ -75,7 +75,7 @@ class FinalStatus(ApprovalMonitor):
     def completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         status = _status(item, frame)
-        if item is None or not status or not ours(self.conversation, item.turn):
+        if item is None or not status or not is_own_turn(self.conversation, item.turn):
             return None
         ends = status_ends(item.type)
         if status in ends:
@@ -99,7 +99,7 @@ class _McpOutcome(ApprovalMonitor):
         item, whole = self.conversation.item_of(frame), item_in(frame)
         if item is None or item.type != MCP or whole.get("status") != self.status:
             return None
-        if not ours(self.conversation, item.turn):
+        if not is_own_turn(self.conversation, item.turn):
             return None
         value = whole.get(self.member, MISSING)
         if value is not MISSING and value is not None:

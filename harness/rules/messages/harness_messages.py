@@ -6,7 +6,15 @@ Here: own frames against the book. Not here: anything that the target wrote.
 
 from dataclasses import replace
 
-from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_kind, on_own, rule
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_harness_message,
+    on_kind,
+    rule,
+)
 from harness.judge.verdict import Level
 from harness.rules.messages.responses import both
 from harness.rules.messages.shapes import misshapen
@@ -26,8 +34,8 @@ class OwnFrame(Monitor):
     or whose params it does not show, and our answers to server requests (harness.own-answer).
     """
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             return None
         if frame.kind is Kind.MALFORMED:
@@ -58,8 +66,8 @@ class OwnAnswer(Monitor):
     requests whose id no answer can name.
     """
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
         question = self.conversation.request_of(frame)
@@ -100,8 +108,8 @@ class OwnRequestId(Monitor):
     def begin(self) -> None:
         self._open: dict[Id, Frame] = {}
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind is not Kind.REQUEST:
             return None
         identifier = as_id(frame.id)

@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_kind, on_own, on_sent, rule
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_harness_message,
+    on_kind,
+    on_sent,
+    rule,
+)
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import completed_before, failed, request_subject
 from harness.rules.shared.violations import instead, member, refusal
@@ -81,7 +90,7 @@ class ListedWordTaken(Monitor):
         self._refused: list[_Refused] = []
         self._busy: set[Frame] = set()
 
-    @on_own
+    @on_harness_message
     def sent(self, frame: Frame) -> Outcomes:
         # This request itself is owed an answer too.
         if frame.kind is Kind.REQUEST and len(self.owed.open(Owes.ANSWER)) > 1:

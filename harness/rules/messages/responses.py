@@ -13,8 +13,8 @@ from harness.judge.base import (
     Violation,
     Witness,
     on_answer,
+    on_harness_message,
     on_kind,
-    on_own,
     rule,
 )
 from harness.judge.verdict import Level
@@ -48,8 +48,8 @@ class KnownId(Monitor):
         self._raw_sent = False
         self._raw_ids: list[object] = []
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             self._raw_sent = True
             self._raw_ids.append(obj(frame.json).get("id", MISSING))

@@ -10,8 +10,8 @@ from harness.judge.base import (
     Outcomes,
     Witness,
     on,
+    on_harness_message,
     on_kind,
-    on_own,
     on_sent,
     rule,
 )
@@ -83,7 +83,7 @@ class IdUnique(Monitor):
         where, also = whole(frame, "id"), (whole(first, "id"),)
         return [wrong(subject, (first, frame), where, expected, also=also)]
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is not None and frame.kind in (Kind.RESPONSE, Kind.ERROR):
@@ -152,8 +152,8 @@ class NotAnswered(Monitor):
         self._told: Frame | None = None
         self._deliberate = False
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind is Kind.MALFORMED:
             self._deliberate = True
         elif frame.kind is Kind.NOTIFICATION and self._told is None:

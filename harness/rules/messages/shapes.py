@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_kind, on_own, rule
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_harness_message,
+    on_kind,
+    rule,
+)
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import failed, request_subject
 from harness.rules.shared.violations import Member, member, several, whole, wrong
@@ -67,8 +75,8 @@ class Shapes(Monitor):
         self._policies: list[Any] = []
         self._inputs: list[Any] = []
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         """Keep the policies and the inputs of a request of ours."""
         if frame.kind is Kind.REQUEST:
             params = obj(frame.params)

@@ -1,16 +1,16 @@
-"""What the rules on approvals ask of the view: who is asked, what was decided, what crossed it.
+"""Approvals as the rules see them: what is asked, what was decided, what may have interfered.
 
-Here: names of the two approval requests and of decisions, and `ApprovalMonitor`, which knows what
-else of ours may have ended a turn meanwhile. Not here: any rule.
+Here: the names of the two approval requests and of the decisions, and `ApprovalMonitor`, which
+knows which other requests of the client may have ended a turn. Not here: any rule.
 
-A trace has our answer where it was recorded, which is before it was sent. So what of the server
-stands before it was certainly written before it; what stands after it may have been, and is judged
-as if it had not.
+The client's answer is recorded before it is sent. So every message of the server that is recorded
+earlier was written before the answer arrived. A message that is recorded later may also have been
+written before; the rules treat it as written after the answer.
 """
 
 from typing import Final
 
-from harness.judge.base import Monitor, Outcomes, on, on_answer, on_own, on_sent
+from harness.judge.base import Monitor, Outcomes, on, on_answer, on_harness_message, on_sent
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Closed
@@ -26,49 +26,49 @@ ITEM_TYPES: Final = {
 APPROVALS: Final = tuple(ITEM_TYPES)
 OPERATIONS: Final = frozenset(ITEM_TYPES.values())
 
-# What "Approval sequence" says of each decision: it approves, or it denies. A rule of the network
-# policy is neither by its words.
+# Whether each decision approves or denies, by "Approval sequence". By the text, a rule for the
+# network policy does neither.
 APPROVING: Final = frozenset({"accept", "acceptForSession", "acceptWithExecpolicyAmendment"})
 DENYING: Final = frozenset({"decline", "cancel"})
-# Those that speak of later operations too.
+# Decisions that also hold for later operations.
 REMEMBERED: Final = ("acceptForSession", "acceptWithExecpolicyAmendment")
 
-# And those after which fewer questions may be asked, whatever they do besides.
+# Decisions after which fewer approvals may be requested.
 LASTING: Final = frozenset({*REMEMBERED, "applyNetworkPolicyAmendment"})
 
 # Requests that may end a thread's turn or unload it, beside turn/interrupt.
-TAKING_AWAY: Final = methods_with("may-end-turn")
-# Those of them whose effect is there when they are answered.
+DISRUPTING: Final = methods_with("may-end-turn")
+# Those whose effect is complete when they are answered.
 _OVER_WHEN_ANSWERED: Final = methods_with("done-when-answered")
 
 
 class ApprovalMonitor(Monitor):
-    """A monitor that knows which turns and threads were disturbed from our side."""
+    """A monitor that knows which turns and threads the client itself may have interrupted."""
 
     def begin(self) -> None:
-        """Set up what every such rule keeps; a rule with state of its own calls it too."""
-        self._takings: dict[str, list[Frame]] = {}
-        self._taken_when: dict[Frame, Frame] = {}
+        """Set up the shared state; a rule with state of its own must call this too."""
+        self._disruptions: dict[str, list[Frame]] = {}
+        self._disruption_answers: dict[Frame, Frame] = {}
         self._met: dict[TurnView, Frame] = {}
         self._cancelled: dict[str, Frame] = {}
-        # Questions that are open, how many answered ones are to be resolved yet, and those that
-        # the server may have resolved by itself: an answer to them came too late.
+        # Open approval requests; the number of answered ones that are not resolved yet; and those
+        # that the server may have resolved by itself, so that an answer came too late.
         self._unanswered: list[Frame] = []
         self._due = 0
         self._withdrawn: set[Frame] = set()
         self._looked_at = 0
         self._crowd = False
 
-    @on_sent(*TAKING_AWAY)
-    def _take_away(self, frame: Frame) -> Outcomes:
-        self._takings.setdefault(text(obj(frame.params).get("threadId")), []).append(frame)
+    @on_sent(*DISRUPTING)
+    def _disrupt(self, frame: Frame) -> Outcomes:
+        self._disruptions.setdefault(text(obj(frame.params).get("threadId")), []).append(frame)
         return None
 
-    @on_answer(*TAKING_AWAY)
-    def _took_away(self, frame: Frame) -> Outcomes:
+    @on_answer(*DISRUPTING)
+    def _disrupted(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
-            self._taken_when.setdefault(request, frame)
+            self._disruption_answers.setdefault(request, frame)
         return None
 
     @on_sent("turn/start")
@@ -85,7 +85,7 @@ class ApprovalMonitor(Monitor):
             self._unanswered.append(frame)
         return None
 
-    @on_own
+    @on_harness_message
     def _answer(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         if question is None:
@@ -106,7 +106,7 @@ class ApprovalMonitor(Monitor):
         return None
 
     def question_of(self, frame: Frame) -> Frame | None:
-        """The approval request that an own frame answers as the first, else None."""
+        """The approval request to which this frame is the client's first answer, else None."""
         if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
         question = self.conversation.request_of(frame)
@@ -115,14 +115,14 @@ class ApprovalMonitor(Monitor):
         return question if self.conversation.answer_of(question) is frame else None
 
     def decision(self, question: Frame) -> str:
-        """What we decided while we were asked, "" where the book does not show such an answer.
+        """The client's decision, "" where its answer has no form that the book shows.
 
-        It is "" too where the server may have resolved the question by itself before we answered.
+        Also "" where the server may have resolved the request before the client answered.
         """
-        return "" if question in self._withdrawn else self.word(question)
+        return "" if question in self._withdrawn else self.answered_decision(question)
 
-    def word(self, question: Frame) -> str:
-        """What we answered, in time or not; "" without an answer that the book shows."""
+    def answered_decision(self, question: Frame) -> str:
+        """The decision in the client's answer, even a late one; "" without a valid answer."""
         answer = self.conversation.answer_of(question)
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
             return ""
@@ -136,26 +136,26 @@ class ApprovalMonitor(Monitor):
         return [question for question in about if question.method in ITEM_TYPES]
 
     def decisions(self, item: ItemView) -> set[str]:
-        """What was decided about an item; holds "" where one question has no such answer."""
+        """The decisions about an item; contains "" where a request has no valid answer."""
         return {self.decision(question) for question in self.questions(item)}
 
     def last_exchange(self, item: ItemView) -> tuple[Frame, ...]:
-        """The last question about an item and our answer to it."""
+        """The last approval request about an item, and the client's answer if there is one."""
         question = self.questions(item)[-1]
         answer = self.conversation.answer_of(question)
         return (question,) if answer is None else (question, answer)
 
     def disturbed(self, turn: TurnView) -> bool:
-        """Whether something beside the answers may have ended the turn, or taken it from us.
+        """Whether something other than the decisions may have ended the turn or hidden its end.
 
-        So does our leaving: what becomes of an open question then the text does not say. And so
-        does a further turn/start on its thread.
+        For example the client left the thread, after which the text does not say what becomes of
+        an open request, or sent another turn/start on it.
         """
         return (
             bool(turn.interrupts or turn.errors)
             or bool(self.trace.marks_of(Closed))
             or turn in self._met
-            or bool(self.takings(turn))
+            or bool(self.disruptions(turn))
             or not self.alone()
         )
 
@@ -165,37 +165,37 @@ class ApprovalMonitor(Monitor):
 
     def first_cut(self, turn: TurnView) -> Frame | None:
         """The first message of this client that may have interrupted the turn."""
-        causes = [*turn.interrupts, *self.takings(turn)]
+        causes = [*turn.interrupts, *self.disruptions(turn)]
         causes += [found for found in (self._met.get(turn), self.cancelled(turn)) if found]
         return earliest(causes)
 
     def cancelled(self, turn: TurnView) -> Frame | None:
-        """Our first answer by cancel to a question of the turn."""
+        """The client's first answer that cancelled the turn."""
         return self._cancelled.get(turn.key)
 
-    def taken_since(self, thread_id: str, frame: Frame) -> bool:
+    def disrupted_since(self, thread_id: str, frame: Frame) -> bool:
         """Whether a request that may unload the thread was sent after a frame."""
-        return any(came_before(frame, taking) for taking in self._takings.get(thread_id, ()))
+        return any(came_before(frame, request) for request in self._disruptions.get(thread_id, ()))
 
-    def takings(self, turn: TurnView) -> list[Frame]:
+    def disruptions(self, turn: TurnView) -> list[Frame]:
         """The requests that may have ended the turn or unloaded its thread.
 
         A resume or a rollback that was answered before the turn was asked for has done neither.
         """
         return [
-            taking
-            for taking in self._takings.get(turn.thread_id, ())
-            if taking.method not in _OVER_WHEN_ANSWERED or not self._was_settled(taking, turn)
+            request
+            for request in self._disruptions.get(turn.thread_id, ())
+            if request.method not in _OVER_WHEN_ANSWERED or not self._was_settled(request, turn)
         ]
 
-    def _was_settled(self, taking: Frame, turn: TurnView) -> bool:
-        answer = self._taken_when.get(taking)
+    def _was_settled(self, request: Frame, turn: TurnView) -> bool:
+        answer = self._disruption_answers.get(request)
         if answer is None or turn.request is None:
             return False
         return self.trace.before(answer, turn.request) is True
 
     def alone(self) -> bool:
-        """Whether the trace has had this one connection: another client may answer for us."""
+        """Whether the trace has only this connection: another client could answer approvals too."""
         frames = self.trace.frames
         while not self._crowd and self._looked_at < len(frames):
             self._crowd = frames[self._looked_at].connection != frames[0].connection
@@ -204,11 +204,13 @@ class ApprovalMonitor(Monitor):
 
 
 def asks_for_network(question: Frame) -> bool:
-    """Whether a request is for the network that a command wants, by a member that names it."""
+    """Whether an approval is about network access: some member's name contains "network"."""
     return any(said and "network" in name.lower() for name, said in obj(question.params).items())
 
 
-def elsewhere(conversation: Conversation, item_id: str, turn: TurnView) -> ItemView | None:
+def item_of_another_turn(
+    conversation: Conversation, item_id: str, turn: TurnView
+) -> ItemView | None:
     """The item of that id in another turn, if this turn has none."""
     if item_id in turn.items:
         return None

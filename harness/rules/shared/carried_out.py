@@ -1,7 +1,7 @@
-"""What shows on the wire that an operation was carried out, whatever its status says.
+"""Evidence in messages that an operation was carried out, whatever the status of its item says.
 
-Here: the diff of a turn against the changes of an item, and the output of a command. Not here: any
-rule. What was really done shows on disk only: scenarios look there.
+Here: a turn's diff compared with the changes of an item, and the output of a command. Not here: any
+rule. What really happened can only be seen on disk; scenarios check that.
 """
 
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from harness.trace.values import arr, obj, text
 from harness.trace.views import Conversation, ItemView
 
 DIFF: Final = "turn/diff/updated"
-# Items whose work may write files of any name.
+# Item types whose work may write any file.
 _WRITERS: Final = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
 
 
 def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
-    """Whether a turn/diff/updated names a file of a fileChange and adds the lines that it adds.
+    """Whether a turn/diff/updated names a file of a fileChange item and adds the same lines.
 
-    In which form a change is written is not shown: with the marks of a unified diff, or as the
-    whole new content. Where neither leaves a line to look for, nothing is certain.
+    The text does not show the form of a change: it may be a unified diff or the whole new
+    content. False where it has no line to look for.
     """
     diff = text(obj(frame.params).get("diff"))
     added = set(_added(diff.splitlines()))
@@ -39,10 +39,10 @@ def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
 
 
 def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bool:
-    """Whether nothing else of the trace can have written the files of a fileChange item.
+    """Whether nothing else in the trace can have written the files of a fileChange item.
 
-    Commands and tools may write any file, and so may another change of the same name; of those
-    that ended as declined nothing was done.
+    Commands and tools may write any file, and another fileChange item may name the same file.
+    Items that ended as declined wrote nothing.
     """
     names = set(_names(item))
     for turn in conversation.turns.values():
@@ -59,7 +59,7 @@ def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bo
 
 
 def prints(shows: dict[str, Any]) -> bool:
-    """Whether the output in an item has each line that its command certainly prints."""
+    """Whether an item's output contains every line that its command certainly prints."""
     printed = printed_by(text(shows.get("command")))
     output = text(shows.get("aggregatedOutput"))
     if printed is None or not printed.lines:
@@ -74,7 +74,7 @@ def exit_code(shows: dict[str, Any]) -> int | float | None:
 
 
 def printed_before(item: ItemView, frame: Frame) -> bool:
-    """Whether an item had output after it began and before a message, as of a first try."""
+    """Whether an item had output after it began and before a message: a first attempt ran."""
     first = item.first_delta
     if first is None or not item.started:
         return False

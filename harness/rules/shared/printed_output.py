@@ -1,8 +1,8 @@
-"""What a command certainly prints, read off its words alone.
+"""What a command certainly prints, predicted from its text alone.
 
-Here: a small part of the shell's language, of which the output is known beforehand: `echo`,
-`printf`, `seq`, loops over plain words, silent helpers, files that take the output. Whatever is not
-of this part makes the output uncertain. Not here: any rule, and running anything.
+Here: a small subset of shell commands whose output is known without running them: `echo`, `printf`,
+`seq`, loops over plain words, commands that print nothing, redirections to files. Anything else
+makes the output uncertain. Not here: any rule, and running anything.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-# More than this of one command is not worked out; a server may cut what is shown well before it.
+# More output than this is not predicted; a server may truncate what it shows well before.
 MOST: Final = 100_000
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -39,7 +39,7 @@ _ESCAPE = re.compile(r"\\(?P<octal>[0-7]{1,3})|\\(?P<other>.)")
 
 
 class _Uncertain(Exception):
-    """What is printed cannot be told."""
+    """The output cannot be predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Printed:
 
 
 def lines_of(output: str) -> Counter[str]:
-    """The lines of an output, without the white space around them."""
+    """The lines of an output, stripped."""
     return Counter(line.strip() for line in re.split(r"\r?\n|\r", output) if line.strip())
 
 
 def script_of(command: str) -> str:
-    """The script within a shell that got it by `-c`, as servers show it; else the command."""
+    """The script of `sh -c SCRIPT`, as servers show commands; otherwise the command itself."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -84,7 +84,7 @@ def script_of(command: str) -> str:
 
 
 def printed_by(command: str) -> Printed | None:
-    """What a command prints that ended with exit code 0; None where that is not certain."""
+    """What a command that ended with exit code 0 printed; None where it cannot be predicted."""
     try:
         return _printed(_unrolled(script_of(command).strip()))
     except (_Uncertain, UnicodeDecodeError):
@@ -98,7 +98,7 @@ def _printed(script: str) -> Printed:
     left = False
     for at, (statement, joint) in enumerate(parts):
         last = at == len(parts) - 1
-        # That it went well shows only where the exit code of the whole speaks of it.
+        # Success is known only where the exit code of the whole command depends on this statement.
         if not (_SURE.match(statement) or chained or last) and (
             joint == "&&" or not _SILENT.fullmatch(statement)
         ):
@@ -106,7 +106,7 @@ def _printed(script: str) -> Printed:
         number, written = _writes(statement)
         other = streams[1 - number]
         if written and other and not other.endswith(b"\n"):
-            # Half a line of one stream, and where the two meet is open.
+            # An unfinished line of one stream: how the two streams interleave is not known.
             raise _Uncertain
         streams[number].extend(written)
         if len(streams[number]) > MOST * 30 or left:
@@ -116,7 +116,7 @@ def _printed(script: str) -> Printed:
 
 
 def _unrolled(script: str) -> str:
-    """With loops over plain words written out."""
+    """The script with loops over plain words unrolled."""
 
     def written_out(loop: re.Match[str]) -> str:
         words = loop["words"].strip()
@@ -134,7 +134,7 @@ def _unrolled(script: str) -> str:
 
 
 def _statements(script: str) -> list[tuple[str, str]]:
-    """The statements with what joins each to the next; quotes are looked into by no joint."""
+    """The statements, each with the operator that follows it; quoted operators do not count."""
     parts = re.split(r"((?:'[^']*'|\"[^\"]*\"|[^;&\n'\"]|&(?!&)|>&)+|;|&&|\n)", script)
     found: list[tuple[str, str]] = []
     for part in (one for one in parts if one.strip() or one == "\n"):
@@ -150,7 +150,7 @@ def _statements(script: str) -> list[tuple[str, str]]:
 
 
 def _writes(statement: str) -> tuple[int, bytes]:
-    """To which stream a statement writes, and what."""
+    """Which stream a statement writes to, and what it writes."""
     number, kept = 0, statement
     if _TO_ERROR.search(kept):
         number, kept = 1, _TO_ERROR.sub("", kept).rstrip()

@@ -1,10 +1,10 @@
-"""Which approval policy and which sandbox hold in a turn.
+"""Which approval policy and which sandbox policy apply to a turn.
 
 Here: what turn/start and the answers that open a thread say of both, and `PolicyMonitor`, which
-rules ask. Not here: any rule, and what a policy wants (policies).
+rules ask. Not here: any rule, and what a policy demands (rules/approvals/policies).
 
-The text does not say how long an override lasts. So a turn without one of its own is under what its
-thread was opened with, or under any that a turn/start of the thread gave.
+The text does not say how long an override lasts. So a turn without an override may be under the
+policy that its thread was opened with, or under any override of an earlier turn/start.
 """
 
 import json
@@ -21,15 +21,15 @@ from harness.trace.views import TurnView
 
 POLICY: Final = "approvalPolicy"
 SANDBOX: Final = "sandboxPolicy"
-# What the answer that opens a thread calls them.
+# Their names in the answers that open a thread.
 _TOLD: Final = {POLICY: "approvalPolicy", SANDBOX: "sandbox"}
 
 
 class PolicyMonitor(ApprovalMonitor):
-    """A monitor that knows which policies a turn of ours is under."""
+    """A monitor that knows which policies may apply to a turn of this client."""
 
     def begin(self) -> None:
-        """Set up what every such rule keeps; a rule with state of its own calls it too."""
+        """Set up the shared state; a rule with state of its own must call this too."""
         super().begin()
         self._overrides: dict[str, list[Frame]] = {}
 
@@ -50,28 +50,28 @@ class PolicyMonitor(ApprovalMonitor):
         return None
 
     def policies(self, turn: TurnView) -> frozenset[str]:
-        """The approval policies that may hold in a turn; empty where it cannot be known."""
+        """The approval policies that may apply to a turn; empty where they cannot be known."""
         found = self._in_force(turn, POLICY)
         known = [policy for policy in found if isinstance(policy, str)]
         return frozenset(known) if len(known) == len(found) else frozenset()
 
     def sandboxes(self, turn: TurnView) -> frozenset[str]:
-        """The sandbox policies that may hold in a turn, as JSON; empty where it is not known."""
+        """The sandbox policies that may apply to a turn, as JSON; empty where not known."""
         found = self._in_force(turn, SANDBOX)
         return frozenset(json.dumps(policy, sort_keys=True) for policy in found)
 
     def sandbox_types(self, turn: TurnView) -> frozenset[str]:
-        """The types of the sandbox policies that may hold in a turn; empty where not known."""
+        """The types of the sandbox policies that may apply to a turn; empty where not known."""
         return frozenset(text(obj(policy).get("type")) for policy in self._in_force(turn, SANDBOX))
 
     def under(self, turn: TurnView | None, policy: str) -> bool:
-        """Whether this policy, and no other, holds in a turn that began here."""
+        """Whether this approval policy alone can apply to a turn whose beginning was seen."""
         if turn is None or not began_here(self.conversation, turn) or not self.alone():
             return False
         return self.policies(turn) == frozenset({policy})
 
     def clauses(self, turn: TurnView, clause: str) -> tuple[str, ...]:
-        """The clause of the policy, and that of the override where the turn has one."""
+        """The requirement of the policy, and that of the override where the turn has one."""
         overridden = turn.request is not None and POLICY in obj(turn.request.params)
         return (clause, "turn-start.approval-policy") if overridden else (clause,)
 
@@ -95,7 +95,7 @@ class PolicyMonitor(ApprovalMonitor):
 
 
 def policy_of(turn: TurnView) -> tuple[Member, ...]:
-    """Where the policy of a turn is said: its turn/start; empty where only its thread has one."""
+    """The policy member of the turn's turn/start; empty where the turn has no override."""
     if turn.request is None or POLICY not in obj(turn.request.params):
         return ()
     return (member(turn.request, POLICY),)

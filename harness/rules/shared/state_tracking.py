@@ -1,7 +1,7 @@
-"""Walking the state machines of the judge's book along a conversation.
+"""The states of turns, items and threads in a conversation, by the state machines of the book.
 
-Here: in which state the tables put a turn or an item, by what the view has seen of it. Not here:
-the tables (spec.machines), and what it means that a table has no such row (the rules).
+Here: the state that the tables give for the messages seen so far. Not here: the tables
+(spec.machines), and what it means that a table has no row for an event (the rules).
 """
 
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ from harness.trace.values import dig, text
 from harness.trace.views import ItemView, TurnView
 
 
-def walked(machine: Machine, events: Iterable[str], state: str | None = None) -> str:
+def state_after(machine: Machine, events: Iterable[str], state: str | None = None) -> str:
     """The state after these events, from the initial one if none is given.
 
-    An event without a row changes nothing: that it was wrong is for the rule that met it to say.
+    An event without a row changes nothing; the rule that listens to it reports it.
     """
     at = machine.initial if state is None else state
     for event in events:
@@ -33,38 +33,38 @@ def walked(machine: Machine, events: Iterable[str], state: str | None = None) ->
     return at
 
 
-# The state of a turn that has begun, and how it may end.
-RUNNING: Final = walked(TURN, ["turn/start"])
+# The state of a turn that has begun, and the states in which it may end.
+RUNNING: Final = state_after(TURN, ["turn/start"])
 ENDINGS: Final = TURN.endings(RUNNING)
-INTERRUPTED: Final = walked(TURN, ["turn/interrupt"], RUNNING)
-FAILED: Final = walked(TURN, ["turn error"], RUNNING)
-COMPLETED: Final = walked(TURN, ["agent finishes"], RUNNING)
-# The states of an item that has begun, and that is finished.
-BEGUN: Final = walked(ITEM, ["item/started"])
-FINISHED: Final = walked(ITEM, ["item/completed"], BEGUN)
+INTERRUPTED: Final = state_after(TURN, ["turn/interrupt"], RUNNING)
+FAILED: Final = state_after(TURN, ["turn error"], RUNNING)
+COMPLETED: Final = state_after(TURN, ["agent finishes"], RUNNING)
+# The states of an item that has begun, and of one that is finished.
+BEGUN: Final = state_after(ITEM, ["item/started"])
+FINISHED: Final = state_after(ITEM, ["item/completed"], BEGUN)
 
 
 def turn_state(turn: TurnView, *, before: Frame) -> str:
-    """The state of a turn by its turn/started and turn/completed that came before a frame.
+    """The state of a turn after its turn/started and turn/completed that came before a frame.
 
-    turn/completed ends a turn whatever its status says, and one that was never announced too; a
-    word that is no final status counts as the agent's having finished.
+    turn/completed ends a turn whatever its status is, and also ends a turn that was never
+    announced. A status that is not a final one counts as completed.
     """
     state = TURN.initial
     for frame in _in_order(turn.started, turn.completed, before=before):
         if frame.method == "turn/started":
-            state = walked(TURN, ["turn/start"], state)
+            state = state_after(TURN, ["turn/start"], state)
         elif state not in TURN.terminal:
             told = text(dig(frame.params, "turn", "status"))
-            state = told if told in ENDINGS else walked(TURN, ["agent finishes"], RUNNING)
+            state = told if told in ENDINGS else state_after(TURN, ["agent finishes"], RUNNING)
     return state
 
 
 def item_state(item: ItemView, *, before: Frame) -> str:
-    """The state of an item by its item/started and item/completed that came before a frame.
+    """The state of an item after its item/started and item/completed that came before a frame.
 
-    An id that is started again begins anew; item/completed finishes an item that was never started
-    too, since nothing is to come after it.
+    An id that is started again is a new item. item/completed also finishes an item that was never
+    started: nothing may follow it.
     """
     state = ITEM.initial
     for frame in _in_order(item.started, item.completed, before=before):
@@ -75,7 +75,7 @@ def item_state(item: ItemView, *, before: Frame) -> str:
 def status_begins(item_type: str) -> str:
     """The status with which work on an item begins, "" for a type without a status."""
     machine = ITEM_STATUS.get(item_type)
-    return walked(machine, ["work begins"]) if machine is not None else ""
+    return state_after(machine, ["work begins"]) if machine is not None else ""
 
 
 def status_ends(item_type: str) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ def status_ends(item_type: str) -> tuple[str, ...]:
 
 
 def status_after(turn_state: str, status: str) -> str:
-    """What a turn's coming to a state makes of its thread's status; the same where no row says."""
+    """The status of a thread after one of its turns reached a state; unchanged without a row."""
     machine, event = COUPLINGS[("turn", turn_state)]
-    return walked(MACHINES[machine], [event], status)
+    return state_after(MACHINES[machine], [event], status)
 
 
 def needs_turn(status: str) -> bool | None:

@@ -1,10 +1,10 @@
-"""What was said to a server with turn/start and turn/steer, and where it came.
+"""The inputs of turn/start and turn/steer, and where they show up afterwards.
 
-Here: `Steer`, one turn/steer and its answer, and `Inputs`, the ground of the rules that ask what
-became of its input. Not here: any rule.
+Here: `Steer`, one turn/steer and its answer, and `Inputs`, the base class of the rules that follow
+such an input. Not here: any rule.
 
-An input is known by the beginning of its first text. Where it may be seen: in userMessage items,
-and in the texts of the user that the harness's own model was called with.
+An input is recognised by the beginning of its first text. It can show up in userMessage items, and
+in the user's texts of calls to the scripted model.
 """
 
 from abc import ABC, abstractmethod
@@ -22,13 +22,14 @@ from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
 from harness.trace.views import Conversation, TurnView
 
-# Enough of a text to know it by, and too little; a mark holds a little more.
+# So many characters of a text identify it; a text with fewer than the second identifies nothing.
+# The mark of a model call keeps a little more.
 BEGINNING, LEAST = 100, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """A turn/steer that was answered; `said` is the beginning of its first text, or ""."""
+    """A turn/steer that was answered; `said` is the beginning of its first text, "" for none."""
 
     request: Frame
     answer: Frame
@@ -38,7 +39,7 @@ class Steer:
 
     @property
     def granted(self) -> bool:
-        """Whether the server took the input."""
+        """Whether the server accepted the input."""
         return not failed(self.answer)
 
     @property
@@ -53,7 +54,7 @@ class Steer:
 
 
 def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
-    """The turn/steer that an answer answers; None where it was wrong on purpose."""
+    """The turn/steer that an answer belongs to; None where it was malformed on purpose."""
     request = conversation.request_of(answer)
     if request is None or request.deliberate:
         return None
@@ -69,15 +70,15 @@ def first_text(parts: Any) -> str:
 
 
 class Inputs(Undisturbed, ABC):
-    """Gathers inputs, userMessages and model calls; a rule says in `judged` what became of each.
+    """Collects inputs, userMessage items and model calls; a rule judges each steer in `judged`.
 
-    `judged` is asked at the end of a quiescent trace for every turn/steer with a text by which its
-    input can be told from every other one. Nothing is judged where the thread's memory may have
-    been rewritten (a compaction, a rollback and the like).
+    `judged` is called at the end of a quiescent trace for every turn/steer whose input can be told
+    from every other input. Nothing is judged where the thread's history may have been rewritten
+    (by a compaction, a rollback and the like).
     """
 
     def begin(self) -> None:
-        """Nothing was said."""
+        """No input yet."""
         super().begin()
         self.steers: list[Steer] = []
         self.calls: list[tuple[str, ...]] = []
@@ -88,21 +89,21 @@ class Inputs(Undisturbed, ABC):
 
     @abstractmethod
     def judged(self, steer: Steer) -> Iterable[Outcome]:
-        """Judge one."""
+        """Judge one turn/steer."""
 
     def turn_of_steer(self, steer: Steer) -> TurnView | None:
-        """The turn that was to take the input, if it ended completed."""
+        """The turn that the steer names, if its status is completed."""
         turn = self.conversation.turn_at(steer.thread_id, steer.expected)
         return turn if turn is not None and turn.status == "completed" else None
 
     def heard(self, steer: Steer) -> bool:
-        """Whether a model call held the input."""
+        """Whether any model call contained the input."""
         return any(steer.said in words for call in self.calls for words in call)
 
     def heard_by(self, steer: Steer, turn: TurnView) -> bool:
-        """Whether a model call held it that may be the turn's, as none is of a later turn.
+        """Whether a model call contained the input that came before any later turn was asked for.
 
-        A turn that was asked for when this one had ended, and everything after it, is later.
+        Only a turn/start that was sent after this turn had ended counts as later.
         """
         ended = turn.completed[0]
         later = next((start for start in self._starts if came_before(ended, start)), None)
@@ -135,7 +136,7 @@ class Inputs(Undisturbed, ABC):
     def _item(self, frame: Frame) -> Outcomes:
         item = item_in(frame)
         if item.get("type") == "contextCompaction":
-            self.muddled = True
+            self.uncertain = True
         if item.get("type") == "userMessage":
             params = obj(frame.params)
             turn = text(params.get("threadId")), text(params.get("turnId"))
@@ -144,7 +145,7 @@ class Inputs(Undisturbed, ABC):
 
     @on_mark(ModelCall)
     def _called(self, mark: Mark[ModelCall]) -> Outcomes:
-        # A call for which the script has no answer left is its thread's all the same.
+        # A call for which the script has no step left still belongs to its thread.
         call = mark.body
         if call.user_texts is not None and (call.scripted or call.thread):
             self.calls.append(call.user_texts)
@@ -155,5 +156,5 @@ class Inputs(Undisturbed, ABC):
         """Judge all that can be."""
         for steer in self.steers:
             alike = sum(steer.said in said for said in self._said)
-            if len(steer.said) >= LEAST and alike == 1 and not self.muddled:
+            if len(steer.said) >= LEAST and alike == 1 and not self.uncertain:
                 yield from self.judged(steer)

@@ -1,8 +1,8 @@
 """Which model calls belong to which turn, for the rules that compare the two.
 
-Here: `Calls`, the ground of those rules. Model calls and messages have no order but through cause
-and effect, so a call belongs to a turn only while that turn alone runs on the only thread of the
-trace. Not here: any rule.
+Here: `Calls`, the base class of those rules. The order between model calls and messages is known
+only where one caused the other. So a call is assigned to a turn only while no other turn runs and
+the trace has one thread. Not here: any rule.
 """
 
 from abc import ABC, abstractmethod
@@ -18,9 +18,9 @@ from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
-# What also calls the model, may change what a thread remembers, or keeps the client from hearing of
-# it: nothing is judged from there on.
-MUDDLING = (
+# Requests that also call the model, may rewrite a thread's history, or keep the client from hearing
+# of it. Nothing is judged after one of them.
+MAKES_UNCERTAIN = (
     "thread/resume",
     "thread/fork",
     "thread/rollback",
@@ -32,10 +32,10 @@ MUDDLING = (
 
 @dataclass(slots=True)
 class TurnCalls:
-    """A turn/start, its params, and the model calls of its turn, by the key of its view.
+    """A turn/start with its params and the model calls of its turn; `turn_id` is the view's key.
 
-    `calls` is what each call asked for, `ends` what came of each. The end of a call may be known
-    only after the end of its turn.
+    `calls` has what each call asked for and `ends` how each ended. A call's end may be recorded
+    after the turn's end.
     """
 
     request: Frame
@@ -57,27 +57,27 @@ def came_to_its_end(end: Frame) -> bool:
 
 
 class Undisturbed(Monitor):
-    """Knows, by `muddled`, whether anything was asked that makes calls and memory uncertain."""
+    """Knows whether a request made the turns of model calls and the history `uncertain`."""
 
     def begin(self) -> None:
-        """Nothing was."""
-        self.muddled = False
+        """Nothing is uncertain yet."""
+        self.uncertain = False
 
-    @on_sent(*MUDDLING)
-    def _muddling(self, frame: Frame) -> Outcomes:
-        self.muddled = True
+    @on_sent(*MAKES_UNCERTAIN)
+    def _make_uncertain(self, frame: Frame) -> Outcomes:
+        self.uncertain = True
         return None
 
 
 class Calls(Undisturbed, ABC):
-    """Gathers the calls of each turn; a rule says in `ended` what they must be.
+    """Collects the model calls of each turn; a rule judges them in `ended`.
 
-    `ended` gives a turn away when it has ended; who needs the ends of its calls, or messages whose
-    place is open, keeps it until the trace has ended.
+    `ended` is called once, when the turn has completed. A rule that also needs the ends of the
+    calls, or messages that may come later, keeps the value until the trace has ended.
     """
 
     def begin(self) -> None:
-        """Nothing has been asked."""
+        """No turn yet."""
         super().begin()
         self._open: list[TurnCalls] = []
         self._of_call: dict[int, TurnCalls] = {}
@@ -86,7 +86,7 @@ class Calls(Undisturbed, ABC):
         self.forget()
 
     def forget(self) -> None:
-        """Nothing that an earlier turn asked for is certain any more."""
+        """Forget what earlier turns asked for: it is no longer certain."""
 
     @abstractmethod
     def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
@@ -136,9 +136,9 @@ class Calls(Undisturbed, ABC):
             return
         self._open.remove(asked)
         asked.turn_id = turn_id
-        # A call of a turn that was cut off may come late, while the next turn runs.
+        # A model call of an interrupted turn may come late, while the next turn runs.
         self._unclear = not came_to_its_end(frame)
-        if asked.unclear or self.muddled or len(self._threads) > 1:
+        if asked.unclear or self.uncertain or len(self._threads) > 1:
             self.forget()
         elif asked.calls:
             yield from self.ended(asked, frame)

@@ -1,10 +1,10 @@
-"""What several rules ask of the view: is this ours to judge, and how a finding names it.
+"""Questions that several rules ask of the view, and how findings name what they are about.
 
-Here: small questions over views and frames. Not here: any rule.
+Here: small functions over views and frames. Not here: any rule.
 
-A shared process serves other clients, and a client that joins in the middle has not seen the
-beginning. So a rule that needs the beginning of a turn asks `began_here`, and one that judges what
-a thread owes asks `opened_here`.
+A process may serve several clients, and a client that joins late has not seen everything. So a rule
+that needs a turn from its beginning asks `began_here`; one that judges what a thread owes this
+client asks `opened_here`.
 """
 
 import posixpath
@@ -25,7 +25,6 @@ _REAL_ROOT: Final = "/private"
 
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
-# What could have kept a server busy in the end: member of the mark `settled` -> words.
 
 # Which type of item each delta belongs to (Events; the type is the middle of the name).
 DELTA_ITEMS: Final = {
@@ -43,8 +42,8 @@ DELTAS: Final = tuple(DELTA_ITEMS)
 def failed(answer: Frame) -> bool:
     """Whether an answer reports failure.
 
-    The form of failures is not shown, so `result: null` beside an `error`, or beside any other
-    member that says something, is one too.
+    The text does not show the form of a failure. So `result: null` together with an `error`, or
+    with any other member that has a value, is a failure too.
     """
     if answer.kind is Kind.ERROR:
         return True
@@ -67,7 +66,7 @@ def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
     return conversation.threads.get(turn.thread_id)
 
 
-def ours(conversation: Conversation, turn: TurnView | None) -> bool:
+def is_own_turn(conversation: Conversation, turn: TurnView | None) -> bool:
     """Whether this client started the turn, or opened its thread."""
     if turn is None:
         return False
@@ -75,10 +74,10 @@ def ours(conversation: Conversation, turn: TurnView | None) -> bool:
 
 
 def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
-    """Whether everything of the turn, from its first message on, came to this client.
+    """Whether this client got all messages of the turn, from the first one on.
 
-    True when the client asked for it, and when the thread was opened before `turn/started` came,
-    unless it left the thread while the turn went on.
+    True where the client started the turn, or had opened the thread before `turn/started` came;
+    False where it left the thread during the turn.
     """
     if turn is None:
         return False
@@ -93,7 +92,7 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
 
 
 def _left_in(thread: ThreadView, turn: TurnView) -> bool:
-    """Whether the client left the thread of a turn after that began and before it had ended."""
+    """Whether the client left the thread after the turn began and before it ended."""
     begun = earliest(one for one in (turn.request, *turn.started[:1]) if one is not None)
     ended = turn.completed[0] if turn.completed else None
     return any(
@@ -103,16 +102,16 @@ def _left_in(thread: ThreadView, turn: TurnView) -> bool:
 
 
 def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
-    """Whether the client opened a thread again between two messages: it may be told anew."""
+    """Whether the client resumed a thread between two messages: some may then be repeated."""
     resumed = thread.resumed if thread is not None else ()
     return any(came_between(first, request, second) for request in resumed)
 
 
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
-    """Whether the turn's thread was started within the trace, so that no turn came before.
+    """Whether the turn's thread was started within the trace, so that all its turns are known.
 
-    False once this client left it, or opened it again, as after an archive that unloaded it: a turn
-    that it did not hear of may have begun meanwhile.
+    False once this client left or resumed the thread: a turn may have begun in the meantime that
+    the client was not told of.
     """
     thread = thread_of(conversation, turn)
     away = thread is not None and (thread.left or thread.resumed)
@@ -130,7 +129,7 @@ def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[Tu
 
 
 def ephemeral(thread: ThreadView) -> bool:
-    """Whether any answer or notification showed the thread as one that is not kept."""
+    """Whether any answer or notification showed the thread as ephemeral."""
     shown = [dig(frame.result, "thread", "ephemeral") for frame in thread.opened]
     shown += [dig(frame.params, "thread", "ephemeral") for frame in thread.started]
     return True in shown
@@ -147,7 +146,7 @@ def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
 
 
 def thread_members(frame: Frame) -> Iterator[Member]:
-    """Where the threads of `threads_in` stand."""
+    """The members that hold the threads of `threads_in`."""
     holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
     if isinstance(holder.get("thread"), dict):
         yield member(frame, "thread")
@@ -163,10 +162,10 @@ def turn_in(frame: Frame) -> dict[str, Any]:
 
 
 def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
-    """The ids of turns that the answer to a request names whose method the text does not show.
+    """The id of the turn in an answer to a request other than turn/start.
 
-    A review, for example, is begun by an answer that holds its turn. On which thread such a turn
-    is, the text does not say; that of a turn/start is in the view.
+    For example, the answer that begins a review contains a turn. The text does not say on which
+    thread such a turn is. The turns of turn/start are in the view.
     """
     request = conversation.request_of(frame)
     turn_id = text(turn_in(frame).get("id"))
@@ -174,10 +173,10 @@ def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
         yield turn_id
 
 
-def stranger(conversation: Conversation, thread_id: str) -> bool:
-    """Whether nothing but messages about turns has ever named the thread.
+def named_by_turns_only(conversation: Conversation, thread_id: str) -> bool:
+    """Whether only messages about its turns have named the thread.
 
-    Such a message may be a late one of another client's thread, or name its thread wrongly.
+    Such a message may be a late one about another client's thread, or name the wrong thread.
     """
     thread = conversation.threads.get(thread_id)
     if thread is None:
@@ -187,23 +186,27 @@ def stranger(conversation: Conversation, thread_id: str) -> bool:
     )
 
 
-def ends_elsewhere(conversation: Conversation, turn: TurnView) -> Frame | None:
-    """The turn/completed with the id of a turn that has none, on a thread that nothing else names.
+def completed_on_unknown_thread(conversation: Conversation, turn: TurnView) -> Frame | None:
+    """The turn/completed of an open turn that names a thread which nothing else names.
 
-    None where another turn of that id may be meant.
+    None where it may be about another turn with the same id.
     """
     alike = [one for one in conversation.turns.values() if one.id == turn.id and one is not turn]
     if turn.completed or any((one.started or one.reply) and not one.completed for one in alike):
         return None
     ends = [one.completed[0] for one in alike if one.completed and not one.started]
-    lost = [end for end in ends if stranger(conversation, text(obj(end.params).get("threadId")))]
+    lost = [
+        end
+        for end in ends
+        if named_by_turns_only(conversation, text(obj(end.params).get("threadId")))
+    ]
     return lost[0] if lost else None
 
 
 def never_came(trace: Trace, what: str = "none came") -> str:
-    """What is said of something owed that never came: how long it was waited for, and why no more.
+    """The text for a message that never came: how long was waited, and what was outstanding.
 
-    The mark `settled`, where the trace has one, holds what was outstanding in the end.
+    Both are in the mark `settled`; without it only `what` is said.
     """
     marks = trace.marks_of(Settled)
     if not marks:
@@ -230,20 +233,20 @@ def turn_id_of(frame: Frame) -> str:
 
 
 def same_folder(asked: str, given: str) -> bool:
-    """Whether two absolute paths name one folder, as far as their words tell."""
+    """Whether two absolute paths name the same folder, judged by their text."""
     return plain_folder(asked) == plain_folder(given)
 
 
 def perhaps_same_folder(asked: str, given: str) -> bool:
-    """Whether two paths may name one folder: a folder above it can be a link to another one."""
+    """Whether two paths may name the same folder: a folder above it may be a symbolic link."""
     one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
     return one == other
 
 
 def plain_folder(path: str) -> str:
-    """A path without what can be written otherwise: dots, slashes, the real name of /tmp."""
+    """A path in one form: without `.`, `..`, doubled slashes and the /private of macOS."""
     plain = posixpath.normpath(path)
-    # The standard lets two slashes in the beginning mean something of their own; no folder does.
+    # POSIX lets a path that begins with two slashes mean something else; here it does not.
     plain = plain[1:] if plain.startswith("//") else plain
     return plain.removeprefix(_REAL_ROOT) if plain.startswith(f"{_REAL_ROOT}/") else plain
 
@@ -257,7 +260,7 @@ def shown(value: Any, limit: int = 120) -> str:
 
 
 class SentByAnybody:
-    """The requests of some methods that any client sent; looks at each frame of the trace once."""
+    """The requests of some methods, sent by any client; looks at each frame only once."""
 
     def __init__(self, trace: Trace, *methods: str) -> None:
         self._trace = trace

@@ -1,8 +1,8 @@
-"""How a finding tells what it is about: the member by its JSON path, what it should be, what it is.
+"""Violations about members of messages: the JSON path, what was expected, what was there.
 
-Here: members of frames, and violations about them, with values as JSON and differences where they
-begin. Every rule that speaks of a member makes its violations here, so that reports can show the
-wire line around it. Not here: any rule, and the comparison itself (trace.difference).
+Here: members of frames, and the violations about them, with values as JSON and long values from
+where they begin to differ. A rule about a member makes its violations here, so that reports can
+show the wire line around it. Not here: any rule, and the comparison (trace.difference).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from harness.trace.difference import difference, literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, Path, at, show_path
 
-# So many characters of the names of members are told where one is missing.
+# So many characters of the names of the other members are shown where one is missing.
 MOST_KEYS: Final = 100
 
 
@@ -38,11 +38,11 @@ class Member:
 
     @property
     def place(self) -> Place:
-        """What a report finds it by."""
+        """Its place, by which reports find it."""
         return Place(self.frame.seq, self.name)
 
     def __str__(self) -> str:
-        """Path and value: `params.turn.status: "failed"`; of one that is missing, what is there."""
+        """Path and value: `params.turn.status: "failed"`; if missing, what is there instead."""
         value = self.value
         if value is not MISSING:
             return f"{self.name}: {literal(value)}"
@@ -75,7 +75,7 @@ def whole(frame: Frame, *path: str | int) -> Member:
 
 
 def refusal(answer: Frame) -> Member:
-    """What a failed answer says of the failure: its `error`, or else the whole message."""
+    """The member of a failed answer that reports the failure: `error`, or the whole message."""
     return Member(answer, () if answer.error is MISSING else ("error",))
 
 
@@ -89,9 +89,9 @@ def wrong(
     also: Iterable[Member] = (),
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member that is not as it should be; `expected` says in words how it should be.
+    """A member that is wrong; `expected` says in words what it should be.
 
-    `also` are members that are the reason for it: they are named and shown beside it.
+    `also` are the members that this follows from; they are named and shown too.
     """
     others = tuple(also)
     return Violation(
@@ -114,7 +114,7 @@ def instead(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member that should not be there, or tells that something else came; `expected` in words."""
+    """A member that should not be there, or that shows something else; `expected` in words."""
     return Violation(
         subject, frames, expected, str(where), level, clauses=clauses, places=(where.place,)
     )
@@ -128,7 +128,7 @@ def several(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """Several members that are not as they should be, each with words for how it should be."""
+    """Several members that are wrong, each with words for what it should be."""
     return Violation(
         subject,
         frames,
@@ -152,10 +152,10 @@ def differs(
     also: Iterable[Member] = (),
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member that is another value than `expected`, told where the two begin to differ.
+    """A member with another value than `expected`, shown from where the two begin to differ.
 
-    `found` is what was compared where that is not the member as it stands; `why` says where the
-    expectation comes from, beside the members in `also`.
+    `found` is the value that was compared, where it is not the member itself. `why` says where the
+    expectation comes from, in addition to the members in `also`.
     """
     others = tuple(also)
     found = where.value if found is None else found
@@ -183,7 +183,7 @@ def absent(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """Something that never came, or came in vain; `about` are the members that ask for it."""
+    """A message that never came or had no effect; `about` are the members that require it."""
     places = tuple(one.place for one in about)
     because = _because(about)
     return Violation(

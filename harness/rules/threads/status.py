@@ -17,8 +17,8 @@ from harness.judge.base import (
     Witness,
     on,
     on_answer,
+    on_harness_message,
     on_mark,
-    on_own,
     on_sent,
     rule,
 )
@@ -210,7 +210,7 @@ class ReadMatchesTurns(_Answered):
         others = self.conversation.turns.values()
         return all(one is turn or one.completed or not one.started for one in others)
 
-    @on_own
+    @on_harness_message
     def answered(self, frame: Frame) -> Outcomes:
         """An answer of ours to a question shows that the turn had been waiting for it."""
         question = self.conversation.request_of(frame)

@@ -18,12 +18,18 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level, Place
-from harness.rules.shared.state_tracking import ENDINGS, INTERRUPTED, RUNNING, turn_state, walked
+from harness.rules.shared.state_tracking import (
+    ENDINGS,
+    INTERRUPTED,
+    RUNNING,
+    state_after,
+    turn_state,
+)
 from harness.rules.shared.view_queries import (
-    ends_elsewhere,
+    completed_on_unknown_thread,
     failed,
+    is_own_turn,
     never_came,
-    ours,
     resumed_between,
     thread_of,
     turn_in,
@@ -124,10 +130,10 @@ class StartedOnce(Monitor):
     @on("turn/started")
     def started(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not ours(self.conversation, turn):
+        if turn is None or not is_own_turn(self.conversation, turn):
             return None
         begins = "turn/start"
-        state = walked(TURN, [begins] * (len(turn.started) - 1))
+        state = state_after(TURN, [begins] * (len(turn.started) - 1))
         if TURN.after(state, begins) is not None:
             return [Witness(turn.subject, (frame,))]
         expected = f"one turn/started for {turn.subject}"
@@ -185,7 +191,7 @@ class CompletedOnce(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not ours(self.conversation, turn):
+        if turn is None or not is_own_turn(self.conversation, turn):
             return None
         if TURN.ways(turn_state(turn, before=frame)):
             return [Witness(turn.subject, (frame,))]
@@ -219,14 +225,14 @@ class Completes(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not ours(self.conversation, turn):
+        if turn is None or not is_own_turn(self.conversation, turn):
             return None
         return [Witness(turn.subject, (frame,))]
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_COMPLETED):
             turn = self.conversation.turn_of(item.frame)
-            if turn is not None and ends_elsewhere(self.conversation, turn):
+            if turn is not None and completed_on_unknown_thread(self.conversation, turn):
                 continue
             expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
             actual, level = never_came(self.trace), None

@@ -15,14 +15,14 @@ from harness.judge.base import (
     Witness,
     on,
     on_answer,
+    on_harness_message,
     on_kind,
-    on_own,
     rule,
 )
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import (
+    is_own_turn,
     named_by_answer,
-    ours,
     thread_members,
     turn_id_of,
     turn_in,
@@ -110,7 +110,7 @@ class TerminalCarriesCause(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or not ours(self.conversation, turn):
+        if turn is None or len(turn.completed) > 1 or not is_own_turn(self.conversation, turn):
             return None
         gave_up = [e for e in turn.errors if obj(e.params).get("willRetry") is False]
         if turn.status == "completed" and gave_up:
@@ -149,8 +149,8 @@ class NamesTurn(Monitor):
         self._answered: set[str] = set()
         self._level: Level | None = None
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         if frame.kind is Kind.REQUEST and _is_other_work(self.book.method(frame.method), frame):
             self._level = Level.SHOULD
         return None
@@ -205,7 +205,7 @@ class NamesTurn(Monitor):
 
     def _judge(self, turn: TurnView, frame: Frame) -> Outcomes:
         begun = [turn.started[0]] if turn.started else [turn.reply] if turn.reply else []
-        if not begun or not ours(self.conversation, turn):
+        if not begun or not is_own_turn(self.conversation, turn):
             return None
         if turn.completed:
             frames = (turn.completed[0], frame)

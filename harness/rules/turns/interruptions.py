@@ -6,7 +6,16 @@ cancel does (decisions).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.judge.base import Outcomes, Violation, Witness, on, on_answer, on_kind, on_own, rule
+from harness.judge.base import (
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_harness_message,
+    on_kind,
+    rule,
+)
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import (
     APPROVALS,
@@ -62,8 +71,8 @@ class InterruptedWhenAsked(ApprovalMonitor):
         self._interrupts: dict[str, list[Frame]] = {}
         self._answered: dict[Frame, Frame] = {}
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         question = self.conversation.request_of(frame)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR):
             if question is not None and self.decision(question) in APPROVING:
@@ -116,7 +125,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return (
             bool(self.trace.marks_of(Closed))
             or self.trace.end is End.EXITED
-            or bool(self.takings(turn))
+            or bool(self.disruptions(turn))
             or not self.alone()
         )
 

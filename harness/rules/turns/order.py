@@ -20,10 +20,10 @@ from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import (
     DELTAS,
     began_here,
-    ends_elsewhere,
+    completed_on_unknown_thread,
+    is_own_turn,
     named_by_answer,
-    ours,
-    stranger,
+    named_by_turns_only,
     thread_began_here,
     turn_id_of,
 )
@@ -63,7 +63,7 @@ class StartedFirst(Monitor):
             return None
         self._announced.add(turn.key)
         early = self._early.pop(turn.key, None)
-        if early is None or not ours(self.conversation, turn):
+        if early is None or not is_own_turn(self.conversation, turn):
             return None
         expected = f"turn/started of {turn.subject} before {early.method}"
         places = (member(frame, "turn", "id").place,)
@@ -80,7 +80,7 @@ class StartedFirst(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or not ours(self.conversation, turn):
+        if turn is None or len(turn.completed) > 1 or not is_own_turn(self.conversation, turn):
             return None
         if turn.started:
             early = turn.key in self._early or not began_here(self.conversation, turn)
@@ -123,7 +123,7 @@ class CompletedLast(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not ours(self.conversation, turn):
+        if turn is None or not is_own_turn(self.conversation, turn):
             return None
         self._ended.setdefault(turn.key, frame)
         return [Witness(turn.subject, (frame,))] if turn.items else None
@@ -179,11 +179,11 @@ class KnownThread(Monitor):
                 return self._wrong(meant, thread_id, frame, Level.SHOULD)
         if turn is None or frame.method != "turn/completed":
             return None
-        return [Witness(turn.subject, (frame,))] if ours(self.conversation, turn) else None
+        return [Witness(turn.subject, (frame,))] if is_own_turn(self.conversation, turn) else None
 
     def finish(self) -> Outcomes:
         for turn in self.conversation.turns.values():
-            end = ends_elsewhere(self.conversation, turn)
+            end = completed_on_unknown_thread(self.conversation, turn)
             if end is not None and (turn.reply or turn.started):
                 yield from self._wrong(turn, text(obj(end.params).get("threadId")), end) or ()
 
@@ -195,7 +195,11 @@ class KnownThread(Monitor):
             for turn in self.conversation.turns.values()
             if turn.id == turn_id and (turn.started or turn.reply)
         ]
-        if len(begun) != 1 or begun[0].completed or not stranger(self.conversation, thread_id):
+        if (
+            len(begun) != 1
+            or begun[0].completed
+            or not named_by_turns_only(self.conversation, thread_id)
+        ):
             return None
         crowd = any(other.connection != frame.connection for other in self.trace.frames)
         return None if crowd else begun[0]
@@ -203,7 +207,7 @@ class KnownThread(Monitor):
     def _wrong(
         self, turn: TurnView, thread_id: str, frame: Frame, level: Level | None = None
     ) -> Outcomes:
-        if (turn.key, thread_id) in self._found or not ours(self.conversation, turn):
+        if (turn.key, thread_id) in self._found or not is_own_turn(self.conversation, turn):
             return None
         self._found.add((turn.key, thread_id))
         expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
@@ -233,7 +237,7 @@ class KnownTurn(Monitor):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not turn.started or not ours(self.conversation, turn):
+        if turn is None or not turn.started or not is_own_turn(self.conversation, turn):
             return None
         first = _first_of_items(turn)
         return None if first is None else [Witness(turn.subject, (turn.started[0], first))]
@@ -281,7 +285,7 @@ class NoticeKnownTurn(Monitor):
         if turn is None or not turn.started:
             self._strange.append(frame)
             return None
-        if not ours(self.conversation, turn):
+        if not is_own_turn(self.conversation, turn):
             return None
         return [Witness(turn.subject, (turn.started[0], frame))]
 

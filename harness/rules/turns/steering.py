@@ -83,7 +83,7 @@ class Precondition(Undisturbed):
 
     def _unheard_of(self, steer: Steer) -> bool:
         thread = self.conversation.threads.get(steer.thread_id)
-        if thread is None or thread.reply is None or self._beginning or self.muddled:
+        if thread is None or thread.reply is None or self._beginning or self.uncertain:
             return False
         return all(one.connection == steer.request.connection for one in self.trace.frames)
 
@@ -132,7 +132,7 @@ class StartsNoTurn(Undisturbed):
     def finish(self) -> Outcomes:
         for steer in self._steers:
             frames = self.trace.frames
-            if self.muddled or any(f.connection != steer.request.connection for f in frames):
+            if self.uncertain or any(f.connection != steer.request.connection for f in frames):
                 return
             begun = self._begun_by_itself(steer)
             if begun is not None:

@@ -15,16 +15,16 @@ from harness.judge.base import (
     Witness,
     on,
     on_answer,
+    on_harness_message,
     on_kind,
     on_mark,
-    on_own,
     on_sent,
     rule,
 )
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import APPROVALS
 from harness.rules.shared.steered_input import LEAST, first_text
-from harness.rules.shared.turn_calls import MUDDLING
+from harness.rules.shared.turn_calls import MAKES_UNCERTAIN
 from harness.rules.shared.view_queries import began_here, failed
 from harness.rules.shared.violations import member
 from harness.rules.turns.order import ITEM_EVENTS
@@ -111,7 +111,7 @@ class Streamed(Monitor):
             return None
         return [Witness(turn.subject, (*between, frame))]
 
-    @on_sent(*MUDDLING)
+    @on_sent(*MAKES_UNCERTAIN)
     def muddling(self, frame: Frame) -> Outcomes:
         """From here on the model may be asked for something else."""
         self._muddled = True
@@ -130,8 +130,8 @@ class Streamed(Monitor):
             self._works = [work for work in self._works if work.request is not request]
         return None
 
-    @on_own
-    def own(self, frame: Frame) -> Outcomes:
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
         for work in self._works:
             if work.called and work.trip is None and frame.kind is Kind.REQUEST:
                 work.trip = (frame, frame)
