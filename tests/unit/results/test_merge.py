@@ -17,8 +17,17 @@ from harness.results.outcome import (
     finding_to_plain,
 )
 from harness.results.report import Report, RuleResult
-
-from .outcomes import BOOK, LAST, ONCE, RULES, entry, failed, outcome, passed, report_of
+from tests.unit.results.outcomes import (
+    BOOK,
+    LAST,
+    ONCE,
+    RULES,
+    entry,
+    failed,
+    outcome,
+    passed,
+    report_of,
+)
 
 ROWS = st.lists(
     st.builds(

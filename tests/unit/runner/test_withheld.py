@@ -20,6 +20,7 @@ from harness.runner.withheld import withdraw, withheld_outcome
 from harness.scenario.loader import Loaded, load_text
 from harness.target.host import Lack
 from harness.target.profile import Profile, Program
+from tests.unit.results.outcomes import BOOK, ONCE, RULES, entry, outcome, passed
 
 from .outcomes import BOOK, ONCE, RULES, entry, outcome, passed
 

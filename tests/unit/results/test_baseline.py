@@ -10,8 +10,7 @@ from harness.judge.verdict import Row, Verdict
 from harness.results.baseline import known_finding, known_row, load_baseline
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.target.profile import Deviation
-
-from .outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of
+from tests.unit.results.outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of
 
 
 def after(row: Row, *entries: Deviation, scenario: str = "turns/a") -> Verdict:

@@ -15,8 +15,7 @@ from harness.results.merge import merge
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
 from harness.target.profile import Profile
-
-from .outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
+from tests.unit.results.outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
 
 
 def stored(folder: Path, **reports: Report) -> Path:

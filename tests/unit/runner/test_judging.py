@@ -22,8 +22,7 @@ from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
-
-from .outcomes import BOOK, RULES, entry
+from tests.unit.results.outcomes import BOOK, RULES, entry
 
 SCENARIO = """
 title: a scenario

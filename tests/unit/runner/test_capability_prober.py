@@ -22,8 +22,7 @@ from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
-
-from .outcomes import BOOK
+from tests.unit.results.outcomes import BOOK
 
 SPEC = Profile(name="p")
 HISTORY = METHODS["history"]

@@ -18,8 +18,7 @@ from harness.scenario.player import Cast, Unmet
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
-
-from .outcomes import outcome
+from tests.unit.results.outcomes import outcome
 
 STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need thread-name"
 VAIN = Unmet("timeout", "steer", 3, "waited 5 s", awaited="an answer")

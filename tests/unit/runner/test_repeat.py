@@ -8,8 +8,7 @@ from harness.judge.verdict import Level, Verdict
 from harness.results.outcome import LEAKS, UNSTEADY, Finding
 from harness.runner.repeat import ENOUGH, REPLAYED, Attempt, Repeats, failures
 from harness.scenario.loader import Loaded, load_text
-
-from .outcomes import LAST, ONCE, failed, outcome, passed
+from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
 
 TEXT = "title: x\nclient: [{start_thread: {as: t}}]"
 A, B, MINE = (load_text(TEXT, name=name) for name in ("a", "b", "mine"))

@@ -3,8 +3,7 @@
 from harness.judge.verdict import Verdict
 from harness.report.scenario_story import ALIKE, Stories
 from harness.results.outcome import Finding
-
-from .outcomes import outcome
+from tests.unit.results.outcomes import outcome
 
 
 def test_scenarios_that_fail_with_the_same_words_are_told_whole_a_few_times() -> None:
