@@ -1,22 +1,19 @@
-"""One worker's session: the configuration, the bench on its own event loop, the judge.
+"""One worker's session: what becomes of each scenario that it is given, from first to last.
 
-Here: everything between pytest's synchronous items and the asynchronous bench. Not here: pytest's
-hooks (plugin), playing (bench), judging (judging).
+Here: whether a scenario is played at all, that it is judged, kept and repeated, and what the worker
+learns of its server on the way. Not here: pytest's hooks (suite), playing (bench, bench_thread),
+judging (judging).
 """
 
 import contextlib
 import traceback
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.judge.verdict import Level, Verdict
 from harness.results.baseline import known_finding
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
-from harness.runner.bench import Bench, open_bench
+from harness.runner.bench_thread import BenchThread
 from harness.runner.capability_evidence import undeclared
 from harness.runner.capability_prober import CapabilityProber
 from harness.runner.config import Config
@@ -36,16 +33,13 @@ from harness.runner.silence import Silences, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
-from harness.target.profile import (
-    Profile,
-)
+from harness.target.profile import Profile
 from harness.trace.store import save
-
-T = TypeVar("T")
+from harness.trace.trace import Trace
 
 
 @dataclass
-class Session:
+class WorkerSession:
     """A worker's session. `close` ends everything that it started.
 
     Without `asks` every scenario is played to find out whether it applies. A signal that comes to
@@ -59,17 +53,15 @@ class Session:
     interruption: Interruption | None = None
 
     def __post_init__(self) -> None:
-        self._stack = contextlib.ExitStack()
-        self._interruption = self.interruption or Interruption(self.config.base)
-        self._portal: BlockingPortal | None = None
-        self._bench: Bench | None = None
+        interruption = self.interruption or Interruption(self.config.base)
+        self._thread = BenchThread(self.config, self.worker, interruption)
         level = Level(self.config.profile.hygiene)
-        self._plainly: dict[str, ScenarioOutcome] = {}
-        self._repeats = Repeats(self._attempt, self._retire, level)
-        self._asking = CapabilityProber(self.config.profile, self._probe)
+        self._plain_outcomes: dict[str, ScenarioOutcome] = {}
+        self._repeats = Repeats(self._attempt, self._thread.retire, level)
+        self._prober = CapabilityProber(self.config.profile, self._probe)
         self._silences = Silences()
-        self._first = FirstTurn(self._first_turn)
-        self._before: list[ScenarioOutcome] = []
+        self._first_turn = FirstTurn(self._thread.first_turn)
+        self._played_before: list[ScenarioOutcome] = []
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
@@ -83,7 +75,7 @@ class Session:
                 verdict=Verdict.ERROR,
                 reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
             )
-        outcome.before, self._before = self._before, []
+        outcome.before, self._played_before = self._played_before, []
         return outcome
 
     def _play(self, loaded: Loaded) -> ScenarioOutcome:
@@ -93,8 +85,6 @@ class Session:
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
-        _, bench = self._open()
-        path = self.trace_path(loaded.id)
         try:
             finding = self._blocks(loaded)
             if finding is None and self.asks:
@@ -104,32 +94,27 @@ class Session:
                 return blocked_outcome(loaded, finding)
             if missing:
                 return inapplicable_outcome(loaded, missing)
-            run = self._held(bench.run, loaded)
-            if self._is_hopeless(run) and (finding := bench.blocks(loaded)) is not None:
+            run = self._thread.run(loaded)
+            finding = self._thread.bench.blocks(loaded) if self._is_hopeless(run) else None
+            if finding is not None:
                 return blocked_outcome(loaded, finding)
         except SetupFailed as failed:
-            save(failed.trace, path)
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
-            outcome.trace = str(path)
+            self._keep(failed.trace, outcome)
             return outcome
         outcome = self._judged(run, loaded)
-        save(run.trace, path)
-        outcome.trace = str(path)
+        self._keep(run.trace, outcome)
         self._silences.note(loaded.id, traits_of(loaded), run, outcome)
         if not run.overflow:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
 
-    def _first_turn(self, patience: float) -> Run:
-        _, bench = self._open()
-        return self._held(bench.first_turn, patience)
-
     def _is_hopeless(self, run: Run) -> bool:
         """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
-        _, bench = self._open()
+        bench = self._thread.bench
         if bench.blocked is not None or self.config.keep_going:
             return False
-        shown = self._first.after(run)
+        shown = self._first_turn.after(run)
         if shown is not None and bench.blocked is not None:
             # That the model is never called says more than the silence it leads to.
             self.findings += shown.findings
@@ -139,16 +124,13 @@ class Session:
         bench.blocked = hopeless(shown, bench.bounds.step)
         self.findings.append(bench.blocked)
         outcome = self._judged(shown, plain_turn())
-        path = self.trace_path(outcome.id)
-        save(shown.trace, path)
-        outcome.trace = str(path)
-        self._before.append(outcome)
+        self._keep(shown.trace, outcome)
+        self._played_before.append(outcome)
         return True
 
     def _blocks(self, loaded: Loaded) -> Finding | None:
         """The finding because of which this scenario need not be tried, if any."""
-        _, bench = self._open()
-        finding = bench.blocks(loaded)
+        finding = self._thread.bench.blocks(loaded)
         if finding is None and not self.config.keep_going:
             finding = self._silences.blocking(traits_of(loaded))
         return finding
@@ -156,13 +138,12 @@ class Session:
     def _lacking(self, loaded: Loaded) -> list[str]:
         """The needs that the target does not offer; none where it answers nothing at all."""
         with contextlib.suppress(Hopeless):
-            return self._asking.lacking(loaded)
+            return self._prober.lacking(loaded)
         return []
 
     def _probe(self, probe: Loaded) -> Run:
         """Play a probe; its trace is kept, and what keeps the server from being used is told."""
-        _, bench = self._open()
-        run = self._held(bench.run, probe)
+        run = self._thread.run(probe)
         save(run.trace, self.trace_path(probe.id))
         if self._is_hopeless(run):
             raise Hopeless
@@ -185,41 +166,35 @@ class Session:
             )
 
     def _racing(self) -> Playing:
-        _, bench = self._open()
+        bench = self._thread.bench
         # What was probed is known from the plain play; one that an action cut short shows less.
         known = [one.id for one in self.config.book.capabilities]
         judging = self.config.profile.model_copy(update={"capabilities": known})
 
         def plainly(loaded: Loaded) -> ScenarioOutcome:
-            if loaded.id not in self._plainly:
-                self._plainly[loaded.id] = self.play(loaded)
-            return self._plainly[loaded.id]
-
-        def kept(run: Run, outcome: ScenarioOutcome) -> None:
-            path = self.trace_path(outcome.id)
-            save(run.trace, path)
-            outcome.trace = str(path)
+            if loaded.id not in self._plain_outcomes:
+                self._plain_outcomes[loaded.id] = self.play(loaded)
+            return self._plain_outcomes[loaded.id]
 
         return Playing(
             profile=self.config.profile,
             hygiene=bench.hygiene,
             ending=lambda: bench.servers.last_ending,
             plainly=plainly,
-            run=lambda loaded: self._held(bench.run, loaded),
+            run=self._thread.run,
             judged=lambda run, loaded: self._judged(run, loaded, judging),
-            kept=kept,
+            kept=lambda run, outcome: self._keep(run.trace, outcome),
             silences=None if self.config.keep_going else self._silences,
         )
 
     def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
         """Judge a run; a process on which something failed is not trusted for the next one."""
-        portal, bench = self._open()
         config = self.config
         profile = profile or config.profile
         outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
         explain(outcome, run, loaded, config.lacks)
         if outcome.verdict is Verdict.ERROR or failures(outcome):
-            portal.call(bench.servers.retire)
+            self._thread.retire()
         return outcome
 
     def _repeat(self, loaded: Loaded, outcome: ScenarioOutcome, before: tuple[Loaded, ...]) -> None:
@@ -239,19 +214,15 @@ class Session:
 
     def _attempt(self, loaded: Loaded) -> Attempt:
         """Play a scenario once more; its trace is not kept."""
-        _, bench = self._open()
-        run = self._held(bench.run, loaded)
+        run = self._thread.run(loaded)
         outcome = self._judged(run, loaded)
         return Attempt(failures(outcome), run.before, fell_silent(outcome))
 
-    def _retire(self) -> None:
-        portal, bench = self._open()
-        portal.call(bench.servers.retire)
-
-    def _held(self, call: Callable[[T], Awaitable[Run]], what: T) -> Run:
-        """Hold a conversation, which a signal ends. Raises `Interrupted`, `SetupFailed`."""
-        portal, _ = self._open()
-        return self._interruption.wait(portal.start_task_soon(call, what))
+    def _keep(self, trace: Trace, outcome: ScenarioOutcome) -> None:
+        """Store a trace, and note in the outcome where."""
+        path = self.trace_path(outcome.id)
+        save(trace, path)
+        outcome.trace = str(path)
 
     def trace_path(self, scenario: str) -> Path:
         """Where the trace of a scenario's last run on this target is kept."""
@@ -260,28 +231,9 @@ class Session:
 
     def close(self) -> list[Finding]:
         """End the server and the model; gives the findings that no scenario owns."""
-        bench = self._bench
-        self._stack.close()
-        self._portal = self._bench = None
+        bench = self._thread.close()
         self.findings += self._silences.found.values()
         self._silences = Silences()
         if bench is not None:
             self.findings += bench.hygiene.findings
         return self.findings
-
-    def _open(self) -> tuple[BlockingPortal, Bench]:
-        if self._portal is None or self._bench is None:
-            config = self.config
-            self._portal = self._stack.enter_context(start_blocking_portal())
-            self._bench = self._stack.enter_context(
-                self._portal.wrap_async_context_manager(
-                    open_bench(
-                        config.profile,
-                        config.book,
-                        base=config.base,
-                        worker=self.worker,
-                        scale=config.scale,
-                    )
-                )
-            )
-        return self._portal, self._bench

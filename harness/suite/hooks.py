@@ -31,7 +31,7 @@ from harness.results.outcome import (
 from harness.results.report import Report
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_ids
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
@@ -79,7 +79,7 @@ class PytestPlugin:
         self._is_worker = worker is not None
         self._stopping = Stopping(config, self.config.base)
         config.pluginmanager.register(self._stopping, "harness-stopping")
-        self._session = Session(
+        self._session = WorkerSession(
             self.config,
             worker=worker["workerid"] if worker else "main",
             interruption=self._stopping.interruption,

@@ -24,7 +24,7 @@ from harness.results.merge import merge
 from harness.results.outcome import ScenarioOutcome
 from harness.results.report import Report, RuleResult, ScenarioResult
 from harness.runner.config import Config, configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from tests.conformance.peak import VARIABLE
@@ -100,7 +100,7 @@ def judged(
         baseline=baseline,
         keep_going=keep_going,
     )
-    session = Session(config)
+    session = WorkerSession(config)
     outcomes: list[ScenarioOutcome] = []
     try:
         outcomes += [session.play(loaded) for loaded in scenarios]

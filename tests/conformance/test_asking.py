@@ -13,7 +13,7 @@ from harness.results.outcome import ScenarioOutcome
 from harness.results.report import NOT_OFFERED
 from harness.runner.capability_prober import probes
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.loader import Loaded, load_text
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
@@ -68,7 +68,7 @@ Seen = dict[str, tuple[str, str, list[tuple[str, str, str]]]]
 
 def seen(server: str, scenarios: Sequence[Loaded], *, asks: bool = True) -> Seen:
     """What a session makes of scenarios: verdict, reason, and the rules and verdicts of rows."""
-    session = Session(configure(server_cmd=server), asks=asks)
+    session = WorkerSession(configure(server_cmd=server), asks=asks)
     try:
         return {one.id: _of(session.play(one)) for one in scenarios}
     finally:
@@ -123,7 +123,7 @@ def test_what_the_reference_server_is_asked_for_agrees_with_what_it_promises() -
     config = configure(target="reference")
     promised = set(config.profile.capabilities)
     probed = config.profile.model_copy(update={"capabilities": "probe"})
-    session = Session(replace(config, profile=probed))
+    session = WorkerSession(replace(config, profile=probed))
     needs = {need for probe in probes() for need in probe.scenario.needs}
     wanted = load_text(NEEDY.format(needs=", ".join(sorted(needs))), name="needy")
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.verdict import Verdict
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.loader import load, load_text
 from harness.target.profile import load_profile
 from tools.examples import OWED, examples, write
@@ -24,8 +24,8 @@ HERE = [name for name, needs in NEEDS.items() if needs <= OFFERED]
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    session = Session(configure(target="reference"), worker="documented")
+def session() -> Iterator[WorkerSession]:
+    session = WorkerSession(configure(target="reference"), worker="documented")
     yield session
     session.close()
 
@@ -38,7 +38,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", HERE)
 def test_example_passes_on_the_reference_server(
-    name: str, session: Session, files: dict[str, Path]
+    name: str, session: WorkerSession, files: dict[str, Path]
 ) -> None:
     outcome = session.play(load(files[name]))
     assert outcome.verdict is Verdict.PASS, outcome.reason

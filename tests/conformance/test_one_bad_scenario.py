@@ -13,7 +13,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.loader import Loaded, load_text
 
 from .judging import SERVERS, Judged, command, judged
@@ -92,10 +92,10 @@ def test_only_the_scenario_in_which_it_went_wrong_fails(mood: str, place: Path) 
 
 @pytest.mark.usefixtures("place")
 def test_server_that_is_gone_between_two_scenarios_is_started_again_and_named() -> None:
-    session = Session(configure(server_cmd=command("minimal")))
+    session = WorkerSession(configure(server_cmd=command("minimal")))
     try:
         outcomes = [session.play(scenario("1", "hello"))]
-        portal, bench = session._open()
+        portal, bench = session._thread._open()
         server = bench.servers.current
         assert server is not None
         os.kill(server.process.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from harness.results.merge import merge
 from harness.results.outcome import RaceOutcome, broken
 from harness.results.report import Report
 from harness.runner.config import Config, configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.loader import load_text
 from harness.scenario.model import Action
 from harness.scenario.positions import DONE, positions
@@ -39,7 +39,7 @@ class Raced:
         self, server_cmd: str, action: Action, *, target: str = "spec", only: str = ""
     ) -> None:
         self.config: Config = configure(target=target, server_cmd=server_cmd, scale=0.2)
-        session = Session(self.config)
+        session = WorkerSession(self.config)
         try:
             self.race: RaceOutcome = session.race(bundled(PLAIN)[0], action, only)
         finally:

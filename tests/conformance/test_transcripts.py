@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.loader import Loaded
 from harness.snapshot.extension import TranscriptExtension
 from harness.target.profile import load_profile
@@ -74,7 +74,7 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self._session = Session(configure(target="reference"), worker="transcripts")
+        self._session = WorkerSession(configure(target="reference"), worker="transcripts")
         self._handshake: list[Frame] = []
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:

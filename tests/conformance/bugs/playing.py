@@ -12,7 +12,7 @@ from harness.judge.verdict import Level, Verdict
 from harness.results.outcome import ScenarioOutcome
 from harness.runner.config import configure
 from harness.runner.repeat import Repeats
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_scenario
 from tests.conformance.bugs.registry import Bug
 
@@ -35,8 +35,10 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     """
     target, arguments = TARGETS[planted.server]
     command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"
-    session = Session(configure(target=target, server_cmd=command, scale=0.4, keep_going=True))
-    session._repeats = Once(session._attempt, session._retire, Level.MUST)
+    session = WorkerSession(
+        configure(target=target, server_cmd=command, scale=0.4, keep_going=True)
+    )
+    session._repeats = Once(session._attempt, session._thread.retire, Level.MUST)
     try:
         lacks = {one.capability for one in session.config.lacks}
         wanted = [bundled_scenario(name) for name in planted.reds]

@@ -15,7 +15,7 @@ from harness.results.merge import merge
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
 from harness.runner.config import configure
-from harness.runner.session import Session
+from harness.runner.session import WorkerSession
 from harness.runner.withheld import withdraw, withheld_outcome
 from harness.scenario.loader import Loaded, load_text
 from harness.target.host import Lack
@@ -96,7 +96,7 @@ def test_a_misspelt_capability_in_the_profile_is_a_mistake(tmp_path: Path) -> No
 def test_such_a_scenario_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (path := tmp_path / "mine.toml").write_text(FILE.format(capability="sandbox"))
-    session = Session(configure(target=str(path)))
+    session = WorkerSession(configure(target=str(path)))
     found = session.play(needing("sandbox"))
     assert session.close() == []
     assert found.verdict is Verdict.NOT_APPLICABLE

@@ -1,0 +1,73 @@
+"""A bench on an event loop in a thread of its own, for callers that are not asynchronous.
+
+Here: when the loop and the bench begin and end, and waiting for what they do. Not here: what is
+played and what becomes of it (session), the bench itself (bench).
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from harness.runner.bench import Bench, open_bench
+from harness.runner.config import Config
+from harness.runner.interruption import Interruption
+from harness.runner.run import Run
+from harness.scenario.loader import Loaded
+
+T = TypeVar("T")
+
+
+class BenchThread:
+    """The bench of one worker. It is opened when it is first asked for, and again after `close`."""
+
+    def __init__(self, config: Config, worker: str, interruption: Interruption) -> None:
+        self._config = config
+        self._worker = worker
+        self._interruption = interruption
+        self._stack = contextlib.ExitStack()
+        self._opened: tuple[BlockingPortal, Bench] | None = None
+
+    @property
+    def bench(self) -> Bench:
+        """The bench, to be looked at; what it does is done through here."""
+        return self._open()[1]
+
+    def run(self, loaded: Loaded) -> Run:
+        """Play one scenario. Raises `Interrupted` at a signal, `SetupFailed` as the bench does."""
+        return self._wait_for(self.bench.run, loaded)
+
+    def first_turn(self, patience: float) -> Run:
+        """Play the plain turn on a fresh process. Raises as `run` does."""
+        return self._wait_for(self.bench.first_turn, patience)
+
+    def retire(self) -> None:
+        """End the current process, so that the next scenario gets a fresh one."""
+        portal, bench = self._open()
+        portal.call(bench.servers.retire)
+
+    def close(self) -> Bench | None:
+        """End everything that was started; gives the bench, if it was ever opened."""
+        opened, self._opened = self._opened, None
+        self._stack.close()
+        return opened[1] if opened is not None else None
+
+    def _wait_for(self, call: Callable[[T], Awaitable[Run]], what: T) -> Run:
+        portal, _ = self._open()
+        return self._interruption.wait(portal.start_task_soon(call, what))
+
+    def _open(self) -> tuple[BlockingPortal, Bench]:
+        if self._opened is None:
+            config = self._config
+            portal = self._stack.enter_context(start_blocking_portal())
+            opening = open_bench(
+                config.profile,
+                config.book,
+                base=config.base,
+                worker=self._worker,
+                scale=config.scale,
+            )
+            bench = self._stack.enter_context(portal.wrap_async_context_manager(opening))
+            self._opened = portal, bench
+        return self._opened
