@@ -41,7 +41,7 @@ STEPS = 14
 REPLIES = 3 * STEPS
 # The same ones each time, so that what must be judged in them (below) is.
 few = settings(
-    max_examples=6,
+    max_examples=15,
     stateful_step_count=STEPS,
     deadline=None,
     database=None,
