@@ -169,7 +169,7 @@ class Bench:
             turn_params=_turn_params(self.profile, loaded.scenario.needs),
             places=places(self.profile, stage.cwd),
             markers=loaded.markers(),
-            reach=stage.connections,
+            connections=stage.connections,
         )
 
     async def _sanity_turn(self, after: str) -> None:

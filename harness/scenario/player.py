@@ -23,7 +23,7 @@ from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
-from harness.scenario.steps.context import Cast, OneConnection, Reach, StepContext, StepFailed
+from harness.scenario.steps.context import Cast, Connections, OneConnection, StepContext, StepFailed
 from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
 
@@ -68,11 +68,10 @@ class Player:
     steps may be played from any, one after the other. `next_step` is None after the last step, and
     after one that could not be done, which `unmet` then tells.
 
-    `thread_params` go into every `thread/start`, `turn_params` into every
-    `turn/start`; `places` are what the placeholders `{name}` in what is sent stand for.
-
-    `markers` maps a thread's alias to a nonce that is put before its first input, so that the
-    model's side can tell whose call it is. `reach` gives the connections; without it there is one.
+    `thread_params` go into every `thread/start`, `turn_params` into every `turn/start`; `places`
+    are what the placeholders `{name}` in what is sent stand for. `markers` maps a thread's alias to
+    a nonce that is put before its first input, so that the model's side can tell whose call it is.
+    `connections` are the scenario's, without them there is one.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Player:
         turn_params: Mapping[str, Any] | None = None,
         places: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
-        reach: Reach | None = None,
+        connections: Connections | None = None,
     ) -> None:
         self.cast = cast or Cast()
         self.unmet: Unmet | None = None
@@ -107,7 +106,7 @@ class Player:
         self._tasks: TaskGroup | None = None
         settings = scenario.settings.model_dump(exclude_none=True)
         self._context = StepContext(
-            reach=reach or OneConnection(peer),
+            connections=connections or OneConnection(peer),
             model=model,
             cast=self.cast,
             cwd=cwd,

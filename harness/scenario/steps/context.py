@@ -54,7 +54,7 @@ class StepFailed(HarnessError):
         self.capability = capability
 
 
-class Reach(Protocol):
+class Connections(Protocol):
     """The connections of a scenario, by their names in the file, and the process behind them."""
 
     def peer(self, name: str) -> Peer:
@@ -127,7 +127,7 @@ class StepContext:
     `tasks` what runs beside the steps; `came` tells what came instead of what is awaited.
     """
 
-    reach: Reach
+    connections: Connections
     model: ScriptedModel
     cast: Cast
     cwd: Path
@@ -158,7 +158,7 @@ class StepContext:
 
     def peer(self, name: str = MAIN) -> Peer:
         """The connection of that name."""
-        return self.reach.peer(name)
+        return self.connections.peer(name)
 
     def thread(self, alias: str) -> str:
         """The id of the thread of that alias."""

@@ -16,64 +16,64 @@ from harness.scenario.steps.context import StepContext, StepFailed, plays
 
 
 @plays(StartThreadStep)
-async def start_thread(scene: StepContext, step: StartThreadStep) -> None:
+async def start_thread(context: StepContext, step: StartThreadStep) -> None:
     """thread/start with the scenario's settings, the profile's and the step's parameters."""
     body = step.start_thread
-    params = {"cwd": str(scene.cwd), **scene.thread_params, **scene.resolved(body.params)}
-    await scene.ask(body.on, "thread/start", params, alias=body.alias)
-    if body.alias not in scene.cast.threads:
+    params = {"cwd": str(context.cwd), **context.thread_params, **context.resolved(body.params)}
+    await context.ask(body.on, "thread/start", params, alias=body.alias)
+    if body.alias not in context.cast.threads:
         raise StepFailed("refused", "the answer to thread/start has no thread.id")
 
 
 @plays(StartTurnStep)
-async def start_turn(scene: StepContext, step: StartTurnStep) -> None:
+async def start_turn(context: StepContext, step: StartTurnStep) -> None:
     """turn/start; the first input of a thread that shares the model carries its marker."""
     body = step.start_turn
-    thread_id = scene.thread(body.thread)
-    given = [_text(body.text)] if body.input is None else scene.resolved(body.input)
-    marker = scene.markers.pop(body.thread, "")
+    thread_id = context.thread(body.thread)
+    given = [_text(body.text)] if body.input is None else context.resolved(body.input)
+    marker = context.markers.pop(body.thread, "")
     if marker:
         given = [_text(marker), *given]
-    params = {"threadId": thread_id, "input": given, **scene.turn_params}
-    params |= scene.resolved(body.params)
-    await scene.ask(body.on, "turn/start", params, alias=body.alias)
-    if body.alias not in scene.cast.turns:
+    params = {"threadId": thread_id, "input": given, **context.turn_params}
+    params |= context.resolved(body.params)
+    await context.ask(body.on, "turn/start", params, alias=body.alias)
+    if body.alias not in context.cast.turns:
         raise StepFailed("refused", "the answer to turn/start has no turn.id")
 
 
 @plays(InterruptStep)
-async def interrupt(scene: StepContext, step: InterruptStep) -> None:
+async def interrupt(context: StepContext, step: InterruptStep) -> None:
     """turn/interrupt"""
     alias = step.interrupt.turn
-    turn_id = scene.turn(alias)
-    params = {"threadId": scene.cast.thread_of[alias], "turnId": turn_id}
-    await scene.ask(step.interrupt.on, "turn/interrupt", params)
+    turn_id = context.turn(alias)
+    params = {"threadId": context.cast.thread_of[alias], "turnId": turn_id}
+    await context.ask(step.interrupt.on, "turn/interrupt", params)
 
 
 @plays(SteerStep)
-async def steer(scene: StepContext, step: SteerStep) -> None:
+async def steer(context: StepContext, step: SteerStep) -> None:
     """turn/steer with the turn as its precondition."""
     body = step.steer
-    turn_id = scene.turn(body.turn)
+    turn_id = context.turn(body.turn)
     params = {
-        "threadId": scene.cast.thread_of[body.turn],
+        "threadId": context.cast.thread_of[body.turn],
         "input": [_text(body.text)],
         "expectedTurnId": turn_id,
-        **scene.resolved(body.params),
+        **context.resolved(body.params),
     }
-    peer = scene.peer(body.on)
+    peer = context.peer(body.on)
     request = await peer.send_request("turn/steer", params)
-    await scene.answer_to(peer, request, body.expect, body.alias)
+    await context.answer_to(peer, request, body.expect, body.alias)
 
 
 @plays(ReadThreadStep)
-async def read_thread(scene: StepContext, step: ReadThreadStep) -> None:
+async def read_thread(context: StepContext, step: ReadThreadStep) -> None:
     """thread/read"""
     body = step.read_thread
-    params: dict[str, Any] = {"threadId": scene.thread(body.thread)}
+    params: dict[str, Any] = {"threadId": context.thread(body.thread)}
     if body.include_turns:
         params["includeTurns"] = True
-    await scene.ask(body.on, "thread/read", params)
+    await context.ask(body.on, "thread/read", params)
 
 
 def _text(value: str | None) -> dict[str, Any]:

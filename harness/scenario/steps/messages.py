@@ -13,42 +13,42 @@ from harness.trace.frame import Frame, Kind
 
 
 @plays(RequestStep)
-async def request(scene: StepContext, step: RequestStep) -> None:
+async def request(context: StepContext, step: RequestStep) -> None:
     """A request, and its answer unless the step goes on without."""
     body = step.request
-    peer = scene.peer(body.on)
-    params = scene.resolved(body.params)
+    peer = context.peer(body.on)
+    params = context.resolved(body.params)
     sent = await peer.send_request(body.method, params, deliberate=body.deliberate)
     if body.wait:
-        answer = await scene.answer_to(peer, sent, body.expect, body.alias)
-        where = scene.resolved(body.where)
+        answer = await context.answer_to(peer, sent, body.expect, body.alias)
+        where = context.resolved(body.where)
         if answer.kind is Kind.RESPONSE and not fits(answer.result, where):
             wanted = described(f"{body.method} was answered by a result; expected one", where)
             raise StepFailed("refused", f"{wanted}; {nearest_of([answer.result], where)}")
     else:
-        scene.sent[body.alias or ""] = (peer, sent, body.expect)
+        context.sent[body.alias or ""] = (peer, sent, body.expect)
 
 
 @plays(NotifyStep)
-async def notify(scene: StepContext, step: NotifyStep) -> None:
+async def notify(context: StepContext, step: NotifyStep) -> None:
     """A notification."""
     body = step.notify
-    params = scene.resolved(body.params)
-    await scene.peer(body.on).notify(body.method, params, deliberate=body.deliberate)
+    params = context.resolved(body.params)
+    await context.peer(body.on).notify(body.method, params, deliberate=body.deliberate)
 
 
 @plays(SendRawStep)
-async def send_raw(scene: StepContext, step: SendRawStep) -> None:
+async def send_raw(context: StepContext, step: SendRawStep) -> None:
     """Bytes as they are; nobody is blamed for them."""
-    await scene.peer(step.send_raw.on).send_raw(step.send_raw.raw)
+    await context.peer(step.send_raw.on).send_raw(step.send_raw.raw)
 
 
 @plays(AnswerStep)
-async def answer(scene: StepContext, step: AnswerStep) -> None:
+async def answer(context: StepContext, step: AnswerStep) -> None:
     """Answer a server request that is not answered yet (or is, for `again`), or each to come."""
     body = step.answer
-    peer = scene.peer(body.on)
-    where = scene.resolved(body.where)
+    peer = context.peer(body.on)
+    where = context.resolved(body.where)
 
     def asks(frame: Frame) -> bool:
         return frame.kind is Kind.REQUEST and frame.method == body.to
@@ -70,22 +70,22 @@ async def answer(scene: StepContext, step: AnswerStep) -> None:
         while not is_asked(question):  # another standing answer was woken by it and was first
             question = await peer.inbox.wait(is_asked)
         if body.alias is not None:
-            scene.values[body.alias] = question.params
+            context.values[body.alias] = question.params
         if body.error is not None:
             await peer.refuse(question, body.error.message, code=body.error.code)
             return
         decided = "decision" in body.model_fields_set
         result: Any = {"decision": body.decision} if decided else body.result
         deliberate = body.deliberate or body.again
-        await peer.answer(question, scene.resolved(result), deliberate=deliberate)
+        await peer.answer(question, context.resolved(result), deliberate=deliberate)
 
     async def answer_each() -> None:
         while True:
             await answer_next()
 
     if body.standing:
-        scene.beside(answer_each)
+        context.beside(answer_each)
         return
     which = "an answered" if body.again else "the"
-    scene.waits_for(described(f"{which} server request {body.to}", where), came)
+    context.waits_for(described(f"{which} server request {body.to}", where), came)
     await answer_next()

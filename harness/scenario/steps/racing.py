@@ -29,39 +29,39 @@ SECOND = "race-second"
 
 
 @plays(BeginStep)
-async def begin(scene: StepContext, step: BeginStep) -> None:
+async def begin(context: StepContext, step: BeginStep) -> None:
     """turn/start, whose answer is not waited for."""
     body = step.begin.turn
-    peer = scene.peer(body.on)
-    request = await peer.send_request("turn/start", turn_params(scene, body))
-    scene.sent[body.alias] = (peer, request, "any")
+    peer = context.peer(body.on)
+    request = await peer.send_request("turn/start", turn_params(context, body))
+    context.sent[body.alias] = (peer, request, "any")
 
 
-def turn_params(scene: StepContext, body: StartTurn) -> dict[str, Any]:
+def turn_params(context: StepContext, body: StartTurn) -> dict[str, Any]:
     """What turn/start is sent with; a raced scenario has one thread, so no marker."""
     given = [{"type": "text", "text": body.text}] if body.input is None else body.input
-    params = {"threadId": scene.thread(body.thread), "input": scene.resolved(given)}
-    return params | scene.turn_params | scene.resolved(body.params)
+    params = {"threadId": context.thread(body.thread), "input": context.resolved(given)}
+    return params | context.turn_params | context.resolved(body.params)
 
 
 @plays(ReachStep)
-async def reach(scene: StepContext, step: ReachStep) -> None:
+async def reach(context: StepContext, step: ReachStep) -> None:
     """Wait until all that is to be seen there was seen; a turn that ends first never gets there."""
     position: Position = step.reach.position
-    thread_id = scene.thread(step.reach.thread)
+    thread_id = context.thread(step.reach.thread)
     seen, gone = False, False
     async with anyio.create_task_group() as tasks:
 
         async def until_its_end() -> None:
             with contextlib.suppress(TargetGone):
-                await scene.peer().inbox.wait(partial(_ends, thread_id))
+                await context.peer().inbox.wait(partial(_ends, thread_id))
                 tasks.cancel_scope.cancel()
 
         if position.before_end:
             tasks.start_soon(until_its_end)
         try:
             for sight in position.sights:
-                await _seen(scene, thread_id, sight)
+                await _seen(context, thread_id, sight)
             seen = True
         except TargetGone:
             gone = True
@@ -72,25 +72,25 @@ async def reach(scene: StepContext, step: ReachStep) -> None:
         raise StepFailed(NOT_REACHED, f"the turn ended before {position.name}")
 
 
-async def _seen(scene: StepContext, thread_id: str, sight: Sight) -> None:
-    inbox = scene.peer().inbox
+async def _seen(context: StepContext, thread_id: str, sight: Sight) -> None:
+    inbox = context.peer().inbox
     match sight.what:
         case "gate":
-            await scene.or_gone(partial(scene.model.gates.reached, GATE), "the model's stream")
+            await context.or_gone(partial(context.model.gates.reached, GATE), "the model's stream")
         case "pipe":
             name = sight.method
-            await scene.or_gone(partial(scene.model.gates.reached, name), f"the pipe {name}")
+            await context.or_gone(partial(context.model.gates.reached, name), f"the pipe {name}")
         case "model-end":
-            ended = partial(scene.model.called, sight.nth, ended=True)
-            await scene.or_gone(ended, f"the end of model call {sight.nth}")
+            ended = partial(context.model.called, sight.nth, ended=True)
+            await context.or_gone(ended, f"the end of model call {sight.nth}")
         case "turn-end":
-            scene.awaited = "the end of the turn"
+            context.awaited = "the end of the turn"
             await inbox.wait(partial(_ends, thread_id))
         case "message":
-            scene.awaited = f"{sight.method} ({sight.nth})"
+            context.awaited = f"{sight.method} ({sight.nth})"
             await inbox.wait(_nth(sight.nth, partial(_is_told, thread_id, sight.method)))
         case "started" | "completed":
-            scene.awaited = f"{sight.method} {sight.nth} {sight.what}"
+            context.awaited = f"{sight.method} {sight.nth} {sight.what}"
             told = partial(_shows, thread_id, "item/started", sight.method)
             begun = await inbox.wait(_nth(sight.nth, told))
             if sight.what == "completed":
@@ -132,80 +132,80 @@ def _ends(thread_id: str, frame: Frame) -> bool:
 
 
 @plays(ActStep)
-async def act(scene: StepContext, step: ActStep) -> None:
+async def act(context: StepContext, step: ActStep) -> None:
     """The action itself."""
     body = step.act
-    scene.peer().recorder.mark(RaceActs(body.action))
+    context.peer().recorder.mark(RaceActs(body.action))
     match body.action:
         case "interrupt":
-            await _interrupt(scene, body)
+            await _interrupt(context, body)
         case "steer":
-            await _steer(scene, body)
+            await _steer(context, body)
         case "second-turn":
-            await _second_turn(scene, body)
+            await _second_turn(context, body)
         case "answer":
-            await _answer(scene, body)
+            await _answer(context, body)
         case "disconnect":
-            scene.awaited = "the end of the server's output after the end of its input"
-            await scene.reach.disconnect(MAIN)
+            context.awaited = "the end of the server's output after the end of its input"
+            await context.connections.disconnect(MAIN)
         case "kill":
-            scene.awaited = "the end of the killed server"
-            await scene.reach.kill()
+            context.awaited = "the end of the killed server"
+            await context.connections.kill()
 
 
 @plays(AgainStep)
-async def again(scene: StepContext, step: AgainStep) -> None:
+async def again(context: StepContext, step: AgainStep) -> None:
     """The killed server starts again over the same home."""
-    scene.awaited = "the restarted server"
-    await scene.reach.restart()
+    context.awaited = "the restarted server"
+    await context.connections.restart()
 
 
 async def _try(
-    scene: StepContext, method: str, params: dict[str, Any], alias: str | None = None
+    context: StepContext, method: str, params: dict[str, Any], alias: str | None = None
 ) -> bool:
     """Whether a request was answered by a result."""
-    peer = scene.peer()
+    peer = context.peer()
     request = await peer.send_request(method, params)
-    answer = await scene.answer_to(peer, request, "any", alias)
+    answer = await context.answer_to(peer, request, "any", alias)
     return answer.kind is Kind.RESPONSE
 
 
-async def _interrupt(scene: StepContext, body: Act) -> None:
-    params = {"threadId": scene.thread(body.thread), "turnId": scene.turn(body.turn)}
-    accepted = await _try(scene, "turn/interrupt", params)
+async def _interrupt(context: StepContext, body: Act) -> None:
+    params = {"threadId": context.thread(body.thread), "turnId": context.turn(body.turn)}
+    accepted = await _try(context, "turn/interrupt", params)
     if body.certain and not accepted:
         raise StepFailed("refused", "turn/interrupt is refused, though the turn is running")
     if accepted:
         # The model is still held: the turn must end without it.
-        scene.awaited = "the end of the interrupted turn"
-        await scene.peer().inbox.wait(partial(_ends, params["threadId"]))
+        context.awaited = "the end of the interrupted turn"
+        await context.peer().inbox.wait(partial(_ends, params["threadId"]))
 
 
-async def _steer(scene: StepContext, body: Act) -> None:
+async def _steer(context: StepContext, body: Act) -> None:
     params = {
-        "threadId": scene.thread(body.thread),
+        "threadId": context.thread(body.thread),
         "input": [{"type": "text", "text": ADDED}],
-        "expectedTurnId": scene.turn(body.turn),
+        "expectedTurnId": context.turn(body.turn),
     }
-    accepted = await _try(scene, "turn/steer", params)
+    accepted = await _try(context, "turn/steer", params)
     if body.certain and not accepted:
         raise StepFailed("refused", "turn/steer is refused, though the turn is running")
     if body.ended and accepted:
         raise StepFailed("refused", "turn/steer is accepted, though the turn has ended")
-    scene.values["steered"] = accepted
+    context.values["steered"] = accepted
 
 
-async def _second_turn(scene: StepContext, body: Act) -> None:
+async def _second_turn(context: StepContext, body: Act) -> None:
     given = [{"type": "text", "text": "A second turn."}]
-    params = {"threadId": scene.thread(body.thread), "input": given, **scene.turn_params}
-    accepted = await _try(scene, "turn/start", params, SECOND)
+    params = {"threadId": context.thread(body.thread), "input": given, **context.turn_params}
+    accepted = await _try(context, "turn/start", params, SECOND)
     if body.ended and not accepted:
         raise StepFailed("refused", "turn/start is refused, though no turn is running")
 
 
-async def _answer(scene: StepContext, body: Act) -> None:
+async def _answer(context: StepContext, body: Act) -> None:
     """Decline what is asked, or answer once more what was answered."""
-    peer = scene.peer()
+    peer = context.peer()
     asked = [one for one in peer.inbox.frames if one.kind is Kind.REQUEST]
     unanswered = [one for one in asked if any(one is open_ for open_ in peer.questions.values())]
     question = (unanswered or asked)[-1]
@@ -219,31 +219,31 @@ def _denial(question: Frame) -> dict[str, Any]:
 
 
 @plays(SettleStep)
-async def settle(scene: StepContext, step: SettleStep) -> None:
+async def settle(context: StepContext, step: SettleStep) -> None:
     """Wait for the ends of the turns; an accepted input has then reached the model, once.
 
     In a turn that failed or was interrupted it need not have come so far.
     """
     body = step.settle
-    if body.turn in scene.sent:
-        peer, request, expect = scene.sent[body.turn]
-        await scene.answer_to(peer, request, expect, body.turn)
-    inbox = scene.peer().inbox
+    if body.turn in context.sent:
+        peer, request, expect = context.sent[body.turn]
+        await context.answer_to(peer, request, expect, body.turn)
+    inbox = context.peer().inbox
     statuses: dict[str, str] = {}
     for alias in (body.turn, SECOND):
-        turn_id = scene.cast.turns.get(alias, "")
+        turn_id = context.cast.turns.get(alias, "")
         if turn_id:
-            scene.awaited = f"the end of {alias}"
-            thread = scene.cast.thread_of[alias]
+            context.awaited = f"the end of {alias}"
+            thread = context.cast.thread_of[alias]
             end = await inbox.wait(partial(ends_turn, thread, turn_id))
             statuses[alias] = text(dig(end.params, "turn", "status"))
-    if "steered" in scene.values:
+    if "steered" in context.values:
         whole = statuses.get(body.turn) == "completed"
-        _check_added(scene, accepted=bool(scene.values["steered"]), whole=whole)
+        _check_added(context, accepted=bool(context.values["steered"]), whole=whole)
 
 
-def _check_added(scene: StepContext, *, accepted: bool, whole: bool) -> None:
-    inputs = [json.dumps(call.body.get("input")) for call in scene.model.calls]
+def _check_added(context: StepContext, *, accepted: bool, whole: bool) -> None:
+    inputs = [json.dumps(call.body.get("input")) for call in context.model.calls]
     counts = [one.count(ADDED) for one in inputs]
     if not accepted and any(counts):
         raise StepFailed("refused", "the input of a refused turn/steer reached the model")

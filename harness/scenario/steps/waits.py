@@ -14,51 +14,51 @@ from harness.trace.values import dig, text
 
 
 @plays(OpenStep)
-async def open_gate(scene: StepContext, step: OpenStep) -> None:
+async def open_gate(context: StepContext, step: OpenStep) -> None:
     """Open a gate of the model's side."""
-    scene.model.gates.open(step.open)
-    scene.peer().recorder.mark(GateOpened(step.open))
+    context.model.gates.open(step.open)
+    context.peer().recorder.mark(GateOpened(step.open))
 
 
 @plays(WaitStep)
-async def wait(scene: StepContext, step: WaitStep) -> None:
+async def wait(context: StepContext, step: WaitStep) -> None:
     """Wait for the one thing that the step names."""
     body = step.wait
     frame: Frame | None = None
     match body.what[0]:
         case "turn":
-            frame = await _turn(scene, body)
+            frame = await _turn(context, body)
         case "idle":
-            await _idle(scene, body)
+            await _idle(context, body)
         case "gate":
             name = body.gate or ""
-            reached = partial(scene.model.gates.reached, name)
-            await scene.or_gone(reached, f"the model's stream at gate {name}")
+            reached = partial(context.model.gates.reached, name)
+            await context.or_gone(reached, f"the model's stream at gate {name}")
         case "model":
-            await _model(scene, body)
+            await _model(context, body)
         case "answer":
-            peer, request, expect = scene.sent[body.answer or ""]
-            await scene.answer_to(peer, request, expect, body.answer)
+            peer, request, expect = context.sent[body.answer or ""]
+            await context.answer_to(peer, request, expect, body.answer)
         case "message":
-            where = scene.resolved(body.message)
-            frame = await scene.take(
+            where = context.resolved(body.message)
+            frame = await context.take(
                 body.on,
                 lambda frame: fits(frame.json, where),
                 described("a message", where),
-                lambda: nearest_of([one.json for one in scene.peer(body.on).inbox.frames], where),
+                lambda: nearest_of([one.json for one in context.peer(body.on).inbox.frames], where),
             )
         case _:
-            frame = await _named(scene, body)
+            frame = await _named(context, body)
     if body.alias is not None and frame is not None:
-        scene.values[body.alias] = frame.json if body.message is not None else frame.params
+        context.values[body.alias] = frame.json if body.message is not None else frame.params
 
 
-async def _turn(scene: StepContext, body: Wait) -> Frame:
+async def _turn(context: StepContext, body: Wait) -> Frame:
     alias = body.turn or ""
-    turn_id = scene.turn(alias)
-    scene.waits_for(f"the end of turn {alias}")
-    ends = partial(ends_turn, scene.cast.thread_of[alias], turn_id)
-    frame = await scene.peer(body.on).inbox.wait(ends)
+    turn_id = context.turn(alias)
+    context.waits_for(f"the end of turn {alias}")
+    ends = partial(ends_turn, context.cast.thread_of[alias], turn_id)
+    frame = await context.peer(body.on).inbox.wait(ends)
     status = text(dig(frame.params, "turn", "status"))
     if body.statuses and status not in body.statuses:
         cause = text(dig(frame.params, "turn", "error", "message"))
@@ -70,23 +70,23 @@ async def _turn(scene: StepContext, body: Wait) -> Frame:
     return frame
 
 
-async def _idle(scene: StepContext, body: Wait) -> None:
+async def _idle(context: StepContext, body: Wait) -> None:
     """The end of whatever runs on a thread, also of what no step started.
 
     A turn that began has its end; and where the thread was said to be active, that is over too.
     """
-    thread, inbox = scene.thread(body.idle or ""), scene.peer(body.on).inbox
+    thread, inbox = context.thread(body.idle or ""), context.peer(body.on).inbox
     begun = [
         text(dig(frame.params, "turn", "id"))
         for frame in inbox.frames
         if frame.method == "turn/started" and dig(frame.params, "threadId") == thread
     ]
     for turn_id in begun:
-        scene.waits_for(f"the end of turn {turn_id}")
+        context.waits_for(f"the end of turn {turn_id}")
         await inbox.wait(partial(ends_turn, thread, turn_id))
     told = [at for at, frame in enumerate(inbox.frames) if _status(thread, frame)]
     if told and _status(thread, inbox.frames[told[-1]]) == "active":
-        scene.waits_for("the end of its being active")
+        context.waits_for("the end of its being active")
         await inbox.wait(
             lambda frame: _status(thread, frame) not in ("", "active"), start=told[-1] + 1
         )
@@ -99,13 +99,13 @@ def _status(thread: str, frame: Frame) -> str:
     return text(dig(frame.params, "status", "type"))
 
 
-async def _named(scene: StepContext, body: Wait) -> Frame:
+async def _named(context: StepContext, body: Wait) -> Frame:
     """A notification of one of some methods, or a server request of one."""
     told = body.notification is not None
     named = body.notification if body.notification is not None else body.request or ""
     methods = [named] if isinstance(named, str) else named
     kind = Kind.NOTIFICATION if told else Kind.REQUEST
-    where = scene.resolved(body.where)
+    where = context.resolved(body.where)
 
     def named_so(frame: Frame) -> bool:
         return frame.kind is kind and frame.method in methods
@@ -114,19 +114,19 @@ async def _named(scene: StepContext, body: Wait) -> Frame:
         return named_so(frame) and fits(frame.params, where)
 
     def came() -> str:
-        frames = filter(named_so, scene.peer(body.on).inbox.frames)
+        frames = filter(named_so, context.peer(body.on).inbox.frames)
         return nearest_of([frame.params for frame in frames], where, within=("params",))
 
     what = " or ".join(methods) if told else f"the server request {methods[0]}"
-    return await scene.take(body.on, matches, described(what, where), came)
+    return await context.take(body.on, matches, described(what, where), came)
 
 
-async def _model(scene: StepContext, body: Wait) -> None:
+async def _model(context: StepContext, body: Wait) -> None:
     wanted = body.model
     if wanted is None:
         return
     what = f"{'the end of ' if wanted.ended else ''}model call {wanted.call}"
-    await scene.or_gone(partial(scene.model.called, wanted.call, ended=wanted.ended), what)
+    await context.or_gone(partial(context.model.called, wanted.call, ended=wanted.ended), what)
 
 
 def ends_turn(thread: str, turn_id: str, frame: Frame) -> bool:

@@ -22,8 +22,6 @@ from harness.target.host import Lack
 from harness.target.profile import Profile, Program
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, entry, outcome, passed
 
-from .outcomes import BOOK, ONCE, RULES, entry, outcome, passed
-
 KNOWN = [one.id for one in BOOK.capabilities]
 LACK = Lack("sandbox", "confine", "confine was not found", "install the package confiner")
 LINE = "that need sandbox: confine was not found; install the package confiner"
