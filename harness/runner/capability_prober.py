@@ -1,19 +1,20 @@
-"""What a probed target does not offer in any way: asked once, before a scenario that needs it.
+"""Finds out, once, which capabilities a probed target lacks, before a scenario needs them.
 
-Of the scenarios of the suite most need something that a small server lacks, and playing each to
-find the same again takes a minute. So a worker asks for a capability when the first scenario needs
-it: it plays the `probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. What
-that shows to be absent ends every scenario that needs it as NOT_APPLICABLE, unplayed.
+Most scenarios of the suite need something that a small server lacks, and playing each of them to
+find that out again takes a minute. So a worker asks for a capability when the first scenario needs
+it: it plays the `probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. Every
+scenario that needs a capability shown to be absent ends as NOT_APPLICABLE without being played.
 
-The answer depends on the server alone, never on the scenarios played before, so that every order
-and every number of workers gives the same verdicts, reasons and rows. That is why nothing is
-learned from the scenarios themselves: one that breaks off, or asks in its own way, knows less.
+The answer depends on the server alone, never on the scenarios played before, so every order and
+every number of workers gives the same verdicts, reasons and rows. For the same reason nothing is
+learned from the scenarios themselves: one that stops early, or asks in its own way, shows less.
 
-A probe asks in several ways and shows absent only what failed in all of them, and nothing at all
-where it did not come to its end. What is offered in part is then decided by each scenario, as is
-what no probe asks for. A probe's trace is kept and not judged, as no set-up is.
+A probe asks in several ways. It shows a capability to be absent only if all of them failed, and
+shows nothing if it did not come to its end. A capability that is offered in part, or that no probe
+asks for, is decided by each scenario. A probe's trace is kept and, being set-up, not judged.
 
-Here: which probe is played when, and what it shows. Not here: what counts as absent (probe).
+Here: which probe is played when, and what it shows. Not here: what counts as absent
+(capability_evidence).
 """
 
 from collections.abc import Callable

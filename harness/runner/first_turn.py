@@ -1,17 +1,17 @@
-"""Whether a plain turn can be had at all: where none can, the rest of the scenarios is in vain.
+"""Whether the server completes a plain turn at all; if not, further scenarios would only wait.
 
-A scenario whose turn completed has shown it. So a plain turn of its own is played only when one
-falls silent before any turn of its worker has completed; on a server that does what it should,
-never. What it shows depends on the server alone, never on which scenario fell silent, so that every
-order and every number of workers finds the same.
+A scenario whose turn completed has shown that it does. So a separate plain turn is played only when
+a scenario falls silent before any turn of its worker has completed, which never happens on a
+correct server. The result depends on the server alone and not on which scenario fell silent, so
+every order of scenarios and every number of workers finds the same.
 
 Only silence is a set-up finding: an answer that does not come, a turn that does not end, a server
-that does not come to rest. What is refused, what fails and what crashes is told by the scenarios,
-and takes no time. A server that starts slowly, or hangs now and then, is not hopeless: the plain
-turn has a fresh process, and twice the patience of what fell silent before it.
+that does not come to rest. Refusals, failures and crashes cost no waiting, and the scenarios report
+them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn gets a
+fresh process, and twice the time that the silent scenario had.
 
-Here: when it is played, what its silence means, the words of the finding. Not here: playing it
-(bench), what is blocked by the finding (bench).
+Here: when the plain turn is played, what its silence means, the text of the finding. Not here:
+playing it, and what the finding blocks (bench).
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ _FOLDER = Path(__file__).parent / "setup"
 
 @cache
 def plain_turn() -> Loaded:
-    """The scenario of it."""
+    """The scenario of the plain turn."""
     return load(_FOLDER / f"plain-turn{SUFFIX}", root=_FOLDER.parent)
 
 
@@ -46,7 +46,7 @@ class Hopeless(TargetError):
 
 
 class FirstTurn:
-    """Watches for the first turn of a worker that completes.
+    """Watches for the first completed turn of a worker.
 
     `play` plays the plain turn, with the step bound times a number, and may raise `SetupFailed`.
     """
@@ -56,7 +56,7 @@ class FirstTurn:
         self._seen = False
 
     def after(self, run: Run) -> Run | None:
-        """The play of the plain turn, where this run is the first that makes one needed."""
+        """Play the plain turn if this run is the first that calls for it; None if it does not."""
         self._seen = self._seen or _completed(run)
         if self._seen or not silence_of(run):
             return None

@@ -1,7 +1,7 @@
-"""All placements of one action in one scenario: played one by one, judged, and summed up.
+"""Races: plays one action at every position of a scenario, and sums up what was found.
 
-Here: how often a placement is played, what it means that a position was not reached, what the end
-of the input must lead to. Not here: the positions and the plays (scenario), judging a run
+Here: how often a placement is played, what it means that a position was not reached, how a server
+must exit when its input ends. Not here: the positions and the steps (scenario), judging a run
 (judging), pytest (items).
 """
 

@@ -1,19 +1,20 @@
-"""A scenario that failed is played again: is it the server, the company it kept, or chance?
+"""Plays a failed scenario again, to tell a steady failure from state that leaks and from chance.
 
-The first verdict stands. The scenario is repeated on a fresh process; where that fails with the
-same findings it is steady, and that is all. Where the two differ, and the first was played on a
-process that others had used, both ways are tried once more: after the same scenarios as before,
-and fresh. What failed reused and was kept fresh, both times, `leaks-state`; what else differed is
-`unsteady`. Both are said beside the verdict and change none.
+The first verdict stands. The scenario is repeated on a fresh process; if that fails with the same
+findings, the failure is steady and nothing more is done. If the two differ, and the first attempt
+ran on a process that other scenarios had used, both situations are tried once more: after the same
+scenarios as before, and on a fresh process. A finding that appeared on the used process both times
+and on the fresh one neither time is `leaks-state`; any other difference is `unsteady`. Both are
+reported beside the verdict and change none.
 
 Here: which repetitions are made and what they mean. Not here: playing and judging (session).
 
-Bounds, so that a server that hangs in every scenario is not waited for twice in each: what ended
-because the server floods is not repeated; a finding that two scenarios of this worker confirmed is
-believed without being repeated, until it turns out unsteady (a crash on a process that others had
-used is looked at each time); of the scenarios that used the process
-before, the last twenty are played, and none after one that fell silent; and where six repetitions
-of a worker ended in silence, what fell silent is not repeated any more.
+Repetitions are limited, so that a server that hangs in every scenario is not waited for twice in
+each. A run that ended because the server floods is not repeated. A finding that two scenarios of
+this worker confirmed is believed without a repetition, until it turns out unsteady; but a crash on
+a process that others had used is looked into each time. Of the scenarios that used the process
+before, the last twenty are played again, and none after one that fell silent. After six
+repetitions that ended in silence, a worker does not repeat what fell silent any more.
 """
 
 from collections import Counter
@@ -71,7 +72,7 @@ class Repeats:
         self._silent = 0
 
     def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
-        """Repeat a scenario as needed after its first attempt; what that showed."""
+        """Repeat a scenario as needed after its first attempt; gives the findings about that."""
         if self._is_believed(first):
             return []
         if first.silent and self._silent >= SILENT:
@@ -86,7 +87,7 @@ class Repeats:
         leaked = frozenset[str]()
         if first.before:
             reused = self._reused(loaded, first.before)
-            # A process that none of them left usable is no reused one.
+            # If each of them made its process unusable, the repetition ran on a fresh one.
             leaked = (odd & first.failed & reused.failed) if reused.before else leaked
             leaked -= self._fresh(loaded).failed
         found: list[Finding] = []
@@ -97,10 +98,10 @@ class Repeats:
         return found
 
     def _is_believed(self, first: Attempt) -> bool:
-        """Whether others have confirmed what failed: it was seen, and may be waited for, often.
+        """Whether each finding was confirmed often enough to need no further repetition.
 
-        A crash says nothing of who caused it, and is not waited for: where the process had served
-        others, each is looked at.
+        A crash does not show who caused it, and costs no waiting: on a process that had served
+        other scenarios it is always repeated.
         """
         if CRASH in first.failed and first.before:
             return False
@@ -119,7 +120,7 @@ class Repeats:
         self._retire()
         for one in before[-REPLAYED:]:
             if self._again(one).silent:
-                break  # The process is gone, and with the next it may take as long.
+                break  # Its process is retired, and the next one could cost as long a wait.
         return self._again(loaded)
 
     def _leaks(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:

@@ -1,11 +1,11 @@
-"""The sanity turn: a process that was used by a scenario is still good for the next one.
+"""The sanity turn: checks that a process is still usable after a scenario has used it.
 
-A plain turn on a thread of its own, in a trace of its own that no rule judges. What it costs (the
-turn, and the 50 ms of silence that any trace ends with) is paid only where it tells something: a
-scenario whose last turn completed has itself shown what this turn would show, and a failed one
-retired its process. So it is played before the process is used again after a scenario that
-completed no turn, or whose last one was interrupted or failed. While no scenario has completed a
-turn on this target there is nothing to compare with, and none is played.
+It is a plain turn on a thread of its own, in a trace of its own that no rule judges. It costs a
+turn and the 50 ms of silence that end any trace, so it is played only where it can show something
+new. A scenario whose last turn completed has shown the same itself, and a failed one has retired
+its process. So it is played before the process is used again after a scenario that completed no
+turn, or whose last turn was interrupted or failed; and not before some scenario has completed a
+turn on this target, since until then a failing turn proves nothing about the process.
 
 Here: the turn, when it is needed, what is wrong with one. Not here: the process (servers).
 """

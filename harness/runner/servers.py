@@ -1,4 +1,4 @@
-"""A worker's server under test: a process shared by the scenarios that may, and others apart.
+"""A worker's server under test: one process for most scenarios, and others for those that need it.
 
 Here: starting one, the handshake, handing it out, retiring it, the set-up findings. Not here: what
 is played on it (bench), what it left behind (hygiene).
@@ -92,10 +92,10 @@ class Servers:
 
     @asynccontextmanager
     async def apart(self) -> AsyncGenerator[None]:
-        """For the length of the block no process is there; then the shared one is again.
+        """Set the shared process aside for the length of the block, which starts one of its own.
 
-        So what needs a process of its own does not cost the others theirs. What was started in the
-        block is ended with it.
+        So a scenario that needs its own process does not cost the others theirs. A process that
+        was started in the block is ended with it.
         """
         self._waiting, self.current = self.current, None
         try:
@@ -116,7 +116,8 @@ class Servers:
     async def ready(self, recorder: Recorder, profile: Profile | None = None) -> RunningServer:
         """The running server, or one that is started now. Raises `SetupFailed`.
 
-        A `profile` other than the worker's own is for whoever ends the server that it gets.
+        A server that was started with a `profile` other than the worker's own must be retired by
+        the caller.
         """
         if self.current is not None and not self.current.peer.inbox.closed:
             self.current.watch.conversation_begins()
