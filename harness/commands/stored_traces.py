@@ -5,11 +5,12 @@ Here: `harness check` and `harness show` as functions. Rules are the same as in 
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from harness.judge.base import Monitor
 from harness.judge.ending_known import Decision, Owing, decide
 from harness.judge.judge import judged
 from harness.judge.verdict import Level, Row, Verdict
@@ -17,11 +18,13 @@ from harness.report.causes import Cause, Words, causes
 from harness.report.wirelines import frame_line, proof_lines
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
+from harness.surface.known import classify_of
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
-from harness.trace.frame import Origin
+from harness.trace.frame import Kind, Origin
 from harness.trace.mark_rows import to_row
 from harness.trace.names import on_the_wire
+from harness.trace.store import TraceFormatError
 from harness.trace.trace import End, Trace
 
 # So many messages of a finding are shown, and so many findings that are like it named.
@@ -148,21 +151,26 @@ def check_trace(
     marked: Callable[[Row, str], str] = lambda _row, _scenario: "",
     settle: float = SETTLE,
     settled: bool = False,
+    rules: Iterable[type[Monitor]] | None = None,
 ) -> Checked:
     """Judge a stored trace with the renames of a profile, or else with those of its header.
 
     A recording by others has no header: its renames are guessed among `known`. Its client is not
     the harness, so no rule on the harness's own messages applies. `marked` gives the reason for
     which a violation in a scenario ("" in a recording) is known, "" where it is not. `settle` and
-    `settled` as in owing.decide.
+    `settled` as in owing.decide. Without `rules` all of the trace's surface judge it. Raises
+    `TraceFormatError` where there are none: nothing found would read as nothing wrong.
     """
     book = load_book()
-    trace = load_any(path, book.paths_of, names=names, known=known)
+    trace = load_any(path, book.paths_of, names=names, known=known, classify_of=classify_of)
     read_with = trace.header.names if names is None else names
-    rules = all_rules()
+    every = all_rules().values() if rules is None else rules
+    rules = [rule for rule in every if rule.surface == trace.header.surface]
+    if not rules:
+        raise TraceFormatError(f"{path}: no rule judges the surface {trace.header.surface!r} yet")
     recording = trace.header.target == RECORDING
     if recording:
-        rules = {name: rule for name, rule in rules.items() if not name.startswith("harness.")}
+        rules = [rule for rule in rules if not rule.id.startswith("harness.")]
     scenario = "" if recording else trace.header.scenario
 
     def reason(row: Row) -> str:
@@ -172,13 +180,13 @@ def check_trace(
         concerned = row.verdict is Verdict.FAIL and reason(row)
         return replace(row, verdict=Verdict.KNOWN) if concerned else row
 
-    seen = judged(book, trace, rules=rules.values())
+    seen = judged(book, trace, rules=rules)
     decision = decide(trace, seen.owed, settle=settle, settled=settled)
     rows = seen.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
     suspected: list[Row] = []
     if decision.owing is Owing.SUSPECTED:
         already = {_key(row) for row in rows}
-        at_rest = judged(book, trace, rules=rules.values()).finish(End.QUIESCENT)
+        at_rest = judged(book, trace, rules=rules).finish(End.QUIESCENT)
         suspected = [
             replace(row, level=Level.INFO)
             for row in at_rest
@@ -194,7 +202,7 @@ def _key(row: Row) -> tuple[str, str, str, str]:
 
 def shown_lines(path: Path) -> Iterator[str]:
     """Every frame and mark of a trace in one line each."""
-    trace = load_any(path, load_book().paths_of)
+    trace = load_any(path, load_book().paths_of, classify_of=classify_of)
     header = trace.header
     yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
     marks = sorted(trace.marks, key=lambda mark: mark.after)
@@ -211,7 +219,7 @@ def shown_lines(path: Path) -> Iterator[str]:
 
 
 def sent_bytes(path: Path) -> bytes:
-    """What we sent, line by line, as it was on the wire."""
-    trace = load_any(path, load_book().paths_of)
-    sent = [frame.raw for frame in trace.frames if frame.origin is Origin.HARNESS]
-    return b"".join(raw + b"\n" for raw in sent)
+    """What we sent, line by line, as it was on the wire; the input of a program has no lines."""
+    trace = load_any(path, load_book().paths_of, classify_of=classify_of)
+    sent = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
+    return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent)

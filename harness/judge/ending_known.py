@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
 from harness.trace.owed import Obligation, Owed, Owes
-from harness.trace.trace import End, Trace
+from harness.trace.trace import SESSION, End, Trace
 from harness.trace.values import dig, obj, text
 
 # Items that something else than the server may keep waiting for any time.
@@ -54,6 +54,8 @@ def decide(trace: Trace, owed: Iterable[Owed], *, settle: float, settled: bool) 
         return Decision(Owing.JUDGED, "--settled says that the server was at rest")
     if trace.end in _ENDS:
         return Decision(Owing.NOT_JUDGED, _ENDS[trace.end])
+    if trace.header.surface != SESSION:
+        return Decision(Owing.NOT_JUDGED, "its file ends before the trace did")
     each = list(owed)
     reason = _crash(trace) or _short(trace, settle) or _outstanding(trace, each)
     if reason:

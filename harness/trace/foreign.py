@@ -22,7 +22,7 @@ from harness.trace.mark_rows import from_former_row
 from harness.trace.marks import Closed, ModelCall, ModelEnd, RecorderNote
 from harness.trace.names import PathsOf, Renamer
 from harness.trace.recorder import Recorder
-from harness.trace.store import TraceFormatError
+from harness.trace.store import ClassifyOf, TraceFormatError
 from harness.trace.trace import End, Header, Trace
 from harness.trace.values import obj, text
 
@@ -39,17 +39,23 @@ Names = Mapping[str, str]
 
 
 def load_any(
-    path: Path, paths_of: PathsOf, *, names: Names | None = None, known: Sequence[Names] = ()
+    path: Path,
+    paths_of: PathsOf,
+    *,
+    names: Names | None = None,
+    known: Sequence[Names] = (),
+    classify_of: ClassifyOf = store.session_only,
 ) -> Trace:
     """A trace of ours or a recording, whichever the first line says; raises `TraceFormatError`.
 
     `names` are a profile's renames. Without them a trace is read with those of its header, a
-    recording with the first of `known` whose names on the wire all occur in it.
+    recording with the first of `known` whose names on the wire all occur in it. `classify_of` says
+    what the lines of a surface are; a recording is of the session.
     """
     first = _first_line(path)
     if "trace" in first:
         own = names if names is not None else _header_names(first)
-        return store.load(path, renamer=Renamer(own, paths_of))
+        return store.load(path, renamer=Renamer(own, paths_of), classify_of=classify_of)
     if not _is_entry(first):
         raise TraceFormatError(
             f'{path}:1: neither a trace, which begins with {{"trace": …}}, nor a recording, whose '

@@ -214,18 +214,10 @@ def _dump(row: dict[str, Any]) -> str:
     return _ENCODER.encode(row)
 
 
-def reframed(
-    frame: Frame,
-    *,
-    seq: int,
-    value: Any = MISSING,
-    raw: bytes | None = None,
-    classify: Classify = classify,
-) -> Frame:
+def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
     """A frame with another place or content; faults use it. `value` is written as compact JSON."""
     if raw is None:
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
-    kind = classify(parsed, frame.direction)
-    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=kind)
+    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=classify(parsed))

@@ -10,7 +10,17 @@ from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 
 import pytest
-from source_tree import OURS, ROOT, imports, modules, package_of, python_files, reached_from, within
+from source_tree import (
+    OURS,
+    ROOT,
+    imports,
+    module_name,
+    modules,
+    package_of,
+    python_files,
+    reached_from,
+    within,
+)
 
 # What a package may import: of ours, and of others beside the standard library. No single rule may
 # be named from outside: whoever wants rules asks `harness.rules.discovery`.
@@ -69,6 +79,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "harness.results",
             "harness.runner",
             "harness.spec",
+            "harness.surface",
             "harness.trace",
             *JUDGE,
             *PLAYS,
@@ -264,21 +275,28 @@ def test_every_requirement_of_the_package_is_imported_or_a_plugin_of_pytest() ->
     assert left <= loaded
 
 
-# Words of one surface, and the modules that give them a meaning.
+# Words of one surface, the modules that give them a meaning, and what of the judge still knows
+# them: the decorators of rules, and the ends of recordings.
 WORDS_OF_SESSIONS = ("method", "request", "response", "answer", "notification", "jsonrpc", "rpc")
 PARTS_OF_SESSIONS = (
     "harness.surface.session",
+    "harness.trace.correlation",
     "harness.trace.owed",
     "harness.trace.views",
-    "harness.trace.correlation",
 )
+KNOW_SESSIONS = ("harness.judge.base", "harness.judge.ending_known")
 
 
 def test_the_judge_knows_no_surface() -> None:
     """What a line is and who answers whom is a surface's: a new one leaves the judge alone."""
-    words = set(re.findall(r"[a-z]+", (ROOT / "harness/judge/judge.py").read_text("utf-8").lower()))
-    assert {"surface", "topics", "connection"} <= words
-    assert not {word for word in words if word.rstrip("s") in WORDS_OF_SESSIONS}
-    named = {one.imported for one in imports("harness") if one.importer == "harness.judge.judge"}
+    judging = {
+        module_name(path): set(re.findall(r"[a-z]+", path.read_text("utf-8").lower()))
+        for path in python_files("harness/judge")
+        if module_name(path) not in KNOW_SESSIONS
+    }
+    assert {"surface", "topics", "connection"} <= judging["harness.judge.judge"]
+    known = {word for words in judging.values() for word in words}
+    assert not {word for word in known if word.rstrip("s") in WORDS_OF_SESSIONS}
+    named = {one.imported for one in imports("harness") if one.importer in judging}
     assert "harness.surface.base" in named
     assert not [one for one in named if within(one, *PARTS_OF_SESSIONS)]
