@@ -3,10 +3,11 @@
 from typing import Any, Final
 
 from harness.surface.base import Surface
+from harness.surface.exec import Exec
 from harness.surface.session import Session
 from harness.trace.frame import Classify
 
-SURFACES: Final[dict[str, Surface[Any, Any]]] = {one.name: one for one in (Session(),)}
+SURFACES: Final[dict[str, Surface[Any, Any]]] = {one.name: one for one in (Session(), Exec())}
 
 
 def surface_named(name: str) -> Surface[Any, Any]:

@@ -1,0 +1,127 @@
+"""One run of a program, recorded: its input, the lines that it writes, its errors and its end.
+
+Here: starting it with bounds, recording, and that nothing of it is left. Not here: what its lines
+mean (surface), judging. Of standard error and standard output nobody knows the order, so standard
+error is one mark, written when the program has ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from harness.target.process import ProcessExit, ServerProcess, start
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder, TraceFull
+from harness.trace.trace import End
+from harness.transport.base import TransportClosed
+from harness.transport.jsonl import over_limit
+
+# So much of standard error is kept, its end.
+MAX_STDERR: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: without a shell, with exactly this environment, reading exactly this input.
+
+    `scratch` is a folder that exists, for its standard error and its temporary files.
+    """
+
+    argv: list[str]
+    cwd: Path
+    env: Mapping[str, str]
+    scratch: Path
+    stdin: bytes = b""
+
+
+async def run_program(
+    recorder: Recorder,
+    program: Program,
+    *,
+    connection: str = "p1",
+    within: anyio.CancelScope,
+    grace: float,
+    owner: str = "program",
+) -> ProcessExit:
+    """Run it to its end and record it as one connection; sets the end of the trace.
+
+    A program that still runs when `within` is cancelled or passes its deadline is ended, and the
+    trace is TIMED_OUT. One that ends by itself has nothing more to say: its trace is QUIESCENT.
+    `grace` seconds pass between the end of input, TERM and KILL. Raises `NotStarted`, and
+    `TraceFull` when it writes more than a trace may hold.
+    """
+    errors, temporary = program.scratch / f"{connection}.stderr", program.scratch / connection
+    temporary.mkdir()
+    process = await start(
+        program.argv,
+        cwd=program.cwd,
+        env=program.env,
+        stderr=errors,
+        owner=owner,
+        home=program.cwd,
+        temporary=temporary,
+    )
+    recorder.mark(
+        "process-started",
+        {"connection": connection, "argv": program.argv, "cwd": str(program.cwd)},
+    )
+    try:
+        recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
+        with within:
+            await _converse(process, recorder, program.stdin, connection)
+    finally:
+        ended = await process.stop(grace)
+    told, _ = process.stderr_since(0, MAX_STDERR)
+    said = told.decode("utf-8", "backslashreplace")
+    recorder.mark("process-stderr", {"connection": connection, "text": said})
+    recorder.mark(
+        "process-ended",
+        {"connection": connection, "status": ended.returncode, "push": ended.push},
+    )
+    if within.cancelled_caught:
+        recorder.trace.end = End.TIMED_OUT
+    elif recorder.trace.end is not End.TIMED_OUT:
+        recorder.trace.end = End.QUIESCENT
+    return ended
+
+
+async def _converse(
+    process: ServerProcess, recorder: Recorder, stdin: bytes, connection: str
+) -> None:
+    """Write the input while the output is read: neither may wait for the other."""
+    full: TraceFull | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_write, process, stdin)
+        try:
+            await _read(process, recorder, connection)
+        except TraceFull as error:
+            full = error  # Raised below, since a task group would wrap it.
+        tasks.cancel_scope.cancel()
+    if full is not None:
+        raise full
+    await process.transport.aclose()
+    await process.wait()
+
+
+async def _write(process: ServerProcess, stdin: bytes) -> None:
+    try:
+        if stdin:
+            await process.transport.send_bytes(stdin)
+    except TransportClosed:
+        return  # A program need not read what it is given.
+    await process.transport.aclose()
+
+
+async def _read(process: ServerProcess, recorder: Recorder, connection: str) -> None:
+    while True:
+        try:
+            lines = await process.transport.receive()
+        except TransportClosed:
+            return
+        for line in lines:
+            # The last line may lack its line end: it is whole, since the program wrote no more.
+            note = line.note if over_limit(line.note) else ""
+            recorder.record(line.raw, Direction.FROM_TARGET, connection=connection, note=note)

@@ -1,0 +1,105 @@
+"""One run of a program that writes events: `agent exec`, where each process is one turn.
+
+Its lines on standard output are JSON objects that say their `type`; it reads its standard input as
+text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
+known by its place in the stream. How the program was started and how it ended are marks that name
+the connection: "process-started" {connection, argv, cwd}, "process-stderr" {connection, text} and
+"process-ended" {connection, status, push} (runner.program_run writes them).
+
+Here: the kinds of lines, the view, what is owed. Not here: starting programs (runner), rules.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.spec.book import Book
+from harness.surface.base import Topics
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Mark
+from harness.trace.values import obj, text
+
+TURN_ENDS = ("turn.completed", "turn.failed")
+
+
+@dataclass(slots=True, eq=False)
+class StreamTurn:
+    """One turn of a stream: the event that started it, and those that said that it had ended."""
+
+    number: int
+    started: Frame
+    ends: list[Frame] = field(default_factory=list[Frame])
+
+    @property
+    def subject(self) -> str:
+        """How findings name it."""
+        return f"turn {self.number} of {self.started.connection}"
+
+
+class Stream:
+    """What the events of one process say so far. `stray` are ends before any turn started."""
+
+    def __init__(self) -> None:
+        self.threads: list[Frame] = []
+        self.turns: list[StreamTurn] = []
+        self.stray: list[Frame] = []
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        kind = event_type(frame)
+        if kind == "thread.started":
+            self.threads.append(frame)
+        elif kind == "turn.started":
+            self.turns.append(StreamTurn(len(self.turns) + 1, frame))
+        elif kind in TURN_ENDS:
+            (self.turns[-1].ends if self.turns else self.stray).append(frame)
+
+
+class StreamLedger:
+    """What a process still owes: an end for each turn that it started."""
+
+    def __init__(self) -> None:
+        self._stream = Stream()
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        self._stream.feed(frame)
+
+    def feed_mark(self, mark: Mark) -> None:
+        """No mark pays a debt: what a process has not written when it ends never comes."""
+
+    def open(self) -> list[StreamTurn]:
+        """The turns that have not ended, oldest first."""
+        return [turn for turn in self._stream.turns if not turn.ends]
+
+
+class Exec:
+    """The surface `exec`. Subjects are turns of a process, and processes (its connections).
+
+    Topics: ("event", type) for events, ("kind", kind) for all that the process writes and reads.
+    """
+
+    name = "exec"
+
+    def classify(self, value: Any, direction: Direction) -> Kind:
+        """What we write is text of no form; a line of the program is an event or MALFORMED."""
+        if direction is Direction.TO_TARGET:
+            return Kind.INPUT
+        return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED
+
+    def view(self) -> Stream:
+        """The threads and turns of the stream."""
+        return Stream()
+
+    def ledger(self) -> StreamLedger:
+        """The ends of turns."""
+        return StreamLedger()
+
+    def topics_of(self, frame: Frame, view: Stream, book: Book) -> Topics:
+        """By the type of an event."""
+        kind = ("kind", str(frame.kind))
+        return (kind, ("event", event_type(frame))) if frame.kind is Kind.EVENT else (kind,)
+
+
+def event_type(frame: Frame) -> str:
+    """The type of an event, "" for what is none."""
+    return text(obj(frame.json).get("type")) if frame.kind is Kind.EVENT else ""
