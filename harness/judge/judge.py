@@ -221,7 +221,7 @@ class _ConnectionJudge:
         broken = self._ledger.broken
         for place, handler in self._plan.bound(self._topics_of(frame, self._view, self._book)):
             monitor = self._monitors[place]
-            if monitor.id in broken:
+            if broken and monitor.id in broken:
                 continue
             try:
                 outcomes = handler(monitor, frame)
