@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from harness.faults.base import Fault, NotApplied
 from harness.faults.stored import apply
-from harness.judge.judge import BROKEN, judge
+from harness.judge.judge import judge
+from harness.judge.rows import BROKEN
 from harness.judge.verdict import Row, Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.book import Book

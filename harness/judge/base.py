@@ -153,9 +153,10 @@ def on_harness_message(handler: H) -> H:
 
 
 def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]]:
-    """Listen to marks of these classes, while one connection only is open.
+    """Listen to marks of these classes: those that name the connection, or could be of no other.
 
-    A mark has no order to the messages of several connections, so rules do not see it then.
+    A mark that names no connection reaches the monitors while exactly one connection is open, that
+    is, not ended by the harness. It has no order to the messages of several.
     """
     return listen(*(("mark", body.kind) for body in bodies))
 

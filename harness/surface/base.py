@@ -8,7 +8,8 @@ surface, the list of them (known), rules.
 A connection is whatever has an order of its own: a connection to a server, or one process.
 """
 
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
 from harness.spec.book import Book
 from harness.trace.frame import Direction, Frame, Kind
@@ -42,10 +43,51 @@ class Ledger(Protocol):
 
 
 V = TypeVar("V", bound=View)
-L = TypeVar("L", bound=Ledger, covariant=True)
+L = TypeVar("L", bound=Ledger)
+CL = TypeVar("CL", bound=Ledger, covariant=True)
 
 
-class Surface(Protocol[V, L]):
+class Ledgers(Protocol[CL]):
+    """What is still owed on all connections of a trace, a ledger for each."""
+
+    def of(self, connection: str) -> CL:
+        """The ledger of a connection, made when first asked for: nothing is owed yet."""
+        ...
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in, before any rule sees it."""
+        ...
+
+    def feed_mark(self, mark: Mark) -> None:
+        """Take one mark in, before any rule sees it."""
+        ...
+
+
+class SeparateLedgers(Generic[L]):
+    """The ledgers of connections that have nothing to do with each other."""
+
+    def __init__(self, new: Callable[[], L]) -> None:
+        self._new = new
+        self._ledgers: dict[str, L] = {}
+
+    def of(self, connection: str) -> L:
+        """The ledger of a connection, made when first asked for."""
+        ledger = self._ledgers.get(connection)
+        if ledger is None:
+            ledger = self._ledgers[connection] = self._new()
+        return ledger
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        self.of(frame.connection).feed(frame)
+
+    def feed_mark(self, mark: Mark) -> None:
+        """Take one mark in."""
+        for ledger in self._ledgers.values():
+            ledger.feed_mark(mark)
+
+
+class Surface(Protocol[V, CL]):
     """One way to talk to an agent. A surface has no state: views and ledgers have it."""
 
     @property
@@ -61,8 +103,8 @@ class Surface(Protocol[V, L]):
         """The empty view of a new connection."""
         ...
 
-    def ledger(self) -> L:
-        """The ledger of a new connection: nothing is owed yet."""
+    def ledgers(self) -> Ledgers[CL]:
+        """The ledgers of a new trace."""
         ...
 
     def topics_of(self, frame: Frame, view: V, book: Book) -> Topics:

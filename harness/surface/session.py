@@ -1,7 +1,7 @@
 """The session protocol: JSON-RPC messages over a connection to a server.
 
 Here: the topics of a message, and where the session's parts are. Not here: the parts themselves:
-the forms of messages (trace.frame), the view (trace.views), what is owed (trace.owed).
+the forms of messages (trace.frame), the view (trace.views), obligations (trace.owed).
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from harness.spec.book import Book
 from harness.surface.base import Topic, Topics
 from harness.trace.frame import Direction, Frame, Kind, Origin, classify
-from harness.trace.owed import Owed
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.views import Conversation
 
 # A server may make up method names without end; the topics of this many are remembered.
@@ -39,9 +39,9 @@ class Session:
         """Threads, turns, items, and which request an answer answers."""
         return Conversation()
 
-    def ledger(self) -> Owed:
+    def ledgers(self) -> OwedOnConnections:
         """Answers, and the notifications that follow from requests and notifications."""
-        return Owed()
+        return OwedOnConnections()
 
     def topics_of(self, frame: Frame, view: Conversation, book: Book) -> Topics:
         """By the method of a message; that of an answer is its request's."""

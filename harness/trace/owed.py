@@ -1,24 +1,34 @@
-"""What is still owed: obligations that a frame opened and no later frame has met.
+"""What is still owed on one connection: obligations that no later message has met.
 
-The end-of-trace logic asks it live ("is anything owed?"), the rules ask it at the end; both see
-the same answer. It knows nothing of time and gives no verdict. Obligations (design: "End of a
-trace; owed events"): an answer for each request, the announcements of a started thread and turn,
-the end of each turn, the completion of each started item, and `serverRequest/resolved` for each
-answered approval.
+The end of a conversation asks it while the server runs ("is anything owed?"), the rules ask it at
+the end of a trace; both get the same answer. It knows nothing of time and gives no verdict. An
+obligation is one of `Owes`: an answer to each request, the announcements of a started thread and
+turn, the end of each turn, the completion of each started item, and `serverRequest/resolved` for
+each answered approval.
 
-Notifications open obligations only for threads that this trace opened: a server may tell every
-client of every thread's start, and sends the rest to the subscribers alone. So a thread that nobody
-of the trace is subscribed to any more owes nothing ("thread/unsubscribe"; what becomes of its turn
-the text does not say). When it is opened again and shows that turn in progress, its end is owed.
+What a client is owed of a thread follows from its subscription. The text does not say who gets
+which notification; it says that a client can unsubscribe and that a thread has subscribers
+("thread/unsubscribe"). Read here:
+
+- Who starts, resumes or forks a thread is subscribed to it until it unsubscribes, and is then owed
+  the end of whatever it was told had begun. To others a server may tell what it likes.
+- Who only sends turn/start is subscribed too if nobody else is. If somebody else is, it counts
+  once a message about an item of that turn has come here.
+- Who unsubscribes is owed nothing more of the thread. Who opens it again, and is shown a turn in
+  progress that it had been owed the end of, is owed it again.
+- Who opens a thread and is shown a turn in progress, of which another connection is owed the end,
+  is owed that end too.
+- Who unsubscribes or is disconnected changes nothing for the other subscribers.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from harness.trace.correlation import Id, RequestKey, key_of
 from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.marks import Closed, MarkBody, ModelCall
+from harness.trace.marks import MarkBody, ModelCall
 from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
@@ -52,19 +62,24 @@ class Obligation:
 
 
 class Owed:
-    """Tracks obligations over frames and marks; feed each once, in order."""
+    """The obligations on one connection. Feed it the frames of that connection once, in order.
 
-    def __init__(self) -> None:
+    `ledgers` has those of all connections of the trace (see `OwedOnConnections`).
+    """
+
+    def __init__(self, ledgers: Mapping[str, "Owed"] | None = None) -> None:
+        self._ledgers: Mapping[str, Owed] = {} if ledgers is None else ledgers
         self._open: dict[Key, Obligation] = {}
         self._met: set[Key] = set()
         self._requests: dict[RequestKey, Frame] = {}
         self._questions: dict[RequestKey, Frame] = {}
         self._retrying: set[tuple[str, str]] = set()
         self._first: dict[str, str] = {}
-        self._ours: set[str] = set()
-        self._subscribers: dict[str, set[str]] = {}
+        self._subscribed: set[str] = set()
         self._away: dict[str, dict[Key, Obligation]] = {}
-        self._closed: set[str] = set()
+        self._asked_only: dict[tuple[str, str], Frame] = {}
+        self._resolved_unasked = 0
+        self.closed = False
         self.waived: list[Obligation] = []
 
     def open(self, *kinds: Owes) -> list[Obligation]:
@@ -81,23 +96,32 @@ class Owed:
         """Whether a turn announced a retry and has neither called the model again nor ended."""
         return bool(self._retrying)
 
-    def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take a mark in.
+    def is_subscribed(self, thread_id: str) -> bool:
+        """Whether this client has opened the thread and not left it."""
+        return thread_id in self._subscribed and not self.closed
 
-        A model call ends the waiting of announced retries. On a connection that the harness ended
-        (`closed`) nothing is owed from there on.
-        """
+    def awaits_end(self, thread_id: str, turn_id: str) -> bool:
+        """Whether the end of a turn is owed here."""
+        return (Owes.TURN_COMPLETED, thread_id, turn_id) in self._open
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """A model call ends the waiting of announced retries."""
         if isinstance(mark.body, ModelCall):
             self._retrying.clear()
-        elif isinstance(mark.body, Closed):
-            self._close(mark.body.connection)
 
-    def _close(self, connection: str) -> None:
-        self._closed.add(connection)
+    def close(self) -> None:
+        """The harness ended the connection: nothing is owed from here on."""
+        self.closed = True
         self._retrying.clear()
-        for key, obligation in list(self._open.items()):
-            if obligation.frame.connection == connection:
-                del self._open[key]
+        self._questions.clear()
+        self._open.clear()
+
+    def turn_over(self, thread_id: str, turn_id: str) -> None:
+        """Another connection was told that a turn has ended, so it does not retry any more."""
+        self._retrying.discard((thread_id, turn_id))
+
+    def _others(self) -> Iterator["Owed"]:
+        return (one for one in self._ledgers.values() if one is not self and not one.closed)
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
@@ -127,6 +151,9 @@ class Owed:
         if frame.direction is Direction.TO_TARGET:
             question = self._questions.pop(key, None)
             if question is not None and question.method.endswith("requestApproval"):
+                if self._resolved_unasked:
+                    self._resolved_unasked -= 1
+                    return
                 thread_id = text(obj(question.params).get("threadId"))
                 subject = f"{question.method} id {frame.id}"
                 self._owe(Owes.RESOLVED, subject, frame, thread_id, thread=thread_id)
@@ -141,42 +168,55 @@ class Owed:
             if thread_id and asked.method == "thread/start":
                 self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
         elif asked.method == "thread/unsubscribe":
-            self._leave(text(obj(asked.params).get("threadId")), frame.connection)
+            self._leave(text(obj(asked.params).get("threadId")))
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             thread_id = text(obj(asked.params).get("threadId"))
-            if turn_id and thread_id not in self._away:
-                self._ours.add(thread_id)
-                for kind in (Owes.TURN_STARTED, Owes.TURN_COMPLETED):
-                    where = thread_id, turn_id
-                    self._owe(kind, self._turn(*where), frame, *where, thread=thread_id)
+            if not turn_id or thread_id in self._away:
+                return
+            elsewhere = any(one.is_subscribed(thread_id) for one in self._others())
+            if elsewhere and not self.is_subscribed(thread_id):
+                self._asked_only[thread_id, turn_id] = frame
+            else:
+                self._began(thread_id, turn_id, frame)
+
+    def _began(self, thread_id: str, turn_id: str, reply: Frame) -> None:
+        """A turn/start of this client was answered, which is or thereby becomes a subscriber."""
+        self._subscribed.add(thread_id)
+        subject = self._turn(thread_id, turn_id)
+        for kind in (Owes.TURN_STARTED, Owes.TURN_COMPLETED):
+            self._owe(kind, subject, reply, thread_id, turn_id, thread=thread_id)
 
     def _come(self, thread_id: str, opened: Frame) -> None:
-        """A client opened a thread; what was owed when the last one left is owed if it goes on."""
-        self._ours.add(thread_id)
-        self._subscribers.setdefault(thread_id, set()).add(opened.connection)
+        """This client opened a thread, and was shown which of its turns are in progress."""
+        self._subscribed.add(thread_id)
         turns = [obj(turn) for turn in arr(dig(opened.result, "thread", "turns"))]
         running = {text(turn.get("id")) for turn in turns if turn.get("status") == "inProgress"}
         for key, item in self._away.pop(thread_id, {}).items():
             if item.kind is Owes.TURN_COMPLETED and key[2] in running:
                 self._owe(item.kind, item.subject, item.frame, *key[1:], thread=thread_id)
+        for turn_id in running:
+            if any(one.awaits_end(thread_id, turn_id) for one in self._others()):
+                where = thread_id, turn_id
+                subject = self._turn(*where)
+                self._owe(Owes.TURN_COMPLETED, subject, opened, *where, thread=thread_id)
 
-    def _leave(self, thread_id: str, connection: str) -> None:
-        """A client left a thread, or all of its threads where it does not say which."""
-        for left in [thread_id] if thread_id else list(self._subscribers):
-            subscribers = self._subscribers.get(left, set())
-            subscribers.discard(connection)
-            if subscribers:
-                continue
-            self._ours.discard(left)
+    def _leave(self, thread_id: str) -> None:
+        """This client left a thread, or all of its threads where it does not say which."""
+        for left in [thread_id] if thread_id else list(self._subscribed):
+            self._subscribed.discard(left)
+            for asked in [key for key in self._asked_only if key[0] == left]:
+                del self._asked_only[asked]
             mine = [key for key, item in self._open.items() if item.thread == left]
-            self._retrying -= {(left, key[2]) for key in mine if len(key) > 2}
+            self._retrying -= {(left, str(key[2])) for key in mine if len(key) > 2}
             self._away.setdefault(left, {}).update({key: self._open.pop(key) for key in mine})
 
     def _notification(self, frame: Frame) -> None:
         params = obj(frame.params)
         turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
         turn = (text(params.get("threadId")), turn_id)
+        if frame.method.startswith("item/") and turn in self._asked_only:
+            self._began(*turn, self._asked_only.pop(turn))
         match frame.method:
             case "thread/started":
                 self._meet(Owes.THREAD_STARTED, text(dig(params, "thread", "id")))
@@ -193,7 +233,7 @@ class Owed:
             case "item/completed":
                 self._item_completed(*turn, text(dig(params, "item", "id")))
             case "serverRequest/resolved":
-                self._meet_first(Owes.RESOLVED)
+                self._resolved()
             case "error":
                 if params.get("willRetry") is True and not self._has_met(turn):
                     self._retrying.add(turn)
@@ -234,11 +274,11 @@ class Owed:
 
     def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: Id) -> None:
         thread_id = text(obj(told.params).get("threadId"))
-        if thread_id in self._ours:
+        if thread_id in self._subscribed:
             self._owe(kind, subject, told, *key, thread=thread_id)
 
     def _owe(self, kind: Owes, subject: str, frame: Frame, *key: Id, thread: str = "") -> None:
-        if frame.connection in self._closed:
+        if self.closed:
             return
         if (kind, *key) not in self._met and (kind, *key) not in self._open:
             self._open[kind, *key] = Obligation(kind, subject, frame, thread)
@@ -248,8 +288,11 @@ class Owed:
         if kind is not Owes.ANSWER:
             self._met.add((kind, *key))
 
-    def _meet_first(self, kind: Owes) -> None:
+    def _resolved(self) -> None:
+        """Which question it is of is not shown. One that nobody answered here is over as well."""
         for key, item in self._open.items():
-            if item.kind is kind:
+            if item.kind is Owes.RESOLVED:
                 del self._open[key]
                 return
+        if self._resolved_unasked < len(self._questions):
+            self._resolved_unasked += 1

@@ -5,7 +5,8 @@ import pytest
 from harness.faults.base import NotApplied, all_faults
 from harness.faults.mutation import Mutation, Outcome
 from harness.faults.stored import apply
-from harness.judge.judge import BROKEN, judge
+from harness.judge.judge import judge
+from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.store import load

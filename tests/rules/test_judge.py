@@ -2,9 +2,10 @@
 
 import pytest
 
-from harness.judge import judge as judging
+from harness.judge import connection
 from harness.judge.base import Monitor, Outcomes, Violation, on_kind, on_mark, rule
 from harness.judge.judge import Judge, judge, judged
+from harness.judge.rows import MAX_VIOLATIONS
 from harness.judge.verdict import Level, Row, Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
@@ -92,12 +93,12 @@ def test_violations_and_witnesses_are_bounded() -> None:
     for _ in range(30):
         talk.says(b"noise").says(b"")
     found = rows(talk.trace(), "frame.well-formed")
-    assert [row.verdict for row in found].count(Verdict.FAIL) == judging.MAX_VIOLATIONS
+    assert [row.verdict for row in found].count(Verdict.FAIL) == MAX_VIOLATIONS
     assert [row.verdict for row in found].count(Verdict.PASS) == 1
 
 
 def test_method_names_made_up_without_end_cost_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "MAX_TOPICS", 3)
+    monkeypatch.setattr(connection, "MAX_TOPICS", 3)
     monkeypatch.setattr(session, "MAX_METHODS", 3)
     talk = Talk()
     for number in range(6):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.judge.judge import BROKEN, judge
+from harness.judge.judge import judge
+from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.frame import Frame

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from harness.client.peer import Peer
-from harness.trace.owed import Owed
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.recorder import Recorder
 from harness.transport.jsonl import LineSplitter
 from harness.transport.streams import LineTransport, memory_pair
@@ -85,10 +85,10 @@ class FakeServer:
 
 
 @asynccontextmanager
-async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, Owed]]:
+async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, OwedOnConnections]]:
     """A peer connected to a fake server; `bounds` are those of the recorder."""
     near, far = memory_pair(1 << 16)
-    recorder, owed = Recorder(**bounds), Owed()
+    recorder, owed = Recorder(**bounds), OwedOnConnections()
     recorder.listeners.append(owed.feed)
     recorder.mark_listeners.append(owed.feed_mark)
     peer, server = Peer(LineTransport(near, near), recorder), FakeServer(far)

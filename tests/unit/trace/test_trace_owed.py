@@ -1,7 +1,8 @@
-"""What is owed: opened by one message, met by another."""
+"""What is owed: opened by one message, met by another, on each connection for itself."""
 
 from harness.trace.marks import Closed, ModelCall, StepBegins
-from harness.trace.owed import Owed, Owes
+from harness.trace.owed import Owes
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import Mark
 from tests.rules.case import opened, running
 from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object, turn_object
@@ -9,8 +10,8 @@ from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_obj
 ASK = {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": THREAD}}
 
 
-def after(talk: Talk) -> Owed:
-    owed = Owed()
+def after(talk: Talk) -> OwedOnConnections:
+    owed = OwedOnConnections()
     for frame in talk.trace().frames:
         owed.feed(frame)
     return owed
@@ -18,6 +19,10 @@ def after(talk: Talk) -> Owed:
 
 def kinds(talk: Talk) -> list[str]:
     return [str(item.kind) for item in after(talk).open()]
+
+
+def on(connection: str, talk: Talk) -> list[str]:
+    return [str(item.kind) for item in after(talk).of(connection).open()]
 
 
 def test_a_request_owes_an_answer_and_an_error_is_one() -> None:
@@ -79,10 +84,10 @@ def test_the_end_of_a_turn_waives_its_items_when_it_was_cut_off() -> None:
     for status in ("interrupted", "failed"):
         owed = after(running().started(agent_message("m", "")).turn_completed(status=status))
         assert owed.open() == []
-        assert [item.subject for item in owed.waived] == ["item m of turn turn_1"]
+        assert [item.subject for item in owed.of("c1").waived] == ["item m of turn turn_1"]
     whole = after(running().started(agent_message("m", "")).turn_completed())
     assert [item.kind for item in whole.open()] == [Owes.ITEM_COMPLETED]
-    assert whole.waived == []
+    assert whole.of("c1").waived == []
 
 
 def test_the_items_of_other_turns_are_not_waived() -> None:
@@ -174,7 +179,103 @@ def test_a_turn_that_goes_on_when_the_client_comes_back_owes_its_end() -> None:
     ]
 
 
-def test_a_thread_that_another_client_still_hears_owes_on() -> None:
-    talk = resumed(running().on("c2"), "inProgress").on("c1")
-    assert kinds(left(talk)) == ["turn/completed"]
-    assert kinds(left(talk.on("c2"))) == []
+def joins(talk: Talk, status: str = "inProgress") -> Talk:
+    """A second client opens the thread, and is shown its turn."""
+    return resumed(talk.on("c2"), status).on("c1")
+
+
+def both(talk: Talk, *moves: str) -> Talk:
+    """What is told of the turn is told to both clients, the second one first."""
+    for connection in ("c2", "c1"):
+        for move in moves:
+            getattr(talk.on(connection), move)()
+    return talk
+
+
+def shared() -> Talk:
+    """Two clients opened a thread, and both were told that the turn of the first began."""
+    return both(joins(opened(), "completed").ask_turn().reply_turn(), "turn_started")
+
+
+def test_the_end_of_a_turn_is_owed_to_each_subscriber_that_was_told_of_it() -> None:
+    assert on("c1", shared()) == on("c2", shared()) == ["turn/completed"]
+    only_first = shared().on("c1").turn_completed()
+    assert (on("c1", only_first), on("c2", only_first)) == ([], ["turn/completed"])
+    only_second = shared().on("c2").turn_completed()
+    assert (on("c1", only_second), on("c2", only_second)) == (["turn/completed"], [])
+    assert kinds(both(shared(), "turn_completed")) == []
+
+
+def test_a_client_that_opened_no_thread_is_owed_nothing_of_it() -> None:
+    talk = running().on("c2").asks("thread/read", threadId=THREAD)
+    talk.answers({"thread": thread_object()}).turn_started()
+    assert (on("c1", talk), on("c2", talk)) == (["turn/completed"], [])
+
+
+def test_leaving_a_thread_changes_nothing_for_its_other_subscribers() -> None:
+    for leaving, staying in (("c1", "c2"), ("c2", "c1")):
+        talk = left(shared().on(leaving))
+        assert (on(leaving, talk), on(staying, talk)) == ([], ["turn/completed"])
+
+
+def test_the_end_of_a_connection_changes_nothing_for_other_subscribers() -> None:
+    owed = after(shared())
+    owed.feed_mark(Mark(0.0, 9, "closed", {"connection": "c1"}))
+    assert owed.of("c1").open() == []
+    assert [item.frame.connection for item in owed.open()] == ["c2"]
+
+
+def test_who_comes_in_while_a_turn_runs_is_owed_its_end() -> None:
+    assert on("c2", joins(running())) == ["turn/completed"]
+    assert on("c2", joins(running()).on("c2").turn_completed()) == []
+    assert on("c2", left(joins(running()).on("c2"))) == []
+
+
+def test_who_is_shown_a_turn_that_nobody_knows_to_run_is_owed_nothing_of_it() -> None:
+    assert on("c2", joins(running().turn_completed())) == []
+    assert on("c2", joins(running(), "completed")) == []
+    assert on("c2", joins(left(running()))) == []
+    owed = after(running())
+    owed.feed_mark(Mark(0.0, 9, "closed", {"connection": "c1"}))
+    for frame in joins(running()).trace().frames[len(running().trace().frames) :]:
+        owed.feed(frame)
+    assert owed.open() == []
+
+
+def test_who_only_asks_for_a_turn_is_a_subscriber_where_nobody_else_is() -> None:
+    asked = Talk().ask_turn().reply_turn()
+    assert kinds(asked) == ["turn/started", "turn/completed"]
+    elsewhere = opened().on("c2").ask_turn().reply_turn()
+    assert on("c2", elsewhere) == []
+    assert on("c2", elsewhere.turn_started()) == []
+    elsewhere.started(agent_message("m", ""))
+    assert on("c2", elsewhere) == ["turn/completed", "item/completed"]
+    after_leaving = left(opened().on("c2").ask_turn().reply_turn())
+    assert on("c2", after_leaving.started(agent_message("m", ""))) == []
+
+
+def test_each_connection_is_owed_the_items_that_it_was_told_of() -> None:
+    talk = shared().on("c1").started(agent_message("m", ""))
+    assert on("c1", talk) == ["turn/completed", "item/completed"]
+    assert on("c2", talk) == ["turn/completed"]
+    talk.on("c2").completed(agent_message("m", ""))
+    assert on("c1", talk) == ["turn/completed", "item/completed"]
+
+
+def test_a_retry_ends_for_all_with_its_turn() -> None:
+    talk = shared().on("c1").failing(will_retry=True).on("c2").failing(will_retry=True)
+    assert after(talk).retrying
+    owed = after(talk.on("c1").turn_completed(status="failed"))
+    assert not owed.retrying
+    assert on("c2", talk) == ["turn/completed"]
+
+
+def test_an_approval_that_another_client_answered_owes_nothing_when_it_is_answered_again() -> None:
+    talk = Talk().says(ASK).on("c2").says(ASK).on("c1")
+    talk.sends({"id": 0, "result": {"decision": "accept"}})
+    assert (on("c1", talk), on("c2", talk)) == (["serverRequest/resolved"], [])
+    talk.tells("serverRequest/resolved").on("c2").tells("serverRequest/resolved")
+    assert kinds(talk.sends({"id": 0, "result": {"decision": "decline"}})) == []
+    assert kinds(
+        Talk().tells("serverRequest/resolved").says(ASK).sends({"id": 0, "result": {}})
+    ) == ["serverRequest/resolved"]

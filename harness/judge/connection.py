@@ -1,0 +1,135 @@
+"""Judging one connection of a trace: its view, what is owed on it, and its monitors.
+
+Here: dispatch by topic, so that a frame costs what the rules interested in it cost, and rules that
+crash. Not here: which connection gets a frame or mark (judge), what becomes of outcomes (rows).
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, cast
+
+from harness.judge.base import Handler, Monitor
+from harness.judge.rows import TraceRows
+from harness.spec.book import Book
+from harness.surface.base import Ledger, Surface, Topic, Topics
+from harness.trace.frame import Frame
+from harness.trace.marks import MarkBody
+from harness.trace.trace import Mark, Trace
+
+# A target may make up names without end; who listens is remembered for this many sets of topics.
+MAX_TOPICS = 500
+
+# A rule, by its place in the plan, and one of its handlers.
+Bound = tuple[int, Handler]
+
+
+@cache
+def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
+    """What a rule wants to see."""
+    return tuple(
+        (topic, cast("Handler", handler))
+        for handler in (getattr(rule, name, None) for name in dir(rule))
+        for topic in getattr(handler, "topics", ())
+    )
+
+
+@dataclass(slots=True)
+class Plan:
+    """Which of some rules want what; made once, since each connection of each trace needs it.
+
+    `finishing` are the places of those that judge what never came.
+    """
+
+    rules: tuple[type[Monitor], ...]
+    topics: dict[Topic, list[Bound]]
+    finishing: list[int]
+    remembered: dict[Topics, list[Bound]] = field(default_factory=dict[Topics, list[Bound]])
+
+    def bound(self, topics: Topics) -> list[Bound]:
+        """Whoever wants any of these; looked up once for the same topics."""
+        found = self.remembered.get(topics)
+        if found is None:
+            found = [bound for topic in topics for bound in self.topics.get(topic, ())]
+            if len(self.remembered) < MAX_TOPICS:
+                self.remembered[topics] = found
+        return found
+
+
+@lru_cache(maxsize=32)
+def plan_of(rules: tuple[type[Monitor], ...]) -> Plan:
+    """The plan of some rules; that of the same rules is made once."""
+    topics: dict[Topic, list[Bound]] = defaultdict(list)
+    for place, rule in enumerate(rules):
+        for topic, handler in _handlers_of(rule):
+            topics[topic].append((place, handler))
+    finishing = [place for place, rule in enumerate(rules) if rule.finish is not Monitor.finish]
+    return Plan(rules, dict(topics), finishing)
+
+
+class ConnectionJudge:
+    """Judges one connection.
+
+    `owed` is its ledger, which others feed; `rows` takes what is found. `closed` is set once the
+    harness has ended the connection: what never came is not judged then.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        surface: Surface[Any, Any],
+        owed: Ledger,
+        rows: TraceRows,
+        book: Book,
+        trace: Trace,
+    ) -> None:
+        self.owed: Any = owed
+        self.closed = False
+        self._plan = plan
+        self._topics_of = surface.topics_of
+        self._rows = rows
+        self._book = book
+        self._view = surface.view()
+        self._monitors = [rule(book, self._view, self.owed, trace) for rule in plan.rules]
+
+    def mark_setup(self, *, active: bool) -> None:
+        """Say whether a set-up step is being played."""
+        for monitor in self._monitors:
+            monitor.setup = active
+
+    def feed(self, frame: Frame, *, setup: bool) -> None:
+        """Judge one frame, which the ledger has taken in; in a set-up step it gives no witness."""
+        self._view.feed(frame)
+        broken = self._rows.broken
+        for place, handler in self._plan.bound(self._topics_of(frame, self._view, self._book)):
+            monitor = self._monitors[place]
+            if broken and monitor.id in broken:
+                continue
+            try:
+                outcomes = handler(monitor, frame)
+                if outcomes is not None:
+                    self._rows.keep(monitor, outcomes, setup=setup)
+            except Exception:
+                self._rows.broke(monitor, frame)
+
+    def feed_mark(self, mark: Mark[MarkBody], *, setup: bool) -> None:
+        """Judge one mark, as a frame."""
+        for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
+            monitor = self._monitors[place]
+            if monitor.id in self._rows.broken:
+                continue
+            try:
+                self._rows.keep(monitor, handler(monitor, mark) or (), setup=setup)
+            except Exception:
+                self._rows.broke(monitor, None)
+
+    def finish(self) -> None:
+        """Judge what never came."""
+        for place in self._plan.finishing:
+            monitor = self._monitors[place]
+            if monitor.id in self._rows.broken:
+                continue
+            try:
+                self._rows.keep(monitor, monitor.finish() or (), setup=False)
+            except Exception:
+                self._rows.broke(monitor, None)

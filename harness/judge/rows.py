@@ -1,0 +1,98 @@
+"""The rows of one trace: what the monitors of all connections found, bounded.
+
+Here: outcomes made into rows, how many of them are kept, and which rules crashed. Not here: running
+monitors (connection), what rows mean for the run (baseline, exit status).
+"""
+
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable
+
+from harness.judge.base import Monitor, Outcome, Violation, Witness
+from harness.judge.verdict import Row, Verdict
+from harness.trace.frame import Frame
+
+# Kept per rule and trace; more of the same adds nothing, and memory stays flat.
+MAX_VIOLATIONS = 20
+MAX_WITNESSES = 200
+# The subject of the row of a rule that crashed.
+BROKEN = "the rule itself"
+
+
+class TraceRows:
+    """The rows of one trace, bounded, and the rules that broke."""
+
+    def __init__(self) -> None:
+        self._witnesses: dict[str, list[Row]] = defaultdict(list)
+        self._violations: dict[str, list[Row]] = defaultdict(list)
+        self._seen: set[tuple[str, str]] = set()
+        self._found: set[tuple[str, str]] = set()
+        self.broken: set[str] = set()
+
+    def rows(self, rules: Iterable[type[Monitor]]) -> list[Row]:
+        """All rows, in the order of these rules."""
+        return [
+            row
+            for rule in rules
+            for rows in (self._witnesses, self._violations)
+            for row in rows.get(rule.id, ())
+        ]
+
+    def keep(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
+        """Turn outcomes into rows."""
+        for outcome in outcomes:
+            if isinstance(outcome, Violation):
+                self._violation(monitor, outcome)
+            elif not setup:
+                self._witness(monitor, outcome)
+
+    def broke(self, monitor: Monitor, frame: Frame | None) -> None:
+        """A rule that raises is ERROR, never a pass and never the target's fault."""
+        self.broken.add(monitor.id)
+        row = Row(
+            rule=monitor.id,
+            subject=BROKEN,
+            verdict=Verdict.ERROR,
+            level=monitor.level,
+            frames=() if frame is None else (frame.seq,),
+            expected="the rule judges every trace",
+            actual=traceback.format_exc(limit=-3),
+        )
+        self._violations[monitor.id].append(row)
+
+    def _witness(self, monitor: Monitor, outcome: Witness) -> None:
+        rows, key = self._witnesses[monitor.id], (monitor.id, outcome.subject)
+        if key not in self._seen and len(rows) < MAX_WITNESSES:
+            self._seen.add(key)
+            rows.append(_witness_row(monitor, outcome))
+
+    def _violation(self, monitor: Monitor, outcome: Violation) -> None:
+        rows, key = self._violations[monitor.id], (monitor.id, outcome.subject)
+        if len(rows) >= MAX_VIOLATIONS or (monitor.once and key in self._found):
+            return
+        self._found.add(key)
+        rows.append(_violation_row(monitor, outcome))
+
+
+def _witness_row(monitor: Monitor, outcome: Witness) -> Row:
+    return Row(
+        rule=monitor.id,
+        subject=outcome.subject,
+        verdict=Verdict.PASS,
+        level=monitor.level,
+        frames=tuple(frame.seq for frame in outcome.frames),
+    )
+
+
+def _violation_row(monitor: Monitor, outcome: Violation) -> Row:
+    return Row(
+        rule=monitor.id,
+        subject=outcome.subject,
+        verdict=Verdict.ERROR if outcome.blame_harness else Verdict.FAIL,
+        level=outcome.level or monitor.level,
+        frames=tuple(frame.seq for frame in outcome.frames),
+        expected=outcome.expected,
+        actual=outcome.actual,
+        clauses=outcome.clauses,
+        places=outcome.places,
+    )

@@ -1,0 +1,69 @@
+"""What is still owed on each connection of a trace: one ledger for each.
+
+Here: which ledger gets which frame and mark, and what is asked of all of them together. The judge
+and the end of a live conversation both use it, so that a live conversation and its stored trace owe
+the same. Not here: what is owed for which message (owed).
+"""
+
+from harness.trace.frame import Direction, Frame
+from harness.trace.marks import Closed, MarkBody
+from harness.trace.owed import Obligation, Owed, Owes
+from harness.trace.trace import Mark
+from harness.trace.values import dig, obj, text
+
+
+class OwedOnConnections:
+    """The ledgers of all connections of a trace. Feed frames and marks once, in recorded order.
+
+    A connection that the harness ended (mark `closed`) owes nothing from there on. One that the
+    server ended goes on to owe what it owed.
+    """
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, Owed] = {}
+
+    def of(self, connection: str) -> Owed:
+        """The ledger of a connection, made when first asked for."""
+        ledger = self._ledgers.get(connection)
+        if ledger is None:
+            ledger = self._ledgers[connection] = Owed(self._ledgers)
+        return ledger
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        mine = self.of(frame.connection)
+        mine.feed(frame)
+        if frame.method == "turn/completed" and frame.direction is Direction.FROM_TARGET:
+            thread_id = text(obj(frame.params).get("threadId"))
+            turn_id = text(dig(frame.params, "turn", "id"))
+            for ledger in self._ledgers.values():
+                if ledger is not mine:
+                    ledger.turn_over(thread_id, turn_id)
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Take one mark in."""
+        if isinstance(mark.body, Closed):
+            self.of(mark.body.connection).close()
+        for ledger in self._ledgers.values():
+            ledger.feed_mark(mark)
+
+    def open(self, *kinds: Owes) -> list[Obligation]:
+        """What is owed now on any connection, of the given kinds or of all, oldest first."""
+        found = [item for ledger in self._ledgers.values() for item in ledger.open(*kinds)]
+        return sorted(found, key=lambda item: item.frame.seq)
+
+    @property
+    def unanswered_questions(self) -> list[Frame]:
+        """Server requests that the harness has not answered."""
+        ledgers = self._ledgers.values()
+        return [question for ledger in ledgers for question in ledger.unanswered_questions]
+
+    @property
+    def retrying(self) -> bool:
+        """Whether a turn announced a retry and has neither called the model again nor ended."""
+        return any(ledger.retrying for ledger in self._ledgers.values())
+
+    @property
+    def several(self) -> bool:
+        """Whether the trace has more than one connection."""
+        return len(self._ledgers) > 1
