@@ -153,7 +153,7 @@ def on_harness_message(handler: H) -> H:
 
 
 def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]]:
-    """Listen to marks of these classes: those that name the connection, or could be of no other.
+    """Listen to marks of these classes that name the connection, or could be of no other.
 
     A mark that names no connection reaches the monitors while exactly one connection is open, that
     is, not ended by the harness. It has no order to the messages of several.

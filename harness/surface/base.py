@@ -58,7 +58,7 @@ class Ledgers(Protocol[CL]):
         """Take one frame in, before any rule sees it."""
         ...
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take one mark in, before any rule sees it."""
         ...
 
@@ -81,7 +81,7 @@ class SeparateLedgers(Generic[L]):
         """Take one frame in."""
         self.of(frame.connection).feed(frame)
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take one mark in."""
         for ledger in self._ledgers.values():
             ledger.feed_mark(mark)

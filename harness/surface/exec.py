@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.spec.book import Book
-from harness.surface.base import Topics
+from harness.surface.base import SeparateLedgers, Topics
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
@@ -90,9 +90,9 @@ class Exec:
         """The threads and turns of the stream."""
         return Stream()
 
-    def ledger(self) -> StreamLedger:
-        """The ends of turns."""
-        return StreamLedger()
+    def ledgers(self) -> SeparateLedgers[StreamLedger]:
+        """The ends of turns; processes have nothing to do with each other."""
+        return SeparateLedgers(StreamLedger)
 
     def topics_of(self, frame: Frame, view: Stream, book: Book) -> Topics:
         """By the type of an event."""

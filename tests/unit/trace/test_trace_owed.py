@@ -220,7 +220,7 @@ def test_leaving_a_thread_changes_nothing_for_its_other_subscribers() -> None:
 
 def test_the_end_of_a_connection_changes_nothing_for_other_subscribers() -> None:
     owed = after(shared())
-    owed.feed_mark(Mark(0.0, 9, "closed", {"connection": "c1"}))
+    owed.feed_mark(Mark(0.0, 9, Closed("c1")))
     assert owed.of("c1").open() == []
     assert [item.frame.connection for item in owed.open()] == ["c2"]
 
@@ -236,7 +236,7 @@ def test_who_is_shown_a_turn_that_nobody_knows_to_run_is_owed_nothing_of_it() ->
     assert on("c2", joins(running(), "completed")) == []
     assert on("c2", joins(left(running()))) == []
     owed = after(running())
-    owed.feed_mark(Mark(0.0, 9, "closed", {"connection": "c1"}))
+    owed.feed_mark(Mark(0.0, 9, Closed("c1")))
     for frame in joins(running()).trace().frames[len(running().trace().frames) :]:
         owed.feed(frame)
     assert owed.open() == []
