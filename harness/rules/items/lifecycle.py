@@ -14,6 +14,7 @@ from harness.rules.shared.view_queries import (
     is_own_turn,
     item_in,
     never_came,
+    on_connection,
     resumed_between,
     thread_of,
 )
@@ -208,7 +209,8 @@ class ItemCompletes(Monitor):
     def _missing(
         self, owed: Obligation, actual: str, level: Level | None, *clauses: str
     ) -> Violation:
-        frames, expected = (owed.frame,), f"item/completed for {owed.subject}"
+        where = on_connection(self.trace, owed.frame)
+        frames, expected = (owed.frame,), f"item/completed for {owed.subject}{where}"
         places = (member(owed.frame, "item", "id").place,)
         return Violation(
             owed.subject, frames, expected, actual, level, clauses=clauses, places=places

@@ -18,7 +18,7 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
-from harness.rules.shared.view_queries import never_came, request_subject, shown
+from harness.rules.shared.view_queries import never_came, on_connection, request_subject, shown
 from harness.rules.shared.violations import member, whole, wrong
 from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
@@ -141,7 +141,8 @@ class Answered(Monitor):
             yield Violation(
                 request_subject(item.frame),
                 (item.frame,),
-                f"a result or an error with id {literal(item.frame.id)}",
+                f"a result or an error with id {literal(item.frame.id)}"
+                f"{on_connection(self.trace, item.frame)}",
                 never_came(self.trace, "no answer"),
                 None if binds else Level.INFO,
             )

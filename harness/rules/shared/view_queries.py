@@ -221,6 +221,12 @@ def never_came(trace: Trace, what: str = "none came") -> str:
     return f"{what} in {settled.silence} s of silence; outstanding: {', '.join(counted)}"
 
 
+def on_connection(trace: Trace, frame: Frame) -> str:
+    """Where something is owed, for a finding: nothing is said while a trace has one connection."""
+    several = any(other.connection != frame.connection for other in trace.frames)
+    return f" on connection {frame.connection}" if several else ""
+
+
 def item_in(frame: Frame) -> dict[str, Any]:
     """The item object of an item event."""
     return obj(dig(frame.params, "item"))

@@ -21,7 +21,13 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
-from harness.rules.shared.view_queries import failed, never_came, request_subject, thread_members
+from harness.rules.shared.view_queries import (
+    failed,
+    never_came,
+    on_connection,
+    request_subject,
+    thread_members,
+)
 from harness.rules.shared.violations import instead, member, refusal, wrong
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
@@ -67,7 +73,8 @@ class StartedAnnounced(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.THREAD_STARTED):
-            expected = f"thread/started for {item.subject}"
+            where = on_connection(self.trace, item.frame)
+            expected = f"thread/started for {item.subject}{where}"
             places = (member(item.frame, "thread", "id").place,)
             actual = never_came(self.trace)
             yield Violation(item.subject, (item.frame,), expected, actual, places=places)

@@ -30,18 +30,20 @@ from harness.rules.shared.view_queries import (
     failed,
     is_own_turn,
     never_came,
+    on_connection,
     resumed_between,
     thread_of,
     turn_in,
 )
 from harness.rules.shared.violations import member, several, wrong
 from harness.spec.machines import TURN
+from harness.trace.correlation import Correlation
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
-from harness.trace.owed import Owes
+from harness.trace.owed import Obligation, Owes
 from harness.trace.values import MISSING, dig, obj, text
-from harness.trace.views import TurnView, turns_of
+from harness.trace.views import OPENING, TurnView, turns_of
 
 
 @rule("turn.start-reply", title="turn/start is answered with a turn in progress", level=Level.MUST)
@@ -108,7 +110,8 @@ class StartedAnnounced(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.TURN_STARTED):
-            expected, places = f"turn/started for {item.subject}", (_id_in(item.frame),)
+            where = on_connection(self.trace, item.frame)
+            expected, places = f"turn/started for {item.subject}{where}", (_id_in(item.frame),)
             actual = never_came(self.trace)
             yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
@@ -206,21 +209,13 @@ class CompletedOnce(Monitor):
 class Completes(Monitor):
     """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
 
-    Owed for turns that our turn/start began and for those announced on threads that we opened.
-    SHOULD where the thread was archived while the turn ran: what becomes of it then is not said.
+    Owed, on each connection for itself, for turns that its turn/start began and for those announced
+    on threads that it opened and has not left. SHOULD where the thread was archived while the turn
+    ran, by any client: what becomes of the turn then is not said. SHOULD to who opened the thread
+    while the turn ran: that such a client hears of its end follows from its subscription alone.
     Left open: traces that ended otherwise (closed, timed out, crashed), and a turn whose end is
     told on a thread that does not exist (turn.known-thread).
     """
-
-    def begin(self) -> None:
-        self._archived: dict[str, Frame] = {}
-
-    @on_answer("thread/archive")
-    def archived(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        if request is not None and not failed(frame):
-            self._archived[text(obj(request.params).get("threadId"))] = frame
-        return None
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Outcomes:
@@ -234,12 +229,32 @@ class Completes(Monitor):
             turn = self.conversation.turn_of(item.frame)
             if turn is not None and completed_on_unknown_thread(self.conversation, turn):
                 continue
-            expected, places = f"turn/completed for {item.subject}", (_id_in(item.frame),)
-            actual, level = never_came(self.trace), None
-            archived = self._archived.get(item.thread)
-            if archived is not None and came_before(item.frame, archived):
+            where = on_connection(self.trace, item.frame)
+            expected = f"turn/completed for {item.subject}{where}"
+            actual, level, place = never_came(self.trace), None, _id_in(item.frame)
+            if self._came_in_later(item.frame):
+                level, place = Level.SHOULD, member(item.frame, "thread", "turns").place
+            elif self._was_archived(item):
                 level = Level.SHOULD
-            yield Violation(item.subject, (item.frame,), expected, actual, level, places=places)
+            yield Violation(item.subject, (item.frame,), expected, actual, level, places=(place,))
+
+    def _came_in_later(self, frame: Frame) -> bool:
+        """Whether the turn is owed since this answer showed it as running."""
+        request = self.conversation.request_of(frame)
+        return request is not None and request.method in OPENING
+
+    def _was_archived(self, item: Obligation) -> bool:
+        """Whether any client archived the thread after this one had been told of the turn."""
+        answers = Correlation(self.trace.frames)
+        for request in self.trace.frames:
+            if request.kind is not Kind.REQUEST or request.method != "thread/archive":
+                continue
+            answer = answers.answer_of(request)
+            if answer is None or failed(answer) or not came_before(item.frame, answer):
+                continue
+            if text(obj(request.params).get("threadId")) == item.thread:
+                return True
+        return False
 
 
 @rule("turn.ids-unique", title="Turns of a thread have different ids", level=Level.MUST)
