@@ -77,6 +77,16 @@ class ConnectionManager:
         """
         return (self._at_restart if self._restarted else before) | self._of_connection
 
+    @property
+    def open_peers(self) -> list[Peer]:
+        """The connections that the scenario has not ended, the first client's before others."""
+        return [peer for peer in self._peers.values() if peer.name not in self.closed]
+
+    @property
+    def overflow(self) -> str:
+        """What the server wrote too much of, "" for nothing."""
+        return next((peer.overflow for peer in self._peers.values() if peer.overflow), "")
+
     def peer(self, name: str) -> Peer:
         """The connection that a scenario's name stands for now."""
         return self._peers[name]
@@ -94,10 +104,10 @@ class ConnectionManager:
             await self._greet(peer)
             self._recorder.mark(Setup(active=False))
         self._peers[name] = peer
+        # What serves the connection lives as long as it does.
+        self._of_connection |= self.server.process.children() - before
         if name == MAIN:
             self.server.peer = peer
-            # What serves the connection lives as long as it does.
-            self._of_connection |= self.server.process.children() - before
 
     async def disconnect(self, name: str) -> None:
         """End a connection, and wait until the server ended it too."""
@@ -132,14 +142,19 @@ class ConnectionManager:
         await self._model(listening=listening)
         self._recorder.mark(ModelListens(listening))
 
-    async def close_further(self, bound: float) -> None:
-        """At the end: read on everywhere, answer nothing more, end what `connect` opened."""
-        for name, peer in self._peers.items():
-            peer.reading(active=True)
-            if name == MAIN or peer.name in self.closed:
-                continue
+    async def close_further(self, bound: float) -> bool:
+        """After the end of the trace: end what `connect` opened, if anything, each in so long.
+
+        What comes on these connections is in no trace any more, and they count as open to the end.
+        """
+        main = self.server.peer
+        further = [peer for peer in self.open_peers if peer is not main]
+        for peer in further:
+            peer.begin(Recorder(), name=peer.name)
             with anyio.move_on_after(bound):
-                await self.disconnect(name)
+                await peer.transport.aclose()
+                await peer.ended.wait()
+        return bool(further)
 
     def _next_name(self) -> str:
         self._count += 1

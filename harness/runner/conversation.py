@@ -6,10 +6,12 @@ the ending. Not here: what is said (the caller), which server it is (servers), j
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from harness.backend.model import ScriptedModel
 from harness.backend.script import Script
@@ -33,7 +35,7 @@ from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile, fill
 from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
-from harness.trace.owed import Owed
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header
 from harness.transport.base import Transport
@@ -154,7 +156,7 @@ class Conversations:
             stderr=server.process.stderr_tail(),
             seconds=time.monotonic() - began,
             bound=self._bounds.scenario,
-            overflow=server.peer.overflow,
+            overflow=connections.overflow,
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
@@ -162,25 +164,33 @@ class Conversations:
         stage.over(run)
 
     async def _ended(
-        self, stage: ConversationContext, owed: Owed, bounds: Bounds, before: set[int]
+        self, stage: ConversationContext, owed: OwedOnConnections, bounds: Bounds, before: set[int]
     ) -> Ended:
         """Bring the trace to its end; `before` are the processes that no turn has begun."""
         connections = stage.connections
-        await connections.close_further(self._bounds.step)
-        stage.model.gates.open_all()
-        if connections.main_is_closed:
+        peers = connections.open_peers
+        if not peers:
+            stage.model.gates.open_all()
             return Ended(End.CLOSED)
         server = connections.server
+        barrier = (self._profile.barrier, _barrier_params(stage.cast))
         finisher = TraceFinisher(
-            server.peer,
+            peers,
             stage.model,
             owed,
             bounds=bounds,
-            barrier=(self._profile.barrier, _barrier_params(stage.cast)),
+            barrier=barrier,
             children=server.process.children,
             before=before,
+            main_is_open=not connections.main_is_closed,
         )
-        return await finisher.run()
+        ended = await finisher.run()
+        closed_any = await connections.close_further(self._bounds.step)
+        if closed_any and ended.end is End.QUIESCENT and not connections.main_is_closed:
+            # What the first client is told of their leaving is not for the next conversation.
+            with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
+                await server.peer.request(*barrier)
+        return ended
 
     async def _leave(
         self, run: Run, name: str, server: RunningServer, before: set[int], profile: Profile
@@ -193,7 +203,12 @@ class Conversations:
         if run.ended.end is End.QUIESCENT and not has_overrides:
             left = await server.process.lingering(before, self._bounds.settle)
             self._hygiene.lingering(name, left)
-        if run.unmet is not None or run.ended.end is not End.QUIESCENT or has_overrides:
+        if (
+            run.unmet is not None
+            or run.ended.end is not End.QUIESCENT
+            or has_overrides
+            or server.peer.inbox.closed
+        ):
             await self._servers.retire()
             run.stderr = server.process.stderr_tail()
 
@@ -235,9 +250,9 @@ class Conversations:
             model=self._models.listen,
         )
 
-    def _recorder(self, name: str) -> tuple[Recorder, Owed]:
+    def _recorder(self, name: str) -> tuple[Recorder, OwedOnConnections]:
         recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
-        owed = Owed()
+        owed = OwedOnConnections()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
         return recorder, owed

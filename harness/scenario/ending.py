@@ -2,10 +2,11 @@
 
 The only module that may wait by the clock. Here: opening all gates, answering what is still asked,
 the barrier, the silence, the bounds (design: "End of a trace; owed events"). Not here: any rule;
-what is owed is counted by `harness.trace.owed`.
+what is owed is counted by `harness.trace.owed_on_connections`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
@@ -14,8 +15,10 @@ from harness.backend.model import ScriptedModel
 from harness.client.peer import Peer
 from harness.errors import TargetGone
 from harness.target.profile import Bounds
+from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
-from harness.trace.owed import Owed
+from harness.trace.owed import Obligation
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
 
 # Silence after which a trace with nothing owed is quiescent, in seconds.
@@ -36,54 +39,57 @@ class Ended:
 
 
 class TraceFinisher:
-    """Brings one trace to its end.
+    """Brings one trace to its end, on all of its connections.
 
-    `children` gives the ids of the server's living descendants; those in `before` were there at
-    the scenario's first step and do not count.
+    `peers` are the connections that the scenario has not ended, the first client's before others;
+    the barrier is sent on the first of them. With `main_is_open` that is the first client's, and
+    the server is taken for ended once it is gone. `children` gives the ids of the server's living
+    descendants; those in `before` were there at the scenario's first step and do not count.
     """
 
     def __init__(
         self,
-        peer: Peer,
+        peers: Sequence[Peer],
         model: ScriptedModel,
-        owed: Owed,
+        owed: OwedOnConnections,
         *,
         bounds: Bounds,
         barrier: tuple[str, dict[str, object]],
         children: Callable[[], set[int]],
         before: set[int],
+        main_is_open: bool = True,
     ) -> None:
-        self._peer = peer
+        self._peers = list(peers)
+        self._recorder = peers[0].recorder
         self._model = model
         self._owed = owed
         self._bounds = bounds
         self._barrier = barrier
         self._children = children
         self._before = before
+        self._main_is_open = main_is_open
 
     async def run(self) -> Ended:
         """Wait for quiescence; bounded by the scenario's bound."""
-        recorder = self._peer.recorder
-        recorder.mark(EndingBegins())
+        self._recorder.mark(EndingBegins())
         self._model.gates.open_all()
-        try:
-            await self._answer_questions()
-            with anyio.move_on_after(self._bounds.step):
-                await self._peer.request(*self._barrier)
-            return await self._settle(recorder.now() + self._bounds.scenario)
-        except TargetGone:
-            return self._gone()
+        for peer in self._peers:
+            peer.reading(active=True)
+        await self._answer_questions()
+        with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
+            await self._peers[0].request(*self._barrier)
+        return await self._settle(self._recorder.now() + self._bounds.scenario)
 
     async def _settle(self, deadline: float) -> Ended:
-        recorder = self._peer.recorder
         while True:
-            if self._peer.inbox.closed:
-                return self._gone()
+            gone = self._gone()
+            if gone is not None:
+                return gone
             await self._answer_questions()
             owed = bool(self._owed.open())
             outstanding = self._outstanding() if owed else ()
             silence = self._bounds.settle if owed else QUIET
-            now = recorder.now()
+            now = self._recorder.now()
             missing = silence - (now - self._last_activity())
             if missing <= 0 and not outstanding:
                 if owed:
@@ -98,29 +104,37 @@ class TraceFinisher:
         """Leave in the trace what was owed in the end, and that nothing was outstanding."""
         settled = Settled(
             silence=silence,
-            owed=tuple(str(one) for one in self._owed.open()),
+            owed=tuple(self._named(one) for one in self._owed.open()),
             model_streams=self._model.open_streams,
-            server_requests=len(self._peer.questions),
+            server_requests=len(self._questions()),
             child_processes=len(self._children() - self._before),
             retries=int(self._owed.retrying),
         )
-        self._peer.recorder.mark(settled)
+        self._recorder.mark(settled)
+
+    def _named(self, one: Obligation) -> str:
+        return f"{one} on {one.frame.connection}" if self._owed.several else str(one)
 
     def _last_activity(self) -> float:
-        marks = self._peer.recorder.trace.marks
-        return max(self._peer.recorder.last_frame_at, marks[-1].at if marks else 0.0)
+        marks = self._recorder.trace.marks
+        return max(self._recorder.last_frame_at, marks[-1].at if marks else 0.0)
+
+    def _questions(self) -> list[Frame]:
+        """The server requests of all connections that are not answered."""
+        return [question for peer in self._peers for question in peer.questions.values()]
 
     async def _answer_questions(self) -> None:
-        for question in list(self._peer.questions.values()):
-            with anyio.move_on_after(self._bounds.step):
-                await self._peer.refuse(question, REFUSAL)
+        for peer in self._peers:
+            for question in list(peer.questions.values()):
+                with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
+                    await peer.refuse(question, REFUSAL)
 
     def _ours(self) -> tuple[str, ...]:
         """What the harness itself still owes to the server."""
         reasons: list[str] = []
         if self._model.open_streams:
             reasons.append(f"{self._model.open_streams} open model stream(s)")
-        reasons += [f"server request {q.method} id {q.id}" for q in self._peer.questions.values()]
+        reasons += [f"server request {q.method} id {q.id}" for q in self._questions()]
         return tuple(reasons)
 
     def _outstanding(self) -> tuple[str, ...]:
@@ -138,5 +152,15 @@ class TraceFinisher:
         busy = ", ".join(outstanding) or "it keeps sending messages"
         return Ended(End.TIMED_OUT, outstanding, liveness=busy)
 
-    def _gone(self) -> Ended:
-        return Ended(End.CLOSED if self._peer.overflow else End.EXITED)
+    def _gone(self) -> Ended | None:
+        """How the trace ended, if no connection is left on which more could come.
+
+        Without the first client's connection, which the scenario ended, nobody can say that the
+        server ended unasked. A further connection that the server ended goes on to be owed what it
+        was owed.
+        """
+        if any(peer.overflow for peer in self._peers):
+            return Ended(End.CLOSED)
+        if self._main_is_open:
+            return Ended(End.EXITED) if self._peers[0].inbox.closed else None
+        return Ended(End.CLOSED) if all(peer.inbox.closed for peer in self._peers) else None

@@ -16,7 +16,7 @@ from harness.client.peer import Peer
 from harness.scenario.ending import QUIET, Ended, TraceFinisher
 from harness.target.profile import Bounds
 from harness.trace.marks import ModelCall
-from harness.trace.owed import Owed
+from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected, started, thread_started
@@ -31,13 +31,13 @@ class Stage:
     peer: Peer
     server: FakeServer
     model: ScriptedModel
-    owed: Owed
+    owed: OwedOnConnections
     children: set[int] = field(default_factory=set[int])
     before: set[int] = field(default_factory=set[int])
 
     async def end(self, bounds: Bounds = BOUNDS) -> Ended:
         return await TraceFinisher(
-            self.peer,
+            [self.peer],
             self.model,
             self.owed,
             bounds=bounds,
