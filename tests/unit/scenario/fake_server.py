@@ -103,6 +103,22 @@ async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, Owe
             await getattr(stream, "_stream").aclose()  # noqa: B009
 
 
+@asynccontextmanager
+async def further(peer: Peer, name: str = "c2") -> AsyncGenerator[tuple[Peer, FakeServer]]:
+    """Another connection of the same conversation, to a server of its own."""
+    near, far = memory_pair(1 << 16)
+    another, server = Peer(LineTransport(near, near), peer.recorder, name=name), FakeServer(far)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(another.pump)
+            tasks.start_soon(server.run)
+            yield another, server
+            tasks.cancel_scope.cancel()
+    finally:
+        for stream in (near, far):
+            await getattr(stream, "_stream").aclose()  # noqa: B009
+
+
 def started(turn: str = TURN) -> Json:
     params = {"threadId": THREAD, "turn": {"id": turn, "status": "inProgress", "items": []}}
     return {"method": "turn/started", "params": params}

@@ -19,7 +19,16 @@ from harness.trace.marks import ModelCall
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
 
-from .fake_server import THREAD, TURN, FakeServer, completed, connected, started, thread_started
+from .fake_server import (
+    THREAD,
+    TURN,
+    FakeServer,
+    completed,
+    connected,
+    further,
+    started,
+    thread_started,
+)
 
 # For what is waited for to the end of a bound, and for what must not take as long as one.
 BOUNDS = Bounds(step=0.3, scenario=1.0, settle=0.4)
@@ -34,16 +43,19 @@ class Stage:
     owed: OwedOnConnections
     children: set[int] = field(default_factory=set[int])
     before: set[int] = field(default_factory=set[int])
+    others: list[Peer] = field(default_factory=list[Peer])
+    main_is_open: bool = True
 
     async def end(self, bounds: Bounds = BOUNDS) -> Ended:
         return await TraceFinisher(
-            [self.peer],
+            [self.peer, *self.others] if self.main_is_open else self.others,
             self.model,
             self.owed,
             bounds=bounds,
             barrier=("thread/read", {"threadId": THREAD}),
             children=lambda: self.children,
             before=self.before,
+            main_is_open=self.main_is_open,
         ).run()
 
     async def timed(self, bounds: Bounds) -> tuple[Ended, float]:
@@ -66,6 +78,23 @@ async def staged(**bounds: Any) -> AsyncGenerator[Stage]:
     with anyio.fail_after(20):
         async with connected(**bounds) as (peer, server, owed):
             yield Stage(peer, server, model, owed)
+
+
+@asynccontextmanager
+async def staged_for_two(*, turn: bool = True) -> AsyncGenerator[tuple[Stage, FakeServer]]:
+    """Two clients of one thread, with a turn of which both were told that it began, or without."""
+    async with staged() as stage, further(stage.peer) as (second, server):
+        stage.others = [second]
+        await stage.peer.request("thread/start", {})
+        server.answers["thread/resume"] = lambda _: {"thread": {"id": THREAD}}
+        await second.request("thread/resume", {"threadId": THREAD})
+        await stage.server.say(thread_started())
+        if turn:
+            for one in (stage.server, server):
+                await one.say(started())
+            for one in (stage.peer, second):
+                await one.inbox.wait(lambda frame: frame.method == "turn/started")
+        yield stage, server
 
 
 def error(will_retry: bool) -> dict[str, Any]:
@@ -249,4 +278,89 @@ async def test_trace_that_our_own_question_fills_is_closed_by_us() -> None:
         for _ in range(2):
             await stage.server.say({"method": "x", "params": {}})
         await stage.peer.inbox.wait(lambda _: len(stage.peer.inbox.frames) == 6)
+        assert await stage.end() == Ended(End.CLOSED)
+
+
+async def test_end_of_a_turn_that_one_client_is_not_told_is_waited_for_until_it_settles() -> None:
+    async with staged_for_two() as (stage, _):
+        await stage.server.say(completed())
+        ended, seconds = await stage.timed(BOUNDS)
+        assert ended == Ended(End.QUIESCENT)
+        assert seconds >= BOUNDS.settle
+        assert [one.frame.connection for one in stage.owed.open()] == ["c2"]
+        [settled] = stage.peer.recorder.trace.marks_of("settled")
+        assert settled.data["owed"] == [f"turn/completed for turn {TURN} on c2"]
+
+
+async def test_end_of_a_turn_that_both_clients_are_told_needs_a_short_silence() -> None:
+    async with staged_for_two() as (stage, second):
+        for server in (stage.server, second):
+            await server.say(completed())
+        ended, seconds = await stage.timed(LONG)
+        assert ended == Ended(End.QUIESCENT)
+        assert QUIET <= seconds < LONG.settle
+        assert stage.owed.open() == []
+
+
+async def test_what_is_still_asked_of_any_client_is_refused() -> None:
+    async with staged_for_two(turn=False) as (stage, second):
+        question = {"id": 9, "method": "item/fileChange/requestApproval", "params": {}}
+        for server, peer in ((stage.server, stage.peer), (second, *stage.others)):
+            await server.say(question)
+            await peer.inbox.wait(lambda frame: frame.id == 9)
+        await stage.end()
+        for server in (stage.server, second):
+            assert [one["id"] for one in server.received if "error" in one] == [9]
+
+
+async def test_slow_reader_among_the_clients_reads_on() -> None:
+    async with staged_for_two() as (stage, second):
+        stage.others[0].reading(active=False)
+        for server in (stage.server, second):
+            await server.say(completed())
+        assert await stage.end(LONG) == Ended(End.QUIESCENT)
+        assert stage.owed.open() == []
+
+
+async def test_without_the_first_client_the_barrier_is_sent_on_another_connection() -> None:
+    async with staged_for_two() as (stage, second):
+        stage.main_is_open = False
+        stage.peer.recorder.mark("closed", {"connection": "c1"})
+        await second.say(completed())
+        assert await stage.end(LONG) == Ended(End.QUIESCENT)
+        assert stage.server.asked("thread/read") == []
+        assert second.asked("thread/read") == [{"threadId": THREAD}]
+
+
+async def test_connection_that_the_server_ended_goes_on_to_be_owed() -> None:
+    async with staged_for_two() as (stage, second):
+        await stage.server.say(completed())
+        await second.leave()
+        await stage.others[0].ended.wait()
+        assert await stage.end() == Ended(End.QUIESCENT)
+        assert [one.frame.connection for one in stage.owed.open()] == ["c2"]
+
+
+async def test_connection_that_the_server_ended_when_nothing_was_owed_is_no_matter() -> None:
+    async with staged_for_two(turn=False) as (stage, second):
+        await second.leave()
+        await stage.others[0].ended.wait()
+        ended, seconds = await stage.timed(LONG)
+        assert ended == Ended(End.QUIESCENT)
+        assert seconds < LONG.settle
+
+
+async def test_server_that_leaves_the_first_client_has_exited_whoever_else_is_there() -> None:
+    async with staged_for_two() as (stage, _):
+        await stage.server.leave()
+        await stage.peer.ended.wait()
+        assert await stage.end() == Ended(End.EXITED)
+
+
+async def test_when_all_are_gone_and_we_ended_the_first_one_the_trace_is_closed() -> None:
+    async with staged_for_two() as (stage, second):
+        stage.main_is_open = False
+        stage.peer.recorder.mark("closed", {"connection": "c1"})
+        await second.leave()
+        await stage.others[0].ended.wait()
         assert await stage.end() == Ended(End.CLOSED)
