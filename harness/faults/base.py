@@ -9,11 +9,9 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import cast
 
 from harness.faults.queue import Change
-from harness.faults.scene import Scene
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.trace import Trace
 
@@ -57,22 +55,6 @@ class Fault:
     given: Given | None = None
 
 
-_DECORATED: list[Fault] = []
-
-
-def fault(
-    fault_id: str, *, rule: str, on: str, reason: str
-) -> Callable[[Callable[[Scene], Trace]], Callable[[Scene], Trace]]:
-    """Register a function over a whole trace as a fault, in tables that have no `FAULTS`."""
-
-    def register(make: Callable[[Scene], Trace]) -> Callable[[Scene], Trace]:
-        change = StoredOnly("it has no streaming form yet", lambda _, trace: make(Scene(trace)))
-        _DECORATED.append(Fault(fault_id, rule, on, reason, change))
-        return make
-
-    return register
-
-
 def all_faults() -> dict[str, Fault]:
     """Every fault by id, sorted: those in `FAULTS` of each module of `harness.faults.tables`."""
     package = importlib.import_module("harness.faults.tables")
@@ -80,12 +62,8 @@ def all_faults() -> dict[str, Fault]:
         importlib.import_module(f"harness.faults.tables.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
     ]
-    listed = [one for table in tables for one in _listed(table)]
-    return dict(sorted(by_id([*listed, *_DECORATED]).items()))
-
-
-def _listed(table: ModuleType) -> tuple[Fault, ...]:
-    return cast("tuple[Fault, ...]", vars(table).get("FAULTS", ()))
+    listed = [fault for table in tables for fault in cast("tuple[Fault, ...]", table.FAULTS)]
+    return dict(sorted(by_id(listed).items()))
 
 
 def by_id(faults: Iterable[Fault]) -> dict[str, Fault]:
@@ -98,4 +76,4 @@ def by_id(faults: Iterable[Fault]) -> dict[str, Fault]:
     return found
 
 
-__all__ = ["Fault", "Given", "NotApplied", "StoredOnly", "all_faults", "by_id", "fault"]
+__all__ = ["Fault", "Given", "NotApplied", "StoredOnly", "all_faults", "by_id"]

@@ -48,6 +48,11 @@ class FrameQueue:
         self._entries: list[_Entry] = []
         self._aside: list[_Entry] = []
 
+    @property
+    def held(self) -> int:
+        """How many frames are in the queue or set aside."""
+        return len(self._entries) + len(self._aside)
+
     def add(self, frame: Frame) -> None:
         """Take in a frame that came: it is part of the site, and queued."""
         self.site.feed(frame)

@@ -48,6 +48,11 @@ class FaultStream:
         """
         return self._queue.changed
 
+    @property
+    def held(self) -> int:
+        """How many frames are kept back now, because the fault waits for something."""
+        return self._queue.held
+
     def feed(self, frame: Frame) -> list[Frame]:
         """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""
         self._queue.add(frame)

@@ -91,7 +91,6 @@ def asked_instead(which: WhichStart, **data: Any) -> StoredOnly:
     """The model was asked something else in the turn of this turn/start."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
-        one_connection(trace)
         calls = calls_of(site, which(granted(site)))
         return stored.remark(trace, calls, lambda call: replace(call, **data))
 
@@ -102,7 +101,6 @@ def model_of_the_thread(which: WhichStart) -> StoredOnly:
     """The model of the thread was called in the turn of this turn/start."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
-        one_connection(trace)
         calls = calls_of(site, which(granted(site)))
         opened = [one for one in site.frames if answer_to("thread/start").fits(site, one)]
         if not opened:
@@ -111,12 +109,6 @@ def model_of_the_thread(which: WhichStart) -> StoredOnly:
         return stored.remark(trace, calls, lambda call: replace(call, model=model))
 
     return StoredOnly(IN_MARKS, make)
-
-
-def one_connection(trace: Trace) -> None:
-    """Marks do not say whose they are: with two clients their turn is not known."""
-    if len({frame.connection for frame in trace.frames}) > 1:
-        raise NotApplied("no conversation on one connection only")
 
 
 def run_elsewhere(which: WhichStart) -> Change:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.faults.base import Fault
+from harness.faults.base import Fault, Given
 from harness.faults.changes import every, first, rename_id, there_is, until
 from harness.faults.operators import drop, duplicate, edit, edit_by, remove
 from harness.faults.queue import FrameQueue, Steps
@@ -18,6 +18,7 @@ from harness.faults.selectors import (
 )
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
+from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import TurnView, items_of
 
@@ -161,6 +162,12 @@ def after_active(site: FaultSite, frame: Frame) -> bool:
     return any(dig(one.params, "status", "type") == "active" for one in earlier)
 
 
+def all_turns_ended(trace: Trace) -> bool:
+    """Whether there are turns, and all of them ended."""
+    turns = FaultSite.of(trace).conversation.turns.values()
+    return bool(turns) and all(turn.completed for turn in turns)
+
+
 def after_another_thread(site: FaultSite, frame: Frame) -> bool:
     """Whether an earlier thread/start was answered."""
     return first_thread_id(site, frame) != text(dig(frame.result, "thread", "id"))
@@ -263,7 +270,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="A thread whose turns have ended is not active any more, and that change is "
         "notified.",
         change=every(status().where(after_active, "after active"), drop),
-        given=there_is(turn_completed()),
+        given=Given("conversation whose turns have all ended", all_turns_ended),
     ),
     Fault(
         "status-change-without-change",

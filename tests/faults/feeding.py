@@ -1,0 +1,46 @@
+"""Feeding a trace to a fault frame by frame, as whoever stands between client and server does."""
+
+from dataclasses import dataclass, field
+
+from harness.faults.base import Fault, Given, StoredOnly
+from harness.faults.queue import Change
+from harness.faults.stream import FaultStream
+from harness.trace.frame import Frame
+from harness.trace.trace import Trace
+
+
+def fault_of(change: Change | StoredOnly, given: Given | None = None) -> Fault:
+    return Fault("a-fault", "turn.completes", "plain-turn", "why", change, given)
+
+
+@dataclass
+class Fed:
+    """What each frame let pass, what came at the end, and how many were held after each frame."""
+
+    steps: list[list[Frame]] = field(default_factory=list[list[Frame]])
+    rest: list[Frame] = field(default_factory=list[Frame])
+    held: list[int] = field(default_factory=list[int])
+    applied: bool = False
+    missing: str = ""
+
+    @property
+    def passed(self) -> list[Frame]:
+        """Everything that was passed on, in that order."""
+        return [frame for step in (*self.steps, self.rest) for frame in step]
+
+    @property
+    def story(self) -> str:
+        """The methods passed after each frame, then those at the end: `a|b|` and so on."""
+        return "|".join("".join(f.method for f in step) for step in (*self.steps, self.rest))
+
+
+def feed(fault: Fault | Change, trace: Trace) -> Fed:
+    """Feed a whole trace, without its marks."""
+    stream = FaultStream(fault if isinstance(fault, Fault) else fault_of(fault))
+    fed = Fed()
+    for frame in trace.frames:
+        fed.steps.append(stream.feed(frame))
+        fed.held.append(stream.held)
+    fed.rest = stream.end()
+    fed.applied, fed.missing = stream.applied, stream.missing
+    return fed

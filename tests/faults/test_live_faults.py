@@ -1,0 +1,98 @@
+"""Every fault as a stream: fed frame by frame, it does what its stored form does.
+
+The stored form puts what was held back into its place again; apart from that both are the same.
+"""
+
+import pytest
+
+from harness.faults.base import Fault, StoredOnly, all_faults
+from harness.faults.stored import apply
+from harness.trace.frame import Direction, Frame
+from harness.trace.store import load
+from harness.trace.trace import Trace
+from tests.faults.feeding import feed
+from tools.matrix import GOOD
+
+FAULTS = all_faults()
+STREAMS = [fault for fault in FAULTS.values() if not isinstance(fault.change, StoredOnly)]
+STORED_ONLY = {
+    "declined-and-changed": "the item is another from its start on, before the client has "
+    "declined it",
+    "retry-not-made": "it takes calls of the model away, and those are marks",
+    **dict.fromkeys(
+        (
+            "effort-not-passed",
+            "model-does-not-hear-the-user",
+            "model-of-the-turn-forgotten",
+            "model-of-the-turn-not-called",
+            "refused-input-asked",
+            "schema-kept",
+            "schema-not-passed",
+            "steered-input-asked-twice",
+            "steered-input-lost",
+            "steered-input-shown-and-not-asked",
+            "steering-refused-while-the-turn-runs",
+            "summary-not-passed",
+        ),
+        "it changes what the model was asked, and that is in marks",
+    ),
+}
+# It keeps turn/started from the client until the client has answered a question: that is the fault.
+KEEPS_BACK = {"turn-announced-after-its-question"}
+
+
+def good(name: str) -> Trace:
+    return load(GOOD / f"{name}.jsonl")
+
+
+def wire(frames: list[Frame]) -> list[tuple[Direction, bytes]]:
+    return [(frame.direction, frame.raw) for frame in frames]
+
+
+def test_the_faults_that_do_not_stream_are_few_and_say_why() -> None:
+    found = {f.id: f.change.why for f in FAULTS.values() if isinstance(f.change, StoredOnly)}
+    assert found == STORED_ONLY
+    assert len(found) < len(FAULTS) / 10
+
+
+@pytest.mark.parametrize("fault", STREAMS, ids=lambda fault: fault.id)
+def test_a_stream_without_marks_does_what_the_stored_form_does(fault: Fault) -> None:
+    trace = good(fault.on)
+    fed = feed(fault, trace)
+    assert fed.applied
+    in_place = sorted(fed.passed, key=lambda frame: frame.seq)
+    assert wire(in_place) == wire(apply(fault, trace).frames)
+
+
+@pytest.mark.parametrize("fault", STREAMS, ids=lambda fault: fault.id)
+def test_nothing_waits_for_the_end_or_for_the_client(fault: Fault) -> None:
+    """What a client answers must have reached it: else a live conversation would stand still."""
+    trace = good(fault.on)
+    fed = feed(fault, trace)
+    assert fed.rest == []
+    ours = [frame.direction is Direction.TO_TARGET for frame in trace.frames]
+    kept = [held for held, is_ours in zip(fed.held, ours, strict=True) if is_ours]
+    assert any(kept) == (fault.id in KEEPS_BACK)
+
+
+def test_a_fault_that_finds_no_place_passes_everything_on_unchanged() -> None:
+    without_place = 0
+    for path in sorted(GOOD.glob("*.jsonl")):
+        trace = load(path)
+        for fault in STREAMS:
+            fed = feed(fault, trace)
+            if fed.applied:
+                continue
+            without_place += 1
+            assert fed.missing, fault.id
+            assert sorted(fed.passed, key=lambda frame: frame.seq) == trace.frames, fault.id
+    assert without_place > len(STREAMS)
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_each_direction_is_passed_on_in_order(direction: Direction) -> None:
+    """A frame that was moved has the number of the place that it was moved to."""
+    for fault in STREAMS:
+        passed = feed(fault, good(fault.on)).passed
+        seqs = [frame.seq for frame in passed if frame.direction is direction]
+        assert seqs == sorted(seqs), fault.id
