@@ -96,11 +96,11 @@ class Throughout:
         """One run over a conversation."""
         frame = yield from until(queue, self.pick)
         item = item_in(queue.site, frame)
-        now: Frame | None = frame
-        while now is not None:
-            if queue.site.item_of(now) is item:
-                _operate(queue, now, self.do)
-            now = yield
+        yield from from_here(
+            queue,
+            frame,
+            lambda now: _operate(queue, now, self.do) if queue.site.item_of(now) is item else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,17 @@ class Delay:
     def __call__(self, queue: FrameQueue) -> Steps:
         """One run over a conversation."""
         late = yield from until(queue, self.pick)
+        come = queue.since(late)[1:]
         queue.set_aside(late)
-        while (now := (yield)) is not None:
-            if self.follows(queue.site, late, now):
-                queue.put_behind(late, now)
-                return
-        raise NotApplied(f"no {self.waits_for} after {self.pick.what}")
+        while True:
+            for now in come:
+                if self.follows(queue.site, late, now):
+                    queue.put_behind(late, now)
+                    return
+            frame = yield
+            if frame is None:
+                raise NotApplied(f"no {self.waits_for} after {self.pick.what}")
+            come = [frame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +142,26 @@ class InTurn:
             yield from change(queue)
 
 
+def from_here(queue: FrameQueue, start: Frame, act: Callable[[Frame], None]) -> Steps:
+    """Do something to a frame and to every later one, those that were held with it too."""
+    for frame in queue.since(start):
+        act(frame)
+    while (now := (yield)) is not None:
+        act(now)
+
+
 def rename_id(queue: FrameQueue, start: Frame, old: str, new: str) -> Steps:
     """From a frame on, the target has another id: every value that is `old` is made `new`.
 
     What the client sends back of the new id reaches the server as the old one.
     """
-    now: Frame | None = start
-    while now is not None:
-        names, back = {old: new}, {} if now.from_target else {new: old}
-        if any(name.encode() in now.raw for name in {**back, **names}):
-            queue.alter(now, partial(renamed, names={**back, **names}))
-        now = yield
+
+    def rename(frame: Frame) -> None:
+        names = {old: new} if frame.from_target else {new: old, old: new}
+        if any(name.encode() in frame.raw for name in names):
+            queue.alter(frame, partial(renamed, names=names))
+
+    yield from from_here(queue, start, rename)
 
 
 def first(pick: Selector, *do: Operator) -> Change:

@@ -58,6 +58,11 @@ class FrameQueue:
         self.site.feed(frame)
         self._entries.append(_Entry(frame.seq, frame))
 
+    def since(self, frame: Frame) -> list[Frame]:
+        """A frame and what has come after it, as far as it can still be changed."""
+        keys = {entry.key for entry in self._entries}
+        return [one for one in (frame, *self.site.later(frame)) if one.seq in keys]
+
     def drop(self, frame: Frame) -> None:
         """Do not pass it on."""
         self._entries.remove(self._entry(frame))

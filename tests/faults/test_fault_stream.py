@@ -3,7 +3,8 @@
 import pytest
 
 from harness.faults.base import StoredOnly
-from harness.faults.changes import delay, every, first, in_turn
+from harness.faults.changes import delay, every, first, in_turn, throughout
+from harness.faults.item_selectors import item_started
 from harness.faults.operators import drop, duplicate, edit, insert
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Selector, Verdict, notification
@@ -13,7 +14,7 @@ from harness.faults.stream import FaultStream
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 from tests.faults.feeding import fault_of, feed
-from tests.rules.traces import Talk
+from tests.rules.traces import Talk, agent_message
 
 
 @pytest.fixture
@@ -131,6 +132,21 @@ def test_frames_that_wait_can_be_swapped_moved_and_changed(trace: Trace) -> None
         edit("method", to="A")(queue, a)
 
     assert feed(shuffle, trace).story == "||r|cbA|d|"
+
+
+def test_a_delay_sees_what_came_while_its_frame_was_held() -> None:
+    trace = Talk().tells("b").tells("c").tells("d").trace()
+    late = delay(known_with("d", True), "c", lambda _, __, now: now.method == "c")
+    assert feed(late, trace).story == "||cbd|"
+
+
+def test_an_item_that_was_held_is_changed_as_a_whole() -> None:
+    """The answer that makes the turn ours comes when the item has begun already."""
+    talk = Talk().start_thread().ask_turn().turn_started().started(agent_message("m", ""))
+    trace = talk.delta("m", "Hi").reply_turn().delta("m", "!").trace()
+    fed = feed(throughout(item_started(), edit("params", "turnId", to="x")), trace)
+    changed = [frame for frame in fed.passed if frame.params == {**frame.params, "turnId": "x"}]
+    assert [frame.method.split("/")[-1] for frame in changed] == ["started", "delta", "delta"]
 
 
 def test_the_stored_form_puts_held_frames_back_in_their_place(trace: Trace) -> None:

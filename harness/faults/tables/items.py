@@ -1,7 +1,7 @@
 """Faults of items and deltas."""
 
 from harness.faults.base import Fault
-from harness.faults.changes import first, there_is, until
+from harness.faults.changes import first, from_here, there_is, until
 from harness.faults.item_selectors import (
     begun_and_streamed,
     delta,
@@ -55,11 +55,13 @@ def id_of_the_first_message(queue: FrameQueue) -> Steps:
     second = item_started("agentMessage").where(second_message_of_its_turn, "after another one")
     frame = yield from until(queue, second)
     mine, earlier = item_in(queue.site, frame), _earlier_message(queue.site, frame)
-    now: Frame | None = frame
-    while now is not None and earlier is not None:
+    names = {mine.id: mine.id if earlier is None else earlier.id}
+
+    def rename(now: Frame) -> None:
         if queue.site.item_of(now) is mine:
-            queue.alter(now, lambda message: renamed(message, {mine.id: earlier.id}))
-        now = yield
+            queue.alter(now, lambda message: renamed(message, names))
+
+    yield from from_here(queue, frame, rename)
 
 
 def swap_with_next_delta(queue: FrameQueue, frame: Frame) -> None:
@@ -134,12 +136,12 @@ def no_boundary(queue: FrameQueue) -> Steps:
     announced = notification(PART_ADDED).where(before_a_second_part, "before a second part")
     frame = yield from until(queue, announced)
     item = item_in(queue.site, frame)
-    for one in queue.site.about(item):
-        if one.method == PART_ADDED and one.seq >= frame.seq:
-            queue.drop(one)
-    while (now := (yield)) is not None:
+
+    def drop_boundary(now: Frame) -> None:
         if now.method == PART_ADDED and queue.site.item_of(now) is item:
             queue.drop(now)
+
+    yield from from_here(queue, frame, drop_boundary)
 
 
 LIFECYCLE = "An item's deltas follow its item/started."
