@@ -11,11 +11,11 @@ from harness.trace.views import ItemView
 
 
 def item_started(*types: str) -> Selector:
-    """The first item/started of an item of such a turn, of one of these types if any is given."""
+    """The start of an item, of which nothing was told before; of one of these types if given."""
 
     def starts(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
-        if item.started[:1] != [frame] or (types and item.type not in types):
+        if site.about(item)[:1] != [frame] or (types and item.type not in types):
             return False
         return site.ours(item.turn)
 
@@ -35,11 +35,13 @@ def item_completed(*types: str) -> Selector:
 
 
 def delta(*types: str, method: str = "") -> Selector:
-    """A delta with a text, of an item of such a turn that was begun once."""
+    """A delta with a text, of an item that was begun once and has not ended before."""
 
     def streams(site: FaultSite, frame: Frame) -> Verdict:
         item = site.item_of(frame)
         if item is None or not text(obj(frame.params).get("delta")) or len(item.started) != 1:
+            return False
+        if item.started[0].seq > frame.seq or any(one.seq < frame.seq for one in item.completed):
             return False
         if method not in ("", frame.method) or (types and item.type not in types):
             return False

@@ -3,10 +3,12 @@
 Used by the faults of words, sandboxes and settings that a server does not take.
 """
 
+from dataclasses import dataclass
+
 from harness.faults.base import Given
 from harness.faults.changes import until
 from harness.faults.operators import refuse
-from harness.faults.queue import Change, FrameQueue, Steps
+from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Fits, Selector
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
@@ -16,13 +18,18 @@ from harness.trace.values import dig, obj, text
 PLACES = (("threadId",), ("turnId",), ("thread", "id"), ("turn", "id"))
 
 
-def refused(pick: Selector, message: str) -> Change:
+@dataclass(frozen=True, slots=True)
+class Refused:
     """The first such answer is an error, and nothing is told of the thread or turn it gave."""
 
-    def change(queue: FrameQueue) -> Steps:
-        answer = yield from until(queue, pick)
+    pick: Selector
+    message: str
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        answer = yield from until(queue, self.pick)
         made, thread_id = made_by(answer), queue.site.asked(answer).get("threadId")
-        refuse(message)(queue, answer)
+        refuse(self.message)(queue, answer)
         runs = bool(thread_id)
         while (now := (yield)) is not None:
             if now.from_target and made in named(now):
@@ -30,8 +37,6 @@ def refused(pick: Selector, message: str) -> Change:
                 runs = runs and now.method != "turn/completed"
             elif runs and now.method == "thread/status/changed" and thread_id in named(now):
                 queue.drop(now)
-
-    return change
 
 
 def nothing_more_is_asked(pick: Selector) -> Given:

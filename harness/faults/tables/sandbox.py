@@ -6,7 +6,7 @@ from harness.faults.base import Fault
 from harness.faults.changes import first
 from harness.faults.item_selectors import item_completed, item_in
 from harness.faults.operators import edit, insert_by
-from harness.faults.refusals import asked_with, nothing_more_is_asked, refused
+from harness.faults.refusals import Refused, asked_with, nothing_more_is_asked
 from harness.faults.selectors import answer_to
 from harness.faults.site import FaultSite
 from harness.trace.frame import Frame
@@ -44,7 +44,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="thread.sandbox-taken",
         on="sandboxes",
         reason="read-only, workspace-write and danger-full-access are the words for a sandbox.",
-        change=refused(KEBAB, REFUSAL),
+        change=Refused(KEBAB, REFUSAL),
         given=nothing_more_is_asked(KEBAB),
     ),
     Fault(
@@ -52,7 +52,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="thread.sandbox-camel-taken",
         on="sandboxes",
         reason="An example passes a word in camelCase, so that to refuse it is worth recording.",
-        change=refused(CAMEL, REFUSAL),
+        change=Refused(CAMEL, REFUSAL),
         given=nothing_more_is_asked(CAMEL),
     ),
     Fault(
@@ -60,7 +60,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="turn.sandbox-policy-taken",
         on="sandboxes",
         reason="turn/start takes a sandboxPolicy.",
-        change=refused(POLICY, REFUSAL),
+        change=Refused(POLICY, REFUSAL),
         given=nothing_more_is_asked(POLICY),
     ),
     Fault(

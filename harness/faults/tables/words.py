@@ -3,7 +3,7 @@
 from harness.faults.base import Fault
 from harness.faults.changes import every
 from harness.faults.operators import refuse
-from harness.faults.refusals import asked_with, nothing_more_is_asked, refused
+from harness.faults.refusals import Refused, asked_with, nothing_more_is_asked
 from harness.faults.selectors import Selector, answer_to
 
 POLICY = answer_to("turn/start").where(
@@ -24,7 +24,7 @@ def word_refused(fault_id: str, reason: str, pick: Selector, name: str) -> Fault
         rule="word.taken",
         on="words",
         reason=reason,
-        change=refused(pick, f"invalid {name}"),
+        change=Refused(pick, f"invalid {name}"),
         given=nothing_more_is_asked(pick),
     )
 
