@@ -2,8 +2,8 @@
 
 Here: `Monitor`, the outcomes it yields, the decorators that say which frames it wants, and the
 registry. Not here: any rule, and the dispatch (judge). A rule is a pure, incremental monitor: it
-sees each frame it asked for once, with the conversation up to and including it, and yields
-`Witness` where it truly judged something and found it right, `Violation` where it was wrong.
+gets each frame it asked for once, with the conversation up to and including that frame, and yields
+`Witness` where it judged something and found it right, `Violation` where it found it wrong.
 """
 
 import re
@@ -36,7 +36,7 @@ class Violation:
     `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
     becomes an ERROR, never the target's failure. `clauses` names the requirements it speaks of,
     where the rule serves many; empty for all of them. `places` are the members that it is about
-    (telling makes violations with them).
+    (rules/shared/violations fills them in).
     """
 
     subject: str
@@ -73,7 +73,7 @@ class Monitor:
     needs: ClassVar[tuple[str, ...]]
     surface: ClassVar[str] = SESSION
     once: ClassVar[bool] = False
-    # Within a set-up step: a witness of then does not count, so it must be given again later.
+    # True within a set-up step, whose witnesses do not count: the rule must find another one later.
     setup: bool = False
 
     def __init__(self, book: Book, conversation: Conversation, owed: Owed, trace: Trace) -> None:
@@ -87,7 +87,7 @@ class Monitor:
         """Set up the rule's own state; called once, before any frame."""
 
     def finish(self) -> Outcomes:
-        """Called once at the end of a QUIESCENT trace: the place to judge what never came."""
+        """Judge what never came; called once, at the end of a QUIESCENT trace."""
         return None
 
 
@@ -143,7 +143,7 @@ def on_sent(*methods: str) -> Callable[[H], H]:
 
 
 def on_kind(*kinds: Kind) -> Callable[[H], H]:
-    """Listen to every frame from the target of these kinds. Dear: once per frame."""
+    """Listen to every frame of these kinds from the target. Costly: called for every frame."""
     return listen(*(("kind", str(kind)) for kind in kinds))
 
 

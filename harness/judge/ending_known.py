@@ -1,8 +1,8 @@
-"""Whether what a trace owes in the end can be judged.
+"""Whether what is still owed at the end of a trace can be judged.
 
-A conversation that the harness played says how it ended. Of a recording nobody knows: what never
-came may only not have come yet. Here: that decision, and its reason in words. Not here: what is
-owed (trace.owed), the rules that judge it, printing (tracecheck).
+A trace that the harness played says how it ended. A recording by others does not: what is missing
+may have come after it was cut. Here: the decision, and its reason in words. Not here: what is owed
+(trace.owed), the rules that judge it, printing (stored_traces).
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from harness.trace.owed import Obligation, Owed, Owes
 from harness.trace.trace import SESSION, End, Trace
 from harness.trace.values import dig, obj, text
 
-# Items that something else than the server may keep waiting for any time.
+# Items that may wait for something other than the server, for any length of time.
 _WORK: Final = ("commandExecution", "mcpToolCall", "dynamicToolCall")
 _ENDS: Final = {
     End.EXITED: "the server ended",
@@ -25,7 +25,7 @@ _END_OF_OUTPUT: Final = "server stdout EOF"
 
 
 class Owing(StrEnum):
-    """What is done about that which never came."""
+    """What is done about messages that never came."""
 
     JUDGED = "judged"
     SUSPECTED = "suspected"
@@ -34,14 +34,14 @@ class Owing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done, and why; `why` is empty where the trace itself says that it was at rest."""
+    """What is done, and why; `why` is "" where the trace itself says that it ended at rest."""
 
     owing: Owing
     why: str = ""
 
 
 def decide(trace: Trace, owed: Iterable[Owed], *, settle: float, settled: bool) -> Decision:
-    """Whether what `trace` owes is judged, suspected or left alone.
+    """Whether what is owed at the end of `trace` is judged, suspected or ignored.
 
     `settle` is the silence in seconds after which nothing more is expected; `settled` is the
     user's word that the server had come to rest. Suspected is what looks owed where the recording
@@ -94,7 +94,7 @@ def _crash(trace: Trace) -> str:
 
 
 def _outstanding(trace: Trace, owed: Iterable[Owed]) -> str:
-    """What somebody else than the server had still to do."""
+    """What still had to be done by something other than the server."""
     for ledger in owed:
         for question in ledger.unanswered_questions:
             return f"the client had not answered {question.method} id {question.id}"

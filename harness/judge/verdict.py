@@ -31,7 +31,7 @@ class Verdict(StrEnum):
         raise TypeError(f"a verdict has no truth value; compare {self.value} with a Verdict")
 
 
-# Among several rows of one rule the gravest speaks for it.
+# Of several rows of one rule, the most severe verdict is the rule's.
 GRAVITY: dict[Verdict, int] = {
     Verdict.ERROR: 5,
     Verdict.FAIL: 4,
