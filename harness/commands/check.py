@@ -1,7 +1,7 @@
-"""`harness check`: stored traces and recordings, one after the other, and their total.
+"""`harness check`: judges stored traces and recordings, and counts their findings.
 
-Here: which files can be read, what a profile knows of, the exit status. Not here: judging one file
-(report.tracecheck).
+Here: which files can be read, the profile's known deviations, the exit status. Not here: judging
+one file (stored_traces).
 """
 
 import os
@@ -64,7 +64,7 @@ def check_files(
 
 
 def _marked(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
-    """A recording is of no scenario, so an entry counts there whatever scenario it names."""
+    """The reason why a row is known, by `entries`; in a recording, for any scenario."""
     anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
 
     def reason(row: Row, scenario: str) -> str:

@@ -1,8 +1,8 @@
-"""`harness doctor`: in seconds, can this server be judged, and what to do if not.
+"""`harness doctor`: says in seconds whether a server can be judged, and what to do if not.
 
-Here: the questions in the order in which a newcomer needs them, each with its answer and what to
-do next. It plays one plain turn on its own bench and judges nothing. Not here: words for what kept
-the server from being used at all (ailments).
+Here: the checks in the order in which a newcomer needs them, each with its result and what to do
+next. It plays one plain turn on its own bench and judges nothing. Not here: the words for a server
+that cannot be used at all (runner.setup_diagnosis).
 """
 
 import re
@@ -25,8 +25,8 @@ from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
 from harness.trace.values import arr, dig, obj, text
 
-# A newcomer waits for this: with all of them hit, still a few seconds. What a profile says itself
-# stands: who knows that a server is slow must not be told that it hangs.
+# Short bounds, since somebody waits: even if all expire, it takes a few seconds. Bounds that a
+# profile sets itself are kept: a server that is known to be slow must not count as hanging.
 BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
 
 _TURN = """
@@ -41,7 +41,7 @@ client:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the plain turn gave, and where the model was."""
+    """The run of the plain turn, and the model's address."""
 
     run: Run
     profile: Profile
@@ -49,7 +49,7 @@ class _Asked:
 
 
 def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
-    """The checks, in order; ends after the first that makes the rest meaningless, or when a signal
+    """Yield the checks in order; stop after one that makes the rest meaningless, or when a signal
     comes to `interruption`.
     """
     interruption = interruption or Interruption(config.base)
@@ -86,17 +86,17 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
 
 
 def bounds_of(profile: Profile) -> Bounds:
-    """Ours, but for those that the profile sets itself, in its file or in one that it extends."""
+    """The short bounds, except for those that the profile, or one that it extends, sets itself."""
     own = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
     if "step" in own:
-        # Three steps are waited for; never longer than `harness run` does.
+        # Three steps are awaited; never longer than in `harness run`.
         whole = min(3 * profile.bounds.step, profile.bounds.scenario)
         own.setdefault("scenario", max(BOUNDS.scenario, whole))
     return BOUNDS.model_copy(update=own)
 
 
 def next_command(config: Config) -> str:
-    """The command that judges what was examined."""
+    """The `harness run` command for the same target."""
     return shlex.join(["harness", "run", *target_words(config)])
 
 
@@ -111,7 +111,7 @@ def target_words(config: Config) -> list[str]:
 
 
 def _quoted(word: str) -> str:
-    """As `shlex.quote`, but a placeholder in braces is left bare: no shell will see it."""
+    """As `shlex.quote`, but placeholders in braces are not quoted: no shell expands them."""
     return word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word)
 
 
@@ -195,9 +195,9 @@ _LIVES = (
 
 
 def _last_message(run: Run) -> str:
-    """The last message that the server sent, so that it shows where it stopped."""
+    """The last message of the server, which shows where it stopped."""
     sent = [frame for frame in run.trace.frames if frame.from_target]
-    # The answer to our own barrier, after the end, is no news.
+    # The answer to the harness's own barrier request comes after the end and says nothing.
     over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     sent = [frame for frame in sent if frame.at < over]
     return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"

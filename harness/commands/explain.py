@@ -1,14 +1,14 @@
-"""What a rule, a requirement or a finding means: `harness explain` and `harness list`.
+"""`harness explain` and `harness list`: what a rule, a requirement or a finding means.
 
 Here: from an id, as reports print it, to lines of text. Not here: the texts themselves (rules, the
-book, findings.yaml), and the other words of a report (words).
+book, findings.yaml), and other words of a report (vocabulary).
 """
 
 import inspect
 import textwrap
 from collections.abc import Iterator
 
-from harness.commands import vocabulary as words
+from harness.commands import vocabulary
 from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.judge.base import Monitor
@@ -27,7 +27,7 @@ def explain(name: str) -> Iterator[str]:
     """
     rules, kinds = all_rules(), finding_kinds()
     requirements = {one.id: one for one in load_book().requirements}
-    # As pytest prints it: rules::turn.completes, findings::setup.not-started.
+    # The form that pytest prints: rules::turn.completes, findings::setup.not-started.
     wanted = name.split("::", 1)[-1]
     if wanted in kinds:
         yield from _finding(kinds[wanted])
@@ -35,10 +35,10 @@ def explain(name: str) -> Iterator[str]:
         yield from _rule(rules[wanted], alone=wanted not in requirements)
     elif wanted in requirements:
         yield from _requirement(requirements[wanted])
-    elif wanted in words.names() or wanted.upper() in words.names():
-        yield from words.told(wanted)
+    elif wanted in vocabulary.names() or wanted.upper() in vocabulary.names():
+        yield from vocabulary.explain_word(wanted)
     else:
-        ids = sorted({*rules, *kinds, *requirements, *words.names()})
+        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names()})
         raise UsageError(unknown("id", wanted, ids))
 
 
@@ -90,7 +90,7 @@ def _clause(requirement: Requirement) -> Iterator[str]:
 def _wrapped(text: str, first: str = "") -> list[str]:
     indent = " " * len(first)
     return textwrap.wrap(
-        # What is to be typed, `--timeout-scale 3`, stays in one piece.
+        # Something to type, such as `--timeout-scale 3`, is not broken over lines.
         text,
         96,
         initial_indent=first,

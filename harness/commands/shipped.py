@@ -1,7 +1,7 @@
-"""What ships with the harness to be read and tried: the documents, and example servers.
+"""Documents and example servers that ship with the harness.
 
-Here: where they lie (in the wheel, or in a checkout), finding one by the name that a report or a
-reader gives it, and writing an example to a file. Not here: bundled scenarios (scenario.bundled).
+Here: where they are (in the wheel, or in a checkout), finding one by the name that a report or a
+reader uses, and writing an example to a file. Not here: bundled scenarios (scenario.bundled).
 """
 
 import itertools
@@ -49,7 +49,7 @@ def document_lines() -> Iterator[str]:
 def find_document(asked: str) -> tuple[Path, str]:
     """The page that `asked` names, with the anchor after `#`, "" for none.
 
-    Taken as readers find it: `profiles`, `docs/profiles.md`, `docs/protocol.md#turn.completes`.
+    All of these work: `profiles`, `docs/profiles.md`, `docs/protocol.md#turn.completes`.
     """
     name, _, anchor = asked.partition("#")
     pages = documents()
@@ -78,7 +78,7 @@ def document_text(asked: str) -> str:
 
 
 def _headings(lines: list[str]) -> dict[int, tuple[int, str]]:
-    """Line -> level and title; what looks so within a fenced block is none."""
+    """Line -> level and title of each heading outside of fenced blocks."""
     found: dict[int, tuple[int, str]] = {}
     fenced = False
     for at, line in enumerate(lines):
@@ -90,12 +90,12 @@ def _headings(lines: list[str]) -> dict[int, tuple[int, str]]:
 
 
 def _slug(title: str) -> str:
-    """The anchor that a forge makes of a heading."""
+    """The anchor that code hosting sites make from a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
 def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) -> Iterator[str]:
-    """A heading with all below it; or a point of a list, with the heading above it."""
+    """A heading with all text below it, or a list entry with the heading above it."""
     if start in headings:
         level = headings[start][0]
         ends = (at for at, (other, _) in headings.items() if at > start and other <= level)
@@ -142,7 +142,7 @@ def write_example(name: str, to: Path, *, force: bool = False) -> Path:
 
 
 def scenario_text(name: str) -> str:
-    """A bundled scenario's file, by its id; of a row of a family the file that it would have.
+    """The file of a bundled scenario, by its id; for a row of a family, the file it stands for.
 
     A family's own file is given by its id, `lasting/overrides`. Raises `UsageError`.
     """

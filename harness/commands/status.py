@@ -1,8 +1,8 @@
-"""The table requirement x rule x scenario x fault x target, made from the records of real runs.
+"""The table of requirements, rules, scenarios, faults and targets, made from recorded runs.
 
 Here: reading the last report and traces of each target (`.harness/reports`, `.harness/traces`),
-trying every fault on those traces, and the lines of the table. Nothing in it is written by hand:
-a target without a run has no column.
+trying every fault on those traces, and the lines of the table. A target without a run has no
+column.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from harness.target.place import base_folder
 from harness.trace.names import Renamer
 from harness.trace.store import load
 
-# A fault that dies on one trace of a target need not be tried on the others.
+# A fault that is killed on one trace of a target is not tried on the others.
 _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 
 
@@ -36,7 +36,7 @@ _LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target's last run, what came of each fault on its traces, and its runs of races."""
+    """One target's last run, the outcome of each fault on its traces, and its runs of races."""
 
     report: Report
     rules: dict[str, RuleResult]
@@ -74,7 +74,7 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
 
 def _reports(folder: Path) -> list[Report]:
     found = sorted((folder / "reports").glob("*.json"))
-    # The reference first: it is what the others are read against.
+    # The reference server first: others are compared with it.
     return [_read(path) for path in sorted(found, key=lambda path: path.stem != "reference")]
 
 
@@ -86,7 +86,7 @@ def _read(path: Path) -> Report:
 
 
 def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
-    """Each target's run of scenarios with its runs of races; a run of races alone is both."""
+    """Each target's run of scenarios and its runs of races; a run of races alone counts as both."""
     played = {one.target for one in reports if one.scenarios or not one.races}
     for report in reports:
         if report.scenarios or not report.races or report.target not in played:
@@ -115,7 +115,7 @@ def _target(
 
 
 def _better(before: Outcome, mutation: Mutation) -> Outcome:
-    """Killed on one trace is killed; survived on one and killed on none is survived."""
+    """KILLED if any trace killed the fault, else SURVIVED if it survived on any."""
     pair = (before, mutation.outcome)
     if Outcome.KILLED in pair:
         return Outcome.KILLED

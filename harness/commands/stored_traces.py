@@ -1,6 +1,6 @@
 """Judging and showing stored traces.
 
-Here: `harness check` and `harness show` as functions. Rules are the same as in a live run.
+Here: what `harness check` and `harness show` do with one file. The rules are those of a live run.
 """
 
 import textwrap
@@ -27,7 +27,7 @@ from harness.trace.names import on_the_wire
 from harness.trace.store import TraceFormatError
 from harness.trace.trace import End, Trace
 
-# So many messages of a finding are shown, and so many findings that are like it named.
+# The numbers of messages that are shown, and of similar findings that are named, for a finding.
 MOST_LINES: Final = 6
 MOST_LIKE: Final = 5
 # Seconds of silence after which nothing more is expected, where no profile says otherwise.
@@ -41,8 +41,8 @@ WORDS: Final = ("ERROR", *map(str, Level), "KNOWN", SUSPECTED)
 class Checked:
     """The judgement of one stored trace.
 
-    `suspected` is what looks owed where that cannot be judged, `names` are the renames with which
-    it was read. `known` gives the reason for which a row is KNOWN.
+    `suspected` are messages that seem to be missing where that cannot be judged, `names` the
+    renames with which the file was read. `known` gives the reason why a row is KNOWN.
     """
 
     path: Path
@@ -55,12 +55,12 @@ class Checked:
 
     @property
     def red(self) -> bool:
-        """Whether a MUST rule is broken, or a rule broke."""
+        """Whether a MUST rule is broken, or a rule crashed."""
         return any(row.level is Level.MUST or row.verdict is Verdict.ERROR for row in self.broken)
 
     @property
     def broken(self) -> list[Row]:
-        """What is not as it should be and not known."""
+        """The violations that are not known."""
         return [row for row in self.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
 
     def counts(self) -> Counter[str]:
@@ -122,7 +122,7 @@ class Checked:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Counts in words, the heaviest first: `MUST 2, SHOULD 1`."""
+    """Counts in words, the most severe first: `MUST 2, SHOULD 1`."""
     return ", ".join(f"{word} {counts[word]}" for word in WORDS if counts.get(word))
 
 
@@ -131,7 +131,7 @@ def _word(row: Row) -> str:
 
 
 def _clauses(row: Row) -> Iterator[str]:
-    """The requirement that a violation speaks of; of several the first, with their number."""
+    """The requirement that a violation is about; of several the first, with their number."""
     of_rule = load_book().requirements_of(row.rule)
     concerned = [one for one in of_rule if one.id in row.clauses] or list(of_rule)
     for one in concerned[:1]:
@@ -156,10 +156,10 @@ def check_trace(
     """Judge a stored trace with the renames of a profile, or else with those of its header.
 
     A recording by others has no header: its renames are guessed among `known`. Its client is not
-    the harness, so no rule on the harness's own messages applies. `marked` gives the reason for
-    which a violation in a scenario ("" in a recording) is known, "" where it is not. `settle` and
-    `settled` as in owing.decide. Without `rules` all of the trace's surface judge it. Raises
-    `TraceFormatError` where there are none: nothing found would read as nothing wrong.
+    the harness, so rules about the harness's own messages do not apply. `marked` gives the reason
+    why a violation in a scenario ("" in a recording) is known, "" where it is not. `settle` and
+    `settled` are those of ending_known.decide. Without `rules` all of the trace's surface judge it.
+    Raises `TraceFormatError` where there are none: nothing found would read as nothing wrong.
     """
     book = load_book()
     trace = load_any(path, book.paths_of, names=names, known=known, classify_of=classify_of)
@@ -219,7 +219,7 @@ def shown_lines(path: Path) -> Iterator[str]:
 
 
 def sent_bytes(path: Path) -> bytes:
-    """What we sent, line by line, as it was on the wire; the input of a program has no lines."""
+    """What the harness sent, line by line, as it was; the input of a program has no lines."""
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
     sent = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent)

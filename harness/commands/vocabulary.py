@@ -1,6 +1,6 @@
-"""What a capability, a bundled scenario, a verdict and a level is: further words of reports.
+"""What capabilities, bundled scenarios, verdicts and levels are, for `harness explain`.
 
-Here: the lines with which `harness explain` answers them. Not here: rules, requirements, findings
+Here: the lines that explain each of them. Not here: rules, requirements, findings
 (explain), and the texts of capabilities (the book).
 """
 
@@ -42,21 +42,21 @@ LEVELS: dict[Level, tuple[str, str]] = {
 }
 """The basis of each level, and when it counts; as in docs/reports.md."""
 
-# Whole kinds, by their plural.
+# A plural explains all of a kind.
 KINDS = ("capabilities", "verdicts", "levels")
 _SOME = 8
 
 
 def names() -> list[str]:
-    """All that is explained here."""
-    # A verdict has no truth value, and so is no name to be compared with others.
+    """Everything that is explained here."""
+    # A verdict has no truth value and cannot be compared, so its text is listed.
     verdicts = [verdict.value for verdict in VERDICTS]
     levels = [level.value for level in LEVELS]
     return [*KINDS, *verdicts, *levels, *_capabilities(), *bundled_files()]
 
 
-def told(name: str) -> Iterator[str]:
-    """The lines about one of the `names`."""
+def explain_word(name: str) -> Iterator[str]:
+    """The lines that explain one of the `names`."""
     plain = name.upper()
     if name == "capabilities":
         width = max(map(len, _capabilities()))

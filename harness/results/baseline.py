@@ -1,7 +1,7 @@
 """Known findings: a profile's deviations and the entries of a baseline file, one format.
 
 Here: matching rows and findings against entries, and which entries have gone stale. Not here: what
-a profile is (target), whether what an entry names exists (typos, globs).
+a profile is (target), whether what an entry names exists (runner.name_checks, baseline_globs).
 """
 
 import dataclasses
@@ -31,13 +31,13 @@ class _File(BaseModel):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Baseline:
-    """The entries of a baseline file, and where each stands."""
+    """The entries of a baseline file, with their places in it."""
 
     entries: tuple[Deviation, ...]
     toml: Toml
 
     def place(self, index: int, key: str) -> Where:
-        """Where a key of an entry stands."""
+        """The place of a key of an entry in the file."""
         return self.toml.place(("deviations", index, key))
 
 
@@ -84,7 +84,7 @@ def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
 
 
 def _text(row: Row) -> str:
-    """What a pinned text is looked for in."""
+    """The text of a row in which a pinned text is searched."""
     return f"{row.subject} {row.expected} {row.actual}"
 
 
@@ -93,21 +93,21 @@ def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
 
 
 def _is_of(scenario: str, entry: Deviation) -> bool:
-    """Whether an entry speaks of a scenario, or of the one that a race was made from."""
+    """Whether an entry is about a scenario, or about the scenario of a race."""
     names = {scenario, base_id(scenario)}
     return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stale:
-    """An entry that fits nothing any more; `instead` is what was found without its pinned text."""
+    """An entry that matches nothing any more; `instead` is a violation without its pinned text."""
 
     entry: Deviation
     instead: str = ""
 
     @property
     def why(self) -> str:
-        """What was seen of it, and what to do."""
+        """What was seen instead, and what to do about the entry."""
         entry = self.entry
         if self.instead:
             found = textwrap.shorten(self.instead, 160, placeholder=" …")
@@ -135,11 +135,11 @@ def staleness(
     completed: set[str],
     existing: Callable[[Deviation], Collection[str]],
 ) -> Staleness:
-    """Which steady entries are stale, and which could not be checked.
+    """Which entries are stale, and which could not be checked; flaky entries are never stale.
 
-    `rows` and `findings` by scenario; `completed` the scenarios that ran to the end; `existing`
-    gives those that an entry may speak of, played or not. An entry is stale when its scenarios all
-    ran to the end, and the rule gained a witness and no violation that the entry fits.
+    `rows` and `findings` are by scenario; `completed` are the scenarios that ran to the end;
+    `existing` gives the scenarios that an entry may be about, played or not. An entry is stale when
+    all its scenarios ran to the end and its rule got a witness but no violation that it matches.
     """
     stale: list[Stale] = []
     unchecked: list[Deviation] = []
@@ -155,7 +155,7 @@ def staleness(
         ]
         if entry.flaky or any(entry.pinned in text for text in texts):
             continue
-        # An entry about a scenario's own verdict has no witness to wait for.
+        # An entry about a scenario's own verdict needs no witness.
         judged = bool(mine) or entry.rule.startswith(_OF_SCENARIO)
         if concerned and concerned <= completed and judged:
             stale.append(Stale(entry, min(texts, default="")))

@@ -1,8 +1,9 @@
-"""Deviations about scenarios that do not exist: an entry that can never fit is refused.
+"""Baseline entries about scenarios that do not exist are refused.
 
-Here: whether a glob speaks of any scenario: a bundled one, one of a race, or one of the user's that
-lies below the project's folder, since a run may play a part of what a baseline is about. Not here:
-which those are (own), matching findings with entries (baseline).
+Here: whether a glob matches any scenario: a bundled one, a race, or one of the user's below the
+project's folder. Scenarios that are not played now count too, since a run may play only a part of
+what a baseline is about. Not here: which scenarios the user has (users_scenarios), matching
+findings with entries (baseline).
 """
 
 import fnmatch
@@ -18,13 +19,13 @@ from harness.scenario.races import placements
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
 
-# What harness fuzz plays goes by this name.
+# The scenario name of what `harness fuzz` plays.
 FUZZ = "fuzz"
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """The glob of an entry, and where it stands."""
+    """The glob of an entry, and its place in the file."""
 
     glob: str
     where: Where
@@ -48,7 +49,7 @@ def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
 
 
 def _worth_naming(glob: str, theirs: set[str]) -> set[str]:
-    """The id itself where its race is wrong, or those whose last part was given; else all."""
+    """The ids to suggest: the id itself where its race is wrong, those that end so, or else all."""
     every, name = {*_bundled(), *theirs}, glob.partition("@")[0]
     meant = {one for one in every if one == name or one.endswith(f"/{name}")}
     return meant or {*every, *_folders(every)}
@@ -63,7 +64,7 @@ def _folders(names: Iterable[str]) -> set[str]:
 
 
 def _matches_any(glob: str, names: Iterable[str]) -> bool:
-    """Whether a glob fits a scenario, or a race or a placement of one."""
+    """Whether a glob matches a scenario, a race of it or a placement of it."""
     name, _, rest = glob.partition("@")
     action, _, position = rest.partition("@")
     for one in names:
@@ -77,7 +78,7 @@ def _matches_any(glob: str, names: Iterable[str]) -> bool:
 
 
 def _is_raced(scenario: str, action: str, position: str) -> bool:
-    """Whether an action that the glob fits is raced, and has a position that it fits."""
+    """Whether the scenario has a race, and a position in it, that the glob matches."""
     actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, action)]
     if not actions or scenario not in bundled_ids():
         return bool(actions)

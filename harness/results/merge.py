@@ -1,7 +1,7 @@
-"""From the outcomes of all scenarios to one report: the controller's side.
+"""Merges the outcomes of all scenarios into one report, on the controller.
 
-Here: merging rows by rule, set-up findings by cause, staleness, requirements. The order in which
-outcomes arrive makes no difference, so any number of workers gives the same report.
+Here: rows by rule, set-up findings by cause, stale baseline entries, requirements. The order in
+which outcomes arrive makes no difference, so any number of workers gives the same report.
 """
 
 import shlex
@@ -59,21 +59,21 @@ def merge(
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
-    `bundled` are the ids of all scenarios of the suite, `own` gives those of the user's: an entry
-    about one that has not been played is not stale. Those of `entries` that are `shipped` speak of
-    the suite alone. `lacks`: what the machine cannot do. A run that was `interrupted`, by the
-    signal of that name, makes no entry stale.
+    `bundled` are the ids of all bundled scenarios, `own` gives the ids of the user's: an entry
+    about a scenario that was not played is not stale. Entries that are `shipped` are only about
+    bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted`
+    (its name) makes no entry stale.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
     placed = [placement for race in races for placement in race.placements]
-    # Findings that no scenario owns can be known too; only entries for all scenarios fit them.
+    # Findings outside any scenario can be known too, by entries for all scenarios.
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.interrupted = interrupted
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     report.races = [_race(race) for race in races]
-    # Each worker plays it: the first speaks for all.
+    # Each worker plays it; the first outcome counts.
     first = {one.id: one for owner in (*outcomes, *races) for one in reversed(owner.before)}
     every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
@@ -89,7 +89,7 @@ def merge(
     if interrupted:
         report.unchecked = [_entry(entry) for entry in entries]
     elif outcomes or not races:
-        # A race plays no scenario to its own end: what it does not show is not gone.
+        # A race plays no scenario to its end: a finding that it does not show may still be there.
         played = {outcome.id for outcome in outcomes}
 
         def existing(entry: Deviation) -> set[str]:
@@ -158,7 +158,7 @@ def _rule(
     verdicts: list[Verdict] = []
     seen: set[tuple[str, Verdict]] = set()
     for outcome, row in rows:
-        # Of the placements of a race the scenario is named, once.
+        # For the placements of a race the scenario is named once.
         name = base_id(outcome.id) if outcome.race else outcome.id
         if name not in result.scenarios[-1:]:
             result.scenarios.append(name)
@@ -169,7 +169,7 @@ def _rule(
         if row.verdict is Verdict.PASS:
             result.witnesses += 1
         elif (row.subject, row.verdict) not in seen:
-            # The same subject in another scenario (a kind of id, a method name) is one finding.
+            # The same subject in several scenarios (a kind of id, a method name) is one finding.
             seen.add((row.subject, row.verdict))
             result.proofs.append(_proof(outcome, row, entries))
     result.proofs.sort(key=_weight)
@@ -183,7 +183,7 @@ def _rule(
 
 
 def _say_if_inapplicable(rule: RuleResult, reason: str) -> None:
-    """A rule that nothing exercised does not apply where there is a reason why it does not."""
+    """NOT_APPLICABLE for a rule that was not exercised and for which there is a reason."""
     if reason:
         rule.verdict, rule.reason = Verdict.NOT_APPLICABLE, reason
 
@@ -203,8 +203,8 @@ def _issues(
 ) -> list[Issue]:
     """One issue per cause: several workers and scenarios meet the same set-up failure.
 
-    Among several of one id, about one thing, one that counts speaks for all; a known one must not
-    hide it.
+    Of several findings with the same cause, one that counts is shown: a known one must not hide
+    it.
     """
     every = [*loose, *(one for outcome in outcomes for one in owned(outcome) if _stands_out(one))]
     every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
@@ -215,15 +215,15 @@ def _issues(
 
 
 def _stands_out(finding: Finding) -> bool:
-    """Whether a scenario's finding is news about the server, beside the scenario's verdict."""
+    """Whether a scenario's finding is listed by itself, in addition to the scenario's verdict."""
     return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 
 def _issue(group: list[Finding], again: Again) -> Issue:
-    """One finding speaks for those of its id, with the number of the others.
+    """An issue for all findings with the same cause, with the number of the others.
 
-    A set-up failure is one cause, in whatever words each worker met it; so is what says what it is
-    about.
+    Set-up failures have one cause, even where each worker words it differently; so have findings
+    that name what they are about.
     """
     first = group[0]
     others = len({one.message for one in group if one.counts is first.counts}) - 1
@@ -273,8 +273,9 @@ def _entry(entry: Deviation) -> str:
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
     """Requirement id -> PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED, ERROR.
 
-    PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised; INFO for
-    one that is our own choice (CHOSEN) where the target chose otherwise: it is never failed.
+    PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised. A
+    requirement that is our own choice (CHOSEN) never fails: it is INFO where the target chose
+    otherwise.
     """
     by_id = {rule.id: rule for rule in rules}
     found: dict[str, str] = {}
@@ -295,10 +296,10 @@ def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
 
 
 def _verdict_on(requirement: Requirement, rule: RuleResult) -> Verdict:
-    """What a rule says about one of its requirements.
+    """The verdict of a rule on one of its requirements.
 
-    A violation that names its requirements leaves the others alone, and an INFO finding speaks of
-    our own choices only: whatever the text itself demands is not failed by it.
+    A violation that names requirements counts for those only. An INFO finding counts only for
+    requirements that are our own choice, never for one that the text states.
     """
     against = [
         proof.row

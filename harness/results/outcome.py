@@ -1,7 +1,7 @@
-"""What one scenario's run gave, as plain data that can cross to another process.
+"""The outcome of one scenario, as plain data that can be sent to another process.
 
 Here: the values and their conversion to and from builtins (a worker's report carries them to the
-controller). Not here: how they come about (bench, judging), what they mean together (merge).
+controller). Not here: how they are made (runner.bench, runner.judging), merging them (merge).
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from harness.judge.verdict import Level, Place, Row, Verdict
 
-# What repeating a scenario showed, as findings.
+# Findings that come from repeating a scenario.
 LEAKS, UNSTEADY = "leaks-state", "unsteady"
 
 
@@ -19,9 +19,9 @@ LEAKS, UNSTEADY = "leaks-state", "unsteady"
 class Finding:
     """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
 
-    `line` is that of the scenario's file. `places` are the members of messages that it is about,
-    `about` the ids of the scenarios to play, in this order, to see it again, `detail` lines of more
-    than fits into a sentence. Those of one id and another `kind` are told apart in a report.
+    `line` is a line of the scenario's file. `places` are the members of messages that it is about,
+    `about` the ids of the scenarios to play, in this order, to see it again, `detail` further lines
+    of text. A report keeps findings with the same id but another `kind` apart.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Finding:
 
     @property
     def counts(self) -> bool:
-        """Whether it makes the run red."""
+        """Whether it makes the run fail."""
         return self.level is Level.MUST and not self.known
 
 
@@ -44,11 +44,11 @@ class Finding:
 class ScenarioOutcome:
     """One scenario on one target.
 
-    Of a race: `race` names the placement (`interrupt@item:1:started`); one that is `racy` was
-    played several times (`runs`), and this is the gravest.
+    In a race, `race` names the placement (`interrupt@item:1:started`). A placement that is `racy`
+    was played several times (`runs`), and this is the most severe outcome.
 
-    `before` is what was played before it to see whether anything can be, and showed that nothing
-    can: no scenario of the run, but what its trace breaks is broken.
+    `before` are probes that were played first and showed that nothing can be played. They are no
+    scenarios of the run, but rules that their traces break count.
     """
 
     id: str
@@ -82,8 +82,8 @@ class ScenarioOutcome:
 class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
-    `findings` are those of the scenario's own play before, which show that nothing can be tried;
-    so are the plays `before` it.
+    `findings` and `before` come from playing the scenario without the action first, where that
+    showed that no placement can be tried.
     """
 
     id: str

@@ -1,6 +1,6 @@
-"""One run's report as a value; every form of output is a function of it.
+"""The report of one run as a value; every form of output is a function of it.
 
-Here: the values. Not here: how rows are merged (suite.merge), how it looks (terminal, json, …).
+Here: the values. Not here: how rows are merged (merge), how a report looks (harness.report).
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ NOT_OFFERED = "the server does not offer "
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One violation and where it was seen; `race` is the placement, "" for none."""
+    """One violation and the scenario that showed it; `race` is the placement, "" for none."""
 
     scenario: str
     row: Row
@@ -26,10 +26,10 @@ class Proof:
 
 @dataclass(slots=True)
 class RuleResult:
-    """What a run says about one rule.
+    """The result of one rule in a run.
 
-    `scenarios` are those in which it judged something, `broken_in` those in which it was broken and
-    that is not known; `proofs` has each subject once.
+    `scenarios` are those in which it judged something, `broken_in` those that broke it without the
+    violation being known; `proofs` has each subject once.
     """
 
     id: str
@@ -46,7 +46,7 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What a run says about one scenario."""
+    """The result of one scenario in a run."""
 
     id: str
     path: str
@@ -60,10 +60,10 @@ class ScenarioResult:
 
 @dataclass(frozen=True, slots=True)
 class PlacementResult:
-    """What a run says about one action at one position.
+    """The result of one action at one position.
 
-    `racy` where no gate holds the server there; `runs` is how often it was played, and this is the
-    gravest. `broken` are the MUST rules that its trace breaks, each counted at its rule.
+    `racy` where no gate can hold the server there; it was played `runs` times, and this is the most
+    severe result. `broken` are the MUST rules that its trace breaks.
     """
 
     position: str
@@ -79,7 +79,7 @@ class PlacementResult:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """What a run says about one action in one scenario."""
+    """The result of one action in one scenario."""
 
     id: str
     scenario: str
@@ -94,7 +94,7 @@ class RaceResult:
 class Issue:
     """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
 
-    `repeat` is the command that shows it again, "" where there is none.
+    `repeat` is the command that reproduces it, "" where there is none.
     """
 
     id: str
@@ -106,9 +106,9 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A capability that the target promises and the machine of the run could not do.
+    """A capability that the target promises and this machine cannot provide.
 
-    `program` is what the machine wants, `why` what was found, `advice` what to do; then the ids of
+    `program` is what the machine lacks, `why` what was found, `advice` what to do; then the ids of
     what was not judged because of it.
     """
 
@@ -165,7 +165,7 @@ class Report:
 
 
 def gravest(rule: RuleResult) -> Level:
-    """The highest level of what failed; the rule's own where nothing did."""
+    """The highest level among the violations; the rule's own level where there are none."""
     failed = {proof.row.level for proof in rule.proofs if proof.row.verdict is Verdict.FAIL}
     return next((level for level in Level if level in failed), rule.level)
 

@@ -1,7 +1,7 @@
-"""Which command shows a finding of the run again.
+"""The command that reproduces a finding of a run.
 
-Here: from a finding, or a stale entry of a baseline, to a command line. Not here: how commands are
-written (report.again), and what the findings mean (spec.findings).
+Here: from a finding, or a stale baseline entry, to a command line. Not here: how command lines are
+written (rerun_command), and what the findings mean (spec.findings).
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from harness.target.profile import Deviation
 
 
 class Again:
-    """The commands of one run: on its target, with the files of its scenarios."""
+    """Makes the commands of one run: for its target, with the files of its scenarios."""
 
     def __init__(self, report: Report, outcomes: Iterable[ScenarioOutcome]) -> None:
         self._target, self._command = report.profile or report.target, report.command
@@ -26,7 +26,7 @@ class Again:
             self._played.setdefault(base_id(outcome.id), outcome)
 
     def of(self, finding: Finding) -> str:
-        """The command that shows a finding again, "" where there is none."""
+        """The command that reproduces a finding, "" where there is none."""
         if finding.id.startswith("setup."):
             return examine_again(self._target, self._command)
         played = [self._played[name] for name in finding.about if name in self._played]
@@ -37,7 +37,7 @@ class Again:
         return play_again(self._target, self._command, paths, race=race)
 
     def of_entry(self, entry: Deviation) -> str:
-        """The command that plays what a stale entry speaks of."""
+        """The command that plays the scenarios of a stale entry."""
         if entry.rule not in all_rules():
             return ""
         return play_again(self._target, self._command, (), rule=entry.rule)

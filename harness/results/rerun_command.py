@@ -1,7 +1,7 @@
-"""The commands that a report gives: how to play something again, and how to do it without us.
+"""The commands that a report shows: to play something again, with the harness or without it.
 
 Here: command lines, quoted so that they can be pasted into a shell, and paths as a user would type
-them. Not here: stories (story), and what the options mean (cli).
+them. Not here: stories (report.story), and what the options mean (cli).
 """
 
 import shlex
@@ -20,14 +20,14 @@ def play_again(
 
 
 def examine_again(target: str, command: str) -> str:
-    """The command that says how far a server comes that cannot be judged."""
+    """The `harness doctor` command, for a server that cannot be judged."""
     return shlex.join(["harness", "doctor", *_target(target, command)])
 
 
 def reproduction(trace: str, target: str) -> list[str]:
     """How to judge a trace again, and how to repeat it without the harness."""
     path = shlex.quote(near_path(trace))
-    # Names stand in the trace; what is known of a target stands in its profile.
+    # A trace holds its renames; known deviations are only in the profile.
     known = "" if target == "spec" else f"--target {shlex.quote(target)} "
     return [
         f"judge     harness check {known}{path}",

@@ -1,9 +1,9 @@
-"""Somebody's own scenarios: which of them lie on the disk, whether or not a run plays them.
+"""The user's own scenarios on disk, whether or not a run plays them.
 
-An entry of a baseline speaks of scenarios that a run may have left out, so what a run collected is
-not enough to tell whether the entry fits any, or whether all of its scenarios ran. Here: from globs
-over ids to the ids of files below the project's folder, by the names of files and the rows of
-families. Not here: what an entry is told that fits none (globs), what became of one (baseline).
+A baseline entry may be about scenarios that a run leaves out. So what a run collected is not enough
+to tell whether the entry matches any scenario, or whether all of its scenarios ran. Here: from
+globs over ids to the ids of files below the project's folder, by file names and rows of families.
+Not here: refusing an entry that matches none (baseline_globs), stale entries (baseline).
 """
 
 import os
@@ -23,7 +23,7 @@ from harness.scenario.identity import (
 )
 
 _WILD = frozenset("*?[")
-# Nobody keeps scenarios of his own there, and such folders are large.
+# Users keep no scenarios there, and such folders are large.
 _ELSEWHERE = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 
@@ -31,14 +31,14 @@ _ELSEWHERE = frozenset({"node_modules", "__pycache__", "site-packages"})
 class Own:
     """The scenarios of the projects of a run. Make it with `own_of`.
 
-    `roots` are the folders below which ids are told, `folders` those that the run concerned.
+    `roots` are the folders to which ids are relative, `folders` those that the run was given.
     """
 
     roots: tuple[Path, ...]
     folders: tuple[Path, ...]
 
     def named_by(self, glob: str) -> set[str]:
-        """The ids in the folder that a glob names (`my/*`); for one that names none (`*`), the ids
+        """The ids in the folder that a glob names (`my/*`); for a glob without one (`*`), the ids
         in the folders of the run.
         """
         head = _head(glob)
@@ -51,7 +51,7 @@ class Own:
 
 
 def own_of(paths: Iterable[Path]) -> Own:
-    """Of a run that was given, or played, these files and folders in the current folder."""
+    """The scenarios of a run that was given, or played, these files and folders."""
     bundled = bundled_folder()
     roots: dict[Path, None] = {root_of(Path.cwd() / "any"): None}
     folders: dict[Path, None] = {}
@@ -64,7 +64,7 @@ def own_of(paths: Iterable[Path]) -> Own:
             continue
         root = root_of(real / "any")
         roots[root] = None
-        # Its first folder below the project's holds the scenarios of one kind.
+        # The first folder below the project's holds scenarios of one kind.
         first = real.relative_to(root).parts[:1]
         folders[real if is_folder or _is_top(root) else root.joinpath(*first)] = None
     roots.pop(bundled, None)
@@ -72,7 +72,7 @@ def own_of(paths: Iterable[Path]) -> Own:
 
 
 def _head(glob: str) -> str:
-    """The folders that a glob begins with, up to the first that has a wildcard."""
+    """The leading folders of a glob, up to the first with a wildcard."""
     folders: list[str] = []
     for part in glob.split("/")[:-1]:
         if not _WILD.isdisjoint(part) or part in ("", ".", ".."):
@@ -82,13 +82,13 @@ def _head(glob: str) -> str:
 
 
 def _there(folder: Path) -> Path:
-    """The folder that is there: of the rows of a family the one that holds the family."""
+    """The folder on disk; for the rows of a family, the folder of the family's file."""
     row = row_of_path(folder / f"any{SUFFIX}")
     return folder if row is None else row[0].parent
 
 
 def _is_top(folder: Path) -> bool:
-    """Whether it is the top of the file system, which nobody looks through."""
+    """Whether it is the root of the file system, which is never searched."""
     return folder == Path(folder.anchor)
 
 

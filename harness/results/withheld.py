@@ -1,4 +1,4 @@
-"""What a report says of capabilities that the target promises and this machine cannot do."""
+"""Capabilities that the target promises and this machine cannot provide, for the report."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def rule_reason(rule: type[Monitor], profile: Profile, lacks: Sequence[Lack]) ->
 
 
 def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
-    """What the report is to say about each lack: which of its entries have it as their reason."""
+    """For each lack, the rules and scenarios that were not judged because of it."""
     return [
         Withheld(
             lack.capability,
