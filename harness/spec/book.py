@@ -1,9 +1,8 @@
 """The judge's book: everything that the specification says, as one value.
 
-Here: `Book`, the only door through which rules, reports and tools read the book,
-and what it answers. Not here: reading its files (loading), the checks
-between them (check), any judgement beyond the shape
-of one message, and anything of `harness.wire`: the book is transcribed from the documents alone.
+Here: `Book`, through which rules, reports and tools read the book. Not here: reading its files
+(loading), the checks between them (check), any judgement beyond the shape of one message, and
+anything of `harness.wire`: the book is written from the documents alone.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from harness.spec.yamlfile import BookError
 
 Part: TypeAlias = Literal["params", "result"]
 
-# What a message must be whose payload the text does not show: the forms say "object".
+# The schema of a payload that the text does not show: the message forms say "object".
 ANY_OBJECT = "rpc.json#/$defs/AnyObject"
 
 
@@ -103,7 +102,7 @@ class Book:
         return self.schemas.is_valid(self._reference(method, "result"), result)
 
     def paths_of(self, type_name: str, method: str, part: Part | str) -> tuple[Path, ...]:
-        """Where objects of a schema type (such as TurnError) stand in a message.
+        """The paths at which objects of a schema type (such as TurnError) occur in a message.
 
         `method` is a request or a notification, `part` "params" or "result"; paths begin inside
         that part, and "*" stands for any element of an array. An unlisted method has none. Raises

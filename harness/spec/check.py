@@ -1,7 +1,7 @@
 """The checks between the files of the judge's book, made once when it is loaded.
 
-Here: what one file says of another: cited clauses, lines, references, capabilities. Not here: the
-shape of a single row (rows). Every failure is a `BookError` of one line naming file and row.
+Here: what the files say about one another: cited clauses, lines, references, capabilities. Not
+here: the shape of a single row (rows). Every failure is a one-line `BookError` with file and row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class _Names:
 
 
 def check_book(book: Book) -> None:
-    """Check what the files say of one another. Raises BookError."""
+    """Check what the files say about one another. Raises BookError."""
     names = _Names(
         documents={document.name: document for document in book.documents},
         requirements=frozenset(row.id for row in book.requirements),

@@ -1,7 +1,7 @@
 """What is wrong with a message, in words.
 
-Here: `SchemaError` and the making of one clear, bounded sentence from what the schema library says.
-Not here: schemas, or where a clause stands.
+Here: `SchemaError`, and turning an error of the schema library into one short sentence. Not here:
+schemas, and the places of clauses.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, cast
 from harness.trace.values import Path, show_path
 
 MOST_TEXT = 80
-# Of several failures at one place the first of these says most.
+# Of several failures at one place, the first one in this order says most.
 _TELLING = ("required", "enum", "constant", "type", "pattern")
 _ARTICLES = {
     "object": "an object",
@@ -34,7 +34,7 @@ _MISSING: Any = object()
 class RawError:
     """A failed keyword of a schema: where in the message, which, and the clauses cited there.
 
-    `hint` says that the text does not have the member there always.
+    `hint` marks a member that the text does not say is always there.
     """
 
     path: Path

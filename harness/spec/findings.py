@@ -1,8 +1,8 @@
-"""The closed list of findings that are no rule's: `scenario.*`, `setup.*`, `hygiene.*` and more.
+"""The list of findings outside the rules: `scenario.*`, `setup.*`, `hygiene.*` and more.
 
-Here: `finding_kinds`, the only place that says which ids there are and what each means; explain,
-the baselines and docs/reports.md take them from here. The texts are in findings.yaml. Not here: the
-findings of a run (suite), or the rules, which say themselves what they judge.
+Here: `finding_kinds`, which says which ids there are and what each means; explain, baselines and
+docs/reports.md take them from here. The texts are in findings.yaml. Not here: the findings of a run
+(results), and the rules, which say themselves what they judge.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ FILE = "findings.yaml"
 class FindingKind:
     """What one id of a finding means.
 
-    `means` says it in half a sentence, `causes` what usually lies behind it, `advice` what to do.
-    `accepted` is false for what no baseline can accept.
+    `means` explains it in half a sentence, `causes` gives usual causes, `advice` what to do.
+    `accepted` is false for a finding that no baseline can accept.
     """
 
     id: str
@@ -32,7 +32,7 @@ class FindingKind:
 
     @property
     def family(self) -> str:
-        """What stands before the dot; the id itself where it has none."""
+        """The part of the id before the dot; the whole id where there is none."""
         return self.id.split(".", 1)[0]
 
 

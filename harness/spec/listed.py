@@ -1,7 +1,7 @@
-"""Members of a message that its schema does not list: every object is open, so they are allowed.
+"""Members of a message that its schema does not list. They are allowed: every object is open.
 
-Here: where such members stand, and which ones the schema lists there, for who looks for a misspelt
-one. Not here: whether it is one, and judging (schemas).
+Here: the paths of such members, and the members that the schema lists there, for a caller that
+looks for misspelt ones. Not here: whether one is misspelt, and judging (schemas).
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def _inside(
 
 
 def _applying(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
-    """The schema, those that it refers to, and the branches whose condition the value meets."""
+    """The schema, the schemas that it refers to, and the branches whose condition is met."""
     node, file = place
     yield place
     if "$ref" in node:

@@ -1,9 +1,8 @@
 """The state machines of the protocol, as tables.
 
-Everything about states lives here, and nothing but tables: no side effects, no messages, no rule.
-Whoever walks a machine (rules/shared/state_tracking, the diagrams in the docs) looks up and decides
-itself.
-Events are named for what an observer of the wire sees.
+All states are defined here, as tables only: no side effects, no messages, no rule. Code that uses
+a machine (rules/shared/state_tracking, the diagrams in the docs) looks up rows and decides itself
+what a missing row means. Events are named after what an observer of the wire sees.
 """
 
 from collections.abc import Mapping
@@ -144,7 +143,7 @@ MACHINES: Mapping[str, Machine] = {
     "approval": APPROVAL,
 }
 
-# A change of one machine that moves another: (machine, new state) -> (other machine, its event).
+# Changes of one machine that drive another: (machine, new state) -> (other machine, its event).
 COUPLINGS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("turn", "inProgress"): ("thread-status", "turn begins"),
     ("turn", "completed"): ("thread-status", "turn completed"),

@@ -1,4 +1,4 @@
-"""What a schema of the book says of an object's members, in words that a page can show.
+"""What a schema of the book says about an object's members, in words for a page.
 
 Here: `shape_of`, one value for one schema type: its listed values, its members, and those that it
 has for one value of `type`. Not here: the pages (report), and judging (schemas).
@@ -22,7 +22,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What an object has besides when its `type` is `value`; `clause` is the row that says so.
+    """The additional members of an object whose `type` is `value`; `clause` is the row for it.
 
     `open` are the ids of the open points that its schema, or one within it, cites.
     """

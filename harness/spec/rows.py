@@ -20,7 +20,7 @@ BASES = ("STATED", "DERIVED", "CHOSEN")
 LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
 BOUND = ("server", "client", "both")
 PARTS = ("B", "C", "D", "E", "F")
-# The two reasons for which no rule can judge a requirement; what follows says how so.
+# The two kinds of reasons why no rule can judge a requirement; the text after it says more.
 EXCLUSIONS = ("not observable from outside: ", "under development: ")
 DIRECTIONS = ("client-to-server", "server-to-client")
 STABILITIES = ("stable", "experimental", "under-development", "silent")
@@ -28,7 +28,7 @@ STABILITIES = ("stable", "experimental", "under-development", "silent")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One normative sentence, in our own words, and where it stands.
+    """One normative sentence, in our own words, and its place in the documents.
 
     `basis` is STATED, DERIVED or CHOSEN; `level` MUST, SHOULD or INFO; `bound` server, client or
     both; `line` counts in the document.

@@ -1,12 +1,12 @@
-"""The book's schemas: looking up, compiling, and walking them.
+"""The book's schemas: finding, compiling and traversing them.
 
 Here: `SchemaBook`, which holds the JSON Schema files of `schema/`, compiles a validator when a
 message of its kind first comes by, and finds where objects of a type occur in a message. Not here:
 how an error reads (errors), and which message has which schema (book).
 
-Beside JSON Schema's own keywords an object may have `hinted`: those of its `required` members that
-the text names without saying that they are always there, with the requirement that has them there
-all the same. Their absence, or null for it, is an error that is only a hint.
+In addition to the keywords of JSON Schema an object may have `hinted`: the `required` members that
+the text names without saying that they are always present, each with its requirement. If such a
+member is missing or null, the error is only a hint.
 """
 
 import re
@@ -45,7 +45,7 @@ FILES = (
     "turn.json",
 )
 BASE = "book:/"
-# A message can be wrong in a million places; nobody reads more than a few of them.
+# A message can have a million errors; only a few are read.
 MOST_ERRORS = 20
 _MOST_LOOKED_AT = 400
 
@@ -113,14 +113,14 @@ class SchemaBook:
             instance = without_lone_surrogates(instance)
             raw = list(self._raw_errors(reference, instance))
         errors = describe(raw, instance)
-        # Hints must not push out what binds.
+        # Hints must not displace errors that are no hints.
         told = sorted(errors, key=lambda error: error.hint)[:MOST_ERRORS]
         return [error for error in errors if error in told]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
         """Where objects of a type occur in what the reference describes; "*" is any element.
 
-        A type that contains itself is followed once round.
+        A type that contains itself is followed once.
         """
         if type_name not in self._homes:
             raise BookError(f"no type {type_name!r} in the judge's book")
@@ -137,7 +137,7 @@ class SchemaBook:
         validator = self._validators.get(reference)
         if validator is None:
             self.place(reference)
-            # The mask keeps values of the message, which may be huge, out of the library's texts.
+            # The mask keeps the message's values, which may be huge, out of error texts.
             validator = jsonschema_rs.Draft202012Validator(
                 {"$ref": BASE + reference}, registry=self._registry, mask="value"
             )
@@ -186,10 +186,10 @@ class SchemaBook:
     def _clauses(
         self, reference: str, evaluation: list[str | int], missing: str | None
     ) -> tuple[str, ...]:
-        """The clauses cited along the way to a failed keyword, the nearest first.
+        """The clauses cited on the path to a failed keyword, the nearest first.
 
-        Only those that speak of the failed value itself count; where there is none, those of the
-        object around it do.
+        Clauses about the failed value itself count; if there are none, those of the object around
+        it.
         """
         node: Any = {"$ref": reference}
         file = ""

@@ -27,7 +27,7 @@ def _loader() -> type[yaml.SafeLoader]:
     base = cast(type[yaml.SafeLoader], getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
     class Strict(base):
-        """Refuses a key given twice; YAML would keep the last one in silence."""
+        """Refuses a duplicate key; YAML would silently keep the last one."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
@@ -57,7 +57,7 @@ def names_in(folder: str) -> tuple[str, ...]:
 def parse_rows(name: str, text: str) -> list[Row]:
     """The rows of a YAML file: a list of mappings with string keys."""
     try:
-        # The loader is a SafeLoader: no tag builds anything but plain values.
+        # The loader is a SafeLoader: tags can only build plain values.
         data = yaml.load(text, Loader=_loader())
     except BookError as error:
         raise BookError(f"{name}: {error}") from None
