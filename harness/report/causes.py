@@ -1,7 +1,7 @@
-"""Findings as a reader of a recording wants them: one for each cause, with what the server said.
+"""Findings of a recording by cause, with what the server itself said.
 
-Here: which violations are alike, and the server's own words about what went wrong. Not here: rules,
-printing (tracecheck).
+Here: which violations have the same cause, and the server's own error messages. Not here: rules,
+printing (commands.stored_traces).
 """
 
 import re
@@ -18,27 +18,27 @@ from harness.trace.values import dig, obj, text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WEIGHT: Final = {level: weight for weight, level in enumerate(Level)}
-# So many of the server's messages are told of a finding.
+# So many of the server's error messages are shown with a finding.
 _MOST_WORDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Violations that are alike: of one rule and level, about the same member."""
+    """Violations with the same cause: of one rule and level, about the same member."""
 
     rows: tuple[Row, ...]
 
     @property
     def first(self) -> Row:
-        """The one that is told whole."""
+        """The violation that is shown in full."""
         return self.rows[0]
 
 
 def causes(rows: Iterable[Row]) -> list[Cause]:
-    """Violations by cause, the heaviest first, then in the order of the trace.
+    """Violations by cause, the most severe first, then in the order of the trace.
 
-    Alike are those of one rule, level and clause that are about the same member of the same kind of
-    message, whichever element of a list it stands in.
+    The same cause means: the same rule, level and clause, and the same member of the same kind of
+    message; indexes of lists are ignored.
     """
     alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=_last):
@@ -59,7 +59,7 @@ def _last(row: Row) -> int:
 
 
 class Words:
-    """What the server itself said went wrong, by the turn and by the message."""
+    """The server's own error messages, by turn and by message."""
 
     def __init__(self, trace: Trace) -> None:
         self._frames = trace.frames
@@ -73,7 +73,7 @@ class Words:
                 self._of_turn[turn].append(said)
 
     def about(self, row: Row) -> list[str]:
-        """Error messages of the row's messages, of the answers to them, and of their turns."""
+        """The error messages in a row's frames, in the answers to them, and of their turns."""
         found: list[str] = []
         for seq in row.frames:
             if not 0 <= seq < len(self._frames):

@@ -1,7 +1,7 @@
 """The report as JSON: stable ids, plain values, everything that the other forms show.
 
-Format version 1; a change of meaning raises it, a new member does not. Verdicts, levels and ids are
-texts.
+Format version 1: a change of meaning raises it, a new member does not. Verdicts, levels and ids are
+strings.
 """
 
 import json
@@ -17,7 +17,7 @@ from harness.results.report import PlacementResult, Report, RuleResult, Scenario
 
 VERSION = 1
 DISTRIBUTION = "agent-session-harness"
-# What follows from the rest, or says where the report comes from.
+# Members that are computed from the others, or say where the report comes from.
 DERIVED = ("version", "harness", "red", "exit", "summary")
 
 _REPORT = TypeAdapter(Report)
@@ -47,7 +47,7 @@ def _summary(report: Report) -> dict[str, Any]:
 def _by_verdict(
     judged: Sequence[RuleResult] | Sequence[ScenarioResult] | Sequence[PlacementResult],
 ) -> dict[str, int]:
-    """How many have each verdict, those that none has too."""
+    """How many have each verdict, including zero."""
     found = dict.fromkeys(map(str, Verdict), 0)
     for one in judged:
         found[str(one.verdict)] += 1
@@ -67,5 +67,5 @@ def from_plain(plain: dict[str, Any]) -> Report:
 
 
 def read_report(path: Path) -> Report:
-    """A report from a file. Raises `OSError`, or `ValueError` for what is no report."""
+    """A report from a file. Raises `OSError`, or `ValueError` where it is no report."""
     return from_plain(json.loads(path.read_text("utf-8")))

@@ -1,6 +1,6 @@
-"""The story of a scenario whose own verdict is not a pass: what it wanted, the last messages.
+"""The story of a scenario that did not pass: what it wanted, the last messages.
 
-Here: text for one outcome. Not here: the story of a rule (report), whose pieces are used here.
+Here: the text for one outcome. Not here: the story of a rule (story), parts of which are used here.
 """
 
 from harness.judge.verdict import Level, Verdict
@@ -11,17 +11,17 @@ from harness.results.rerun_command import named, near_path, play_again, reproduc
 from harness.trace.marks import PartialLine
 
 LAST = 8
-# So many failed placements of a race are told whole.
+# So many failed placements of a race are shown in full.
 SHOWN = 2
-# So many scenarios that failed with the same words are told whole.
+# So many scenarios that failed with the same text are shown in full.
 ALIKE = 3
 
 
 class Stories:
-    """The stories of one process: after the third of a kind the others are short.
+    """The stories of one process; after three with the same text the others are short.
 
-    One fault of a server can fail fifty scenarios with the same words; the same wire lines fifty
-    times hide what else there is.
+    One fault of a server can fail fifty scenarios in the same way; repeating the same wire lines
+    fifty times would hide everything else.
     """
 
     def __init__(self, target: str, command: str) -> None:
@@ -85,7 +85,7 @@ def _found(outcome: ScenarioOutcome) -> list[str]:
 
 
 def _proof(outcome: ScenarioOutcome) -> list[str]:
-    """The messages that the findings are about, where they name some."""
+    """The wire lines of the messages that the findings name, if any."""
     trace = stored(outcome.trace)
     places = [place for finding in outcome.findings for place in finding.places]
     if trace is None or not places:

@@ -1,9 +1,9 @@
 """The story of one finding: everything that a reader needs, in the order in which it is needed.
 
-Here: the story of a rule and that of a finding of the run. The requirement and where it stands;
+Here: the story of a rule, and of a finding of the run: the requirement and its place in the text;
 what was expected, with accepted alternatives; what came; the wire lines (wirelines); the end of the
-server's stderr; the scenario's file and line; the commands that repeat it (again). Not here: the
-story of a scenario (suite).
+server's stderr; the scenario's file and line; the commands that repeat it (results.rerun_command).
+Not here: the story of a scenario (scenario_story).
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
 
 
 def issue_story(issue: Issue) -> str:
-    """The story of a finding outside rules and scenarios: what it means, how to see it again."""
+    """The story of a finding outside rules and scenarios: its meaning, how to reproduce it."""
     kind = finding_kinds().get(issue.id)
     lines = [f"{issue.id}: {issue.message}", ""]
     lines += [f"means     {kind.means}; harness explain {issue.id}"] if kind else []
@@ -72,7 +72,7 @@ def _wire(proof: Proof) -> list[str]:
 
 
 def stderr_lines(tail: str) -> list[str]:
-    """The end of what the server wrote beside the protocol; nothing where it was silent."""
+    """The end of the server's stderr; no lines where it wrote nothing."""
     lines = tail.strip().splitlines()[-8:]
     if not lines:
         return []

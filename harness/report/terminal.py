@@ -23,7 +23,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     yield from _withheld(report)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
-        # What keeps everything else from being judged is told whole, with what to do.
+        # A finding that keeps everything else from being judged is shown in full, with what to do.
         whole = issue.id.startswith("setup.") and not issue.known
         line = f"{mark:6} {issue.id}: {issue.message}"
         yield _cut(line, 1000) if whole else _cut(line)
@@ -47,7 +47,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
 
 
 def _score(report: Report) -> str:
-    """The rules by verdict; a finding that does not count stands under its level's name."""
+    """The rules by verdict; findings that do not count are listed under their level."""
     counts = Counter(
         str(gravest(rule))
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict)
@@ -113,7 +113,7 @@ def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
     mark = word if is_red(rule, strict=strict) else str(gravest(rule))
     more = f"+{len(proofs) - 1} more" if len(proofs) > 1 else ""
-    # One subject (a method's name, a kind of id) may be wrong all over: say how far it reaches.
+    # One subject (a method's name, a kind of id) may be wrong in many scenarios: say in how many.
     far = f"in {len(rule.broken_in)} scenarios" if len(rule.broken_in) > 1 else ""
     told = ", ".join(filter(None, (more, far)))
     return (
@@ -141,7 +141,7 @@ def _not_judged(report: Report) -> Iterator[str]:
         blocked = [issue.id for issue in report.issues if issue.id.startswith("setup.")]
         for reason, ids in groups.items():
             if blocked and verdict is Verdict.NOT_EXERCISED:
-                # One cause, one line: which rules there are is not the news.
+                # One line for each cause; the rules themselves are not listed.
                 yield f"{verdict}: {len(ids)} rule(s), because of {', '.join(blocked)}"
                 continue
             yield f"{verdict}: {reason}:"

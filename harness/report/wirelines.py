@@ -1,7 +1,7 @@
-"""Wire lines of a trace for reading: the proof of a finding with what came around it.
+"""Wire lines of a trace for reading: the proof of a finding with the messages around it.
 
-Here: which frames are shown, and one frame as a line in which the members that matter are in sight.
-Not here: the rest of a story (story), and the cut of one line (trace.excerpt).
+Here: which frames are shown, and a frame as one line in which the relevant members are visible. Not
+here: the rest of a story (story), and shortening one line (trace.excerpt).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +14,7 @@ from harness.trace.store import TraceFormatError, load
 from harness.trace.trace import Trace
 from harness.trace.values import read_path
 
-# So many messages are shown on each side of one of the proof, and so many lines in all.
+# The numbers of messages shown before and after each frame of the proof, and of lines in all.
 AROUND = 2
 MAX_LINES = 14
 # So many characters of a message are shown.
@@ -30,9 +30,9 @@ def proof_lines(
     around: int = AROUND,
     most: int = MAX_LINES,
 ) -> Iterator[str]:
-    """The messages of a proof, marked, and as many beside them as there is room for.
+    """The frames of a proof, marked, with as many frames around them as there is room for.
 
-    Of more than `most` the first and the last are shown, and it is told how many are not.
+    Of more than `most` frames the first and the last are shown, and the number of the others.
     """
     wanted = sorted({*frames, *(place.frame for place in places)} & set(range(len(trace.frames))))
     kept = wanted if len(wanted) <= most else [*wanted[: most // 2], *wanted[most // 2 - most :]]
@@ -53,7 +53,7 @@ def proof_lines(
 def frame_line(
     frame: Frame, *, marked: bool = False, limit: int = LIMIT, places: Sequence[Place] = ()
 ) -> str:
-    """One frame in one line: mark, milliseconds, direction, text with its places in sight."""
+    """One frame in one line: mark, milliseconds, direction, text with its places visible."""
     arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
     note = f"  [{frame.note}]" if frame.note else ""
     spots = [Spot(read_path(one.path), one.offset) for one in places if one.frame == frame.seq]
