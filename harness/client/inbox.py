@@ -1,4 +1,4 @@
-"""Waiting for frames by predicate; what a wait skips stays for the next.
+"""Waiting for frames by predicate; frames that a wait skips stay for the next one.
 
 Here: the list of frames of one connection and its waiters. The end of the connection wakes every
 waiter. Not here: sending, ids.
@@ -32,7 +32,7 @@ class Inbox:
         self._waiters: list[_Waiter] = []
 
     def put(self, frame: Frame) -> None:
-        """A frame arrived."""
+        """Add a frame that arrived; wakes the waiters whose predicate it meets."""
         self.frames.append(frame)
         for waiter in list(self._waiters):
             if waiter.matches(frame):
@@ -54,7 +54,7 @@ class Inbox:
     async def wait(self, matches: Predicate, *, start: int = 0) -> Frame:
         """The first frame from index `start` on that matches, waiting for it if need be.
 
-        Unbounded: the caller sets the bound. Raises `TargetGone` when the connection ends first.
+        Without a time limit: the caller sets one. Raises `TargetGone` if the connection ends first.
         """
         for frame in self.frames[start:]:
             if matches(frame):

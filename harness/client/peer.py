@@ -1,6 +1,6 @@
-"""Our side of one connection: ids, requests and their answers, server requests.
+"""The client's side of one connection: ids, requests and their answers, server requests.
 
-Here: composing messages, pairing ids, feeding the recorder before anything else sees a byte. Not
+Here: composing messages, matching ids, recording every message before anything else sees it. Not
 here: any judgement, and any method's meaning. One function sends every request.
 """
 
@@ -17,7 +17,7 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.recorder import Recorder, TraceFull
 from harness.transport.base import Transport
 
-# Made once: `json.dumps` makes one for each message.
+# Made once; `json.dumps` would make a new one for each message.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -44,7 +44,7 @@ class Peer:
         self.questions.clear()
 
     def reading(self, *, active: bool) -> None:
-        """Stop reading what the server writes, or read on: a slow reader.
+        """Stop reading what the server writes, or continue: simulates a slow reader.
 
         What the transport has already taken (one chunk at most) is held back too.
         """
@@ -83,8 +83,8 @@ class Peer:
     async def request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
         """Send a request and wait for its answer, a result or an error.
 
-        `deliberate` marks params that are wrong on purpose: they still deserve an answer, and
-        nobody blames us for them. Unbounded: the caller sets the bound. Raises `TargetGone`.
+        `deliberate` marks params that are wrong on purpose: they must still be answered, and are
+        no fault of the harness. It has no time limit: the caller sets one. Raises `TargetGone`.
         """
         request = await self.send_request(method, params, deliberate=deliberate)
         return await self.answer_to(request)
@@ -125,7 +125,7 @@ class Peer:
         return await self._send({"id": question.id, "error": error})
 
     async def send_raw(self, raw: bytes) -> Frame:
-        """Send bytes as they are; the frame is marked deliberate, so nobody blames us for it."""
+        """Send bytes as they are; the frame is marked deliberate: no fault of the harness."""
         frame = self._record(raw.rstrip(b"\n"), deliberate=True)
         await self._write(raw, whole=False)
         return frame

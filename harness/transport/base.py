@@ -1,7 +1,7 @@
-"""What a transport is: whole lines to a server and back.
+"""What a transport is: it sends whole lines to a server and receives them.
 
-Here: the protocol that every transport keeps, and its one error. `tests/contract` runs one suite
-over all of them. A transport never parses a message.
+Here: the interface of every transport. `tests/contract` runs one suite over all of them. A
+transport never parses a message.
 """
 
 from typing import Protocol

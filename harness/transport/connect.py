@@ -23,7 +23,7 @@ _OVER_UNIX = "ws+unix:"
 
 
 class Connection(Transport, Protocol):
-    """A transport over a socket, which can be given back whatever is under way."""
+    """A transport over a socket, which can be closed at any time."""
 
     async def release(self) -> None:
         """Close the socket in both directions. Idempotent."""
@@ -33,8 +33,9 @@ class Connection(Transport, Protocol):
 async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     """Connect to an address; a message may have `limit` bytes.
 
-    Raises `UsageError`, `OSError` where nobody listens, and `websocket.HandshakeFailed` where
-    somebody listens who speaks no WebSocket. Unbounded: the caller sets the bound.
+    Raises `UsageError` for an address that cannot be used, `OSError` where nothing listens, and
+    `websocket.HandshakeFailed` where what listens does not speak WebSocket. It has no time limit:
+    the caller sets one.
     """
     check(address)
     if address.startswith(_OVER_UNIX):
@@ -48,7 +49,7 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
 
 
 def check(address: str) -> None:
-    """Raises `UsageError` where an address cannot be used."""
+    """Raise `UsageError` for an address that cannot be used."""
     if address.startswith(("unix:", _OVER_UNIX)):
         if not unix_path(address):
             raise UsageError(f"{address!r} names no path; {_EXPECTED}")

@@ -1,22 +1,22 @@
 """JSON Lines, without I/O: bytes in, lines out.
 
 Here: cutting a byte stream into lines, and the bound on one line. Not here: what a line means.
-The specification leaves the transport open; one message a line on stdio is what implementations
-do (unspecified.yaml).
+The specification leaves the transport open; implementations send one message per line on stdio
+(spec/unspecified.yaml).
 """
 
 from dataclasses import dataclass
 
 from harness.trace.frame import MAX_FRAME_BYTES
 
-# Of a line over the bound this much is kept, for people to recognise it.
+# So many bytes of a line over the limit are kept, enough to recognise it.
 KEPT_OF_LONG_LINE = 1024
 _OVER = "a line of "
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its line end; `note` says what is odd about its bytes, "" for nothing."""
+    """One line without its line end; `note` says what is unusual about it, "" for nothing."""
 
     raw: bytes
     note: str = ""
@@ -30,8 +30,8 @@ def over_limit(note: str) -> bool:
 class LineSplitter:
     """Cuts chunks into lines.
 
-    Empty lines are skipped. A line longer than `limit` bytes is given once, cut to its head, with
-    a note of its full length; memory stays below the limit whatever arrives.
+    Empty lines are skipped. A line longer than `limit` bytes is given once, truncated, with a
+    note of its full length; memory stays below the limit whatever arrives.
     """
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
@@ -45,7 +45,7 @@ class LineSplitter:
         return bytes(self._buffer)
 
     def feed(self, chunk: bytes) -> list[Line]:
-        """Take a chunk; give the lines that it ends."""
+        """Add a chunk; give the lines that are now complete."""
         lines: list[Line] = []
         pieces = chunk.split(b"\n")
         for piece in pieces[:-1]:
@@ -57,7 +57,7 @@ class LineSplitter:
         return lines
 
     def end(self) -> Line | None:
-        """The stream ended: what is left is a line that was cut off, None if nothing is."""
+        """The stream ended: give the unfinished line, None if there is none."""
         line = self._take()
         if line is None:
             return None

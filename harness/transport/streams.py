@@ -1,6 +1,6 @@
 """JSON Lines over a pair of byte streams: the pipes of a process, or memory.
 
-Here: the one implementation that both share. Not here: starting processes (target).
+Here: the implementation that both share. Not here: starting processes (target).
 """
 
 from collections.abc import Awaitable, Callable
@@ -101,7 +101,7 @@ class _MemoryBytes(ByteStream):
         await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        # Only the sending side: what is under way can still be read, as with a pipe.
+        # Only the sending side is closed: data in flight can still be read, as with a pipe.
         await self._stream.send_stream.aclose()
 
 

@@ -1,7 +1,7 @@
 """JSON Lines over a socket: one connection to a server that listens on a path.
 
-Here: what a socket does otherwise than a pair of pipes: one thing carries both directions, so our
-close ends only what we send. Not here: cutting lines (jsonl), addresses (connect).
+Here: the difference to a pair of pipes: a socket carries both directions, so our close only ends
+the sending direction. Not here: splitting lines (jsonl), addresses (connect).
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from harness.transport.streams import LineTransport
 
 
 class SocketLineTransport(LineTransport):
-    """Lines over a connected socket. `release` gives the socket back, whatever is under way."""
+    """Lines over a connected socket. `release` closes the socket at any time."""
 
     def __init__(self, stream: SocketStream, splitter: LineSplitter | None = None) -> None:
         super().__init__(stream, stream, splitter)
@@ -29,7 +29,7 @@ class SocketLineTransport(LineTransport):
         await super().send_bytes(raw)
 
     async def aclose(self) -> None:
-        """End what we send; what the server still says can be read."""
+        """Close the sending direction; what the server still sends can be read."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(OSError, anyio.ClosedResourceError):
@@ -42,5 +42,5 @@ class SocketLineTransport(LineTransport):
 
 
 async def open_unix(path: str, *, splitter: LineSplitter | None = None) -> SocketLineTransport:
-    """Connect to a socket in the file system. Raises `OSError` where nobody listens."""
+    """Connect to a socket in the file system. Raises `OSError` where nothing listens."""
     return SocketLineTransport(await anyio.connect_unix(path), splitter)

@@ -1,12 +1,12 @@
 """WebSocket, the client's side: one message a text frame (RFC 6455), on loopback.
 
 Here: frames to messages and back, the opening and closing handshakes, the bound on one message.
-The protocol itself is the library's, without its I/O: text that is no UTF-8, half a message and a
-binary frame must reach the recorder as they came, and a ready-made client hides them. Not here:
+The protocol is implemented by a library, used without its I/O: invalid UTF-8, half a message and a
+binary frame must reach the recorder as they came, and a complete client would hide them. Not here:
 addresses (connect), what a message means.
 
-A message ends where a line would: what is sent up to a line end is one text frame, and the
-beginning of one is an unfinished frame.
+A line is a message: what is sent up to a line end becomes one text frame, and bytes without a line
+end become an unfinished frame.
 """
 
 import contextlib
@@ -25,22 +25,22 @@ from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 _CHUNK = 256 * 1024
-# Of a message over the limit the head is kept and the rest let go; one this many times as long
-# would have to be held whole before that, so it ends the connection.
+# The head of a message over the limit is kept and the rest dropped. The library would have to hold
+# all of a message first, so one that is this many times longer than the limit ends the connection.
 _TIMES_THE_LIMIT = 4
-# Closed as both sides meant it: done, going away, no code given.
+# Codes of a normal close: done, going away, no code given.
 _PLAIN_ENDS = (1000, 1001, 1005)
 
 
 class HandshakeFailed(TargetError):
-    """Somebody listens there, and does not speak WebSocket; the text says what it answered."""
+    """What listens at an address does not speak WebSocket; the text says what it answered."""
 
 
 class _Assembly(LineSplitter):
-    """Puts the frames of one message together; the bound is that of a line."""
+    """Joins the frames of a message, with the size limit of a line."""
 
     def add(self, data: bytes, *, ends: bool) -> Line | None:
-        """Take a frame of a message in; give the message that it ends, None for a blank one."""
+        """Add a frame; give the message if it is complete, None if not or if it is blank."""
         self._append(data)
         return self._take() if ends else None
 
@@ -100,7 +100,7 @@ class WebSocketTransport:
         raise TargetGone("the server closed the connection")
 
     async def aclose(self) -> None:
-        """Begin the closing handshake; what the server still says can be read."""
+        """Begin the closing handshake; what the server still sends can be read."""
         async with self._write_lock:
             with contextlib.suppress(InvalidState, TargetGone):
                 if self._protocol.state is State.OPEN:
@@ -108,7 +108,7 @@ class WebSocketTransport:
                     await self._flush()
 
     async def release(self) -> None:
-        """Close the socket in both directions, whatever is under way."""
+        """Close the socket in both directions at once."""
         self._ended = True
         await self._stream.aclose()
 
@@ -124,7 +124,7 @@ class WebSocketTransport:
                 self._protocol.receive_data(await self._stream.receive(_CHUNK))
         except (*_GONE, TargetGone) as error:
             raise HandshakeFailed("it closed the connection before a WebSocket began") from error
-        # What came in the same piece as the handshake: messages, or a ping to be answered.
+        # Data that came together with the handshake: messages, or a ping to be answered.
         self._take_events()
         await self._answer()
 
@@ -136,7 +136,7 @@ class WebSocketTransport:
         self._half_sent = not ends
 
     async def _flush(self) -> None:
-        """Write what waits, also what came to it meanwhile; the write lock is held."""
+        """Write everything that waits, including what is added meanwhile; holds the write lock."""
         while waiting := self._protocol.data_to_send():
             try:
                 await self._stream.send(b"".join(waiting))
@@ -144,7 +144,7 @@ class WebSocketTransport:
                 raise TargetGone("the server closed its input") from error
 
     async def _answer(self) -> None:
-        """Write pongs and the answer to a close; who is writing just now writes them too."""
+        """Write pongs and the answer to a close; an active writer writes them instead."""
         if not self._write_lock.locked():
             async with self._write_lock:
                 with contextlib.suppress(TargetGone):
@@ -171,7 +171,7 @@ class WebSocketTransport:
                 self._ready.append(line)
 
     def _end(self) -> None:
-        """The other side has closed: what is left was cut off, and a code may say why."""
+        """The other side has closed: give what was cut off, with the code that says why, if any."""
         if self._ended:
             return
         self._ended = True
@@ -183,9 +183,9 @@ class WebSocketTransport:
             self._ready.append(Line(b"", f"the server closed the connection: {close}"))
 
     def _fail(self, failure: Exception) -> None:
-        """What came is no WebSocket, or one message was too long to go on after it."""
+        """End the connection: what came is no WebSocket, or a message was far too long."""
         if self._protocol.close_rcvd is not None:
-            self._end()  # It closed in the middle of a message.
+            self._end()  # The server closed in the middle of a message.
             return
         self._ended = True
         head = self._assembly.partial[:KEPT_OF_LONG_LINE]
@@ -202,7 +202,7 @@ async def open_websocket(
 ) -> WebSocketTransport:
     """Shake hands over a connected stream; `uri` is that of the server, `limit` bytes a message.
 
-    Raises `HandshakeFailed`. Unbounded: the caller sets the bound. No compression is offered.
+    Raises `HandshakeFailed`. It has no time limit: the caller sets one. No compression is offered.
     """
     protocol = ClientProtocol(parse_uri(uri), max_size=_TIMES_THE_LIMIT * limit)
     transport = WebSocketTransport(stream, protocol, limit)
