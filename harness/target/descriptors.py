@@ -1,7 +1,7 @@
-"""What a process holds open, by kind, where the system tells it (Linux; elsewhere nothing is said).
+"""The open file descriptors of a process, by kind (on Linux; elsewhere they are not known).
 
-Files below the server's home are not counted: a server may keep the files of each loaded thread
-open, and threads stay loaded, so that these grow by right.
+Files below the server's home are not counted: a server may keep files of each loaded thread open,
+and threads stay loaded, so their number may grow.
 """
 
 import os
@@ -20,10 +20,10 @@ def held(pid: int, home: Path) -> Counter[str] | None:
         return None
     for link in links:
         try:
-            # As text: there may be hundreds, and this is done after each scenario.
+            # Paths as text, for speed: there may be hundreds, and this runs after each scenario.
             target = os.readlink(f"{folder}/{link}")
         except OSError:
-            continue  # Closed since the folder was read.
+            continue  # It was closed after the folder was listed.
         if target.startswith("/"):
             if not target.startswith(own):
                 found["device" if target.startswith("/dev/") else "file"] += 1

@@ -1,7 +1,7 @@
-"""The processes that a server started: who they are, whether they live, and their end.
+"""The processes that a server started: finding them, whether they run, and ending them.
 
-Here: descendants by parenthood, and by a mark in the environment, which also finds those whose
-parent ended or that left the session. Not here: the server's own process (process).
+Here: descendants by parent, and by a mark in the environment, which also finds those whose parent
+ended or that left the session. Not here: the server's own process (process).
 """
 
 import contextlib
@@ -11,19 +11,19 @@ from collections.abc import Iterable
 import anyio.to_thread
 import psutil
 
-# In a server's environment, and so in that of everything it starts: how to find them again.
+# A variable in a server's environment, inherited by every process that it starts.
 MARK = "HARNESS_SERVER_MARK"
-# How often it is looked whether a process that is not our child has ended, in seconds.
+# Seconds between two checks whether a process that is not our child has ended.
 _TICK = 0.02
 
 
 class Descendants:
     """The living descendants of the process `pid`: asked in each scenario, so it must be cheap.
 
-    A process that neither is one nor comes of one never becomes one: who lives on when its parent
-    ends is given to an ancestor of the parent. So such a stranger is asked for its parent once,
-    and not again while it is there. (Ids are given out in turn: none that becomes free is given
-    again by the next look.)
+    A process that is not a descendant never becomes one: when its parent ends, it is given to an
+    ancestor of the parent. So the parent of such a process is looked up once, and not again while
+    it runs. (Process ids are assigned in turn: one that becomes free is not reused before the
+    next look.)
     """
 
     def __init__(self, pid: int) -> None:
@@ -31,7 +31,7 @@ class Descendants:
         self._strangers: set[int] = {0}
 
     def living(self) -> dict[int, psutil.Process]:
-        """Them by id; none where the process itself is gone."""
+        """The running descendants by id; none where the process itself has ended."""
         present = set(psutil.pids())
         if self._pid not in present:
             return {}
@@ -60,7 +60,7 @@ class Descendants:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it runs; a zombie has ended: who reaps it is not us."""
+    """Whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -68,7 +68,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def named(process: psutil.Process) -> str:
-    """Its name and id."""
+    """A process's name and id, for messages."""
     try:
         return f"{process.name()} (pid {process.pid})"
     except psutil.Error:
@@ -76,7 +76,7 @@ def named(process: psutil.Process) -> str:
 
 
 def marked(mark: str) -> dict[int, psutil.Process]:
-    """Processes whose mark begins so, also those whose parent ended or that left its session."""
+    """Processes whose mark has this prefix, even if their parent ended or they left its session."""
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
         try:
@@ -88,7 +88,7 @@ def marked(mark: str) -> dict[int, psutil.Process]:
 
 
 def wait(processes: Iterable[psutil.Process], bound: float) -> None:
-    """Wait for their ends, `bound` seconds for all; blocks the thread."""
+    """Wait until they have ended, `bound` seconds for all of them; blocks the thread."""
     deadline = time.monotonic() + bound
     for process in processes:
         while alive(process) and (left := deadline - time.monotonic()) > 0:
@@ -97,11 +97,11 @@ def wait(processes: Iterable[psutil.Process], bound: float) -> None:
 
 
 async def reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
-    """Kill descendants that outlived their server; give their names."""
+    """Kill descendants that still run after their server ended; give their names."""
     left = [process for process in known if alive(process)]
     if not left:
         return ()
-    # A child whose parent has just gone may be about to end by itself: give it the grace.
+    # A child whose parent has just ended may be about to end by itself.
     await anyio.to_thread.run_sync(wait, left, min(grace, 0.5))
     names: list[str] = []
     for process in filter(alive, left):

@@ -1,11 +1,11 @@
-"""What a target needs of this machine, asked before anything is played.
+"""What a target needs on this machine, checked before anything is played.
 
-A server can keep some promises only with a program of the machine, as a sandbox is made with
-bubblewrap. A profile names it under `[host.CAPABILITY]`, with a harmless command that shows whether
-it is there and works.
+A server can provide some capabilities only with a program on the machine, for example a sandbox
+with bubblewrap. A profile names the program under `[host.CAPABILITY]`, with a harmless command that
+shows whether it works.
 
-Here: running that command, bounded, and saying in one line what lacks and what to do about it. Not
-here: what becomes of scenarios and rules that need it (suite.withheld).
+Here: running that command with a time limit, and saying in one line what is missing and what to do.
+Not here: what happens to scenarios and rules that need it (runner.withheld).
 """
 
 import contextlib
@@ -26,9 +26,9 @@ _LONGEST = 120
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A capability that cannot be had on this machine, the program that it wants, why, what to do.
+    """A capability that this machine cannot provide, the missing program, why, and what to do.
 
-    All are texts, so that a worker can be told what the controller found.
+    All are strings, so that the controller can send them to workers.
     """
 
     capability: str
@@ -38,12 +38,12 @@ class Lack:
 
     @property
     def reason(self) -> str:
-        """Why what needs the capability is not judged, in one line."""
+        """Why nothing that needs the capability is judged, in one line."""
         return f"this machine cannot do {self.capability}: {self.why}; {self.advice}"
 
 
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
-    """What this machine lacks of what the profile promises, or would be probed for."""
+    """What this machine lacks for the capabilities that the profile promises or that are probed."""
     promised = profile.capabilities
     return tuple(
         lack
@@ -66,7 +66,7 @@ def _asked(capability: str, program: Program) -> Iterator[Lack]:
 
 
 def _fault(command: list[str], path: str) -> str:
-    """Why the command did not end well, "" where it did."""
+    """Why the command failed, "" where it succeeded."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(

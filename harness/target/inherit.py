@@ -1,6 +1,6 @@
-"""What a profile inherits: how the tables of two files become one, each value with its place.
+"""Inheritance between profiles: merging the tables of two files, each value with its place.
 
-Here: merging and leaving out, on plain TOML values. Not here: which file is extended, and what its
+Here: merging and omitting, on plain TOML values. Not here: which file is extended, and what its
 keys mean (profile).
 """
 
@@ -10,10 +10,10 @@ from harness.errors import UsageError
 from harness.target.tomltext import Loc, Toml, Where, dotted, steps_of
 from harness.trace.nearest import unknown
 
-# Who a profile is, is its own business: these are not handed down.
+# Keys that are not inherited.
 OWN = ("name", "title", "extends", "without")
-# Lists of findings, rows and patterns: what is inherited comes after what the file has itself.
-# Any other list is one value.
+# Lists that are joined: the inherited entries come after the file's own ones.
+# Any other list is replaced as a whole.
 ADDED: tuple[Loc, ...] = (("deviations",), ("tools",), ("panics",), ("outcomes", "*"))
 # The keys by which a row of such a list replaces an inherited row, with their defaults.
 ROW_KEYS: dict[Loc, dict[str, str]] = {
@@ -25,7 +25,7 @@ NAMED_BY = {"deviations": "rule", "tools": "name"}
 
 
 def merged(base: Toml, own: Toml) -> Toml:
-    """The file `own` with all that it inherits from `base`, but for what it leaves out.
+    """The file `own` with everything that it inherits from `base`, except what it omits.
 
     Raises `UsageError`.
     """
@@ -40,14 +40,14 @@ def merged(base: Toml, own: Toml) -> Toml:
 
 
 class _Part:
-    """A file's values and their places, of which some can be taken away."""
+    """A file's values with their places; members can be removed."""
 
     def __init__(self, toml: Toml) -> None:
         self.toml = toml
         self.value = _copied(toml.value)
 
     def drop(self, loc: Loc) -> None:
-        """Take away the member of a table."""
+        """Remove a member of a table."""
         holder = self.value
         for step in loc[:-1]:
             holder = holder[str(step)]
@@ -55,7 +55,7 @@ class _Part:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of the tables; rows keep their numbers, by which their places are found."""
+    """A copy of the tables; rows keep their indexes, by which their places are found."""
     if isinstance(value, dict):
         return {key: _copied(inner) for key, inner in cast("dict[str, Any]", value).items()}
     return value
@@ -90,7 +90,7 @@ def _leave_out_rows(part: _Part, at: tuple[str, ...], name: str, where: Where) -
     valid = {str(row.get(by)) for row in rows if row is not None}
     if name not in valid:
         raise UsageError(f"{where}: without: {unknown(f'{by} of inherited {key}', name, valid)}")
-    # A row that is gone leaves its number behind.
+    # A removed row keeps its index free, so that the places of the others stay right.
     part.value[key] = [None if row is None or row.get(by) == name else row for row in rows]
 
 
@@ -103,7 +103,7 @@ def _members(value: Any, loc: Loc = ()) -> list[Loc]:
 
 
 def _joined(loc: Loc, base: _Part, own: dict[str, Any], result: Toml) -> dict[str, Any]:
-    """The table at a place: the own members, and the inherited ones that it does not replace."""
+    """The table at a path: its own members, and the inherited ones that it does not replace."""
     inherited: Any = base.value
     for step in loc:
         inherited = inherited[step]
@@ -149,7 +149,7 @@ def _row_key(loc: Loc, row: Any) -> Any:
 
 
 def _placed(old: Loc, new: Loc, base: Toml, result: Toml) -> None:
-    """Take over the places of a part, which may stand under another number."""
+    """Copy the places of a part, which may now have another index."""
     for before, after in ((base.keys, result.keys), (base.values, result.values)):
         for loc, where in before.items():
             if loc[: len(old)] == old:

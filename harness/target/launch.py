@@ -1,7 +1,7 @@
-"""From a profile to a running server that can be spoken to.
+"""Starts the server of a profile and connects to it.
 
 Here: the home, the placeholders, the environment, the address and the first connection, in order.
-Not here: each of these by itself (place, profile, process, ready), and what is said to the server.
+Not here: how each of them works (place, profile, process, ready), and what is sent to the server.
 """
 
 from pathlib import Path
@@ -17,9 +17,9 @@ from harness.target.ready import free_address
 async def launch(
     profile: Profile, folder: RunFolder, bounds: Bounds, *, model_url: str, home: Path | None = None
 ) -> tuple[ServerProcess, Path]:
-    """Start the server of a profile; gives it, connected, and its home.
+    """Start the server of a profile and connect to it; gives the process and its home.
 
-    Over `home`, that of a server that ended, or over a new one. Raises `UsageError`, and
+    `home` is that of a server that ended; without it a new one is made. Raises `UsageError`, and
     `TargetError` where the server cannot be reached.
     """
     furnished, home = home is not None, home or folder.fresh("home")
@@ -45,12 +45,12 @@ async def launch(
 
 
 def _dialled(listening: Listening | None, told: str) -> str:
-    """Where we connect to: the address that the server was told, and what is spoken there."""
+    """The address to connect to, with the protocol that is spoken there."""
     return f"ws+{told}" if listening == "ws-unix" else told
 
 
 async def _connect(process: ServerProcess, bounds: Bounds) -> None:
-    """The first connection; where there is none the server is ended."""
+    """Make the first connection; end the server if that fails."""
     try:
         await process.connect(bounds.start)
     except BaseException as error:

@@ -1,7 +1,7 @@
 """What is wrong with a TOML file of the harness, in one line: place, mistake, what is expected.
 
-Here: a validator's errors in words, for profiles and baselines. Not here: reading TOML (tomltext),
-names that only the book knows (suite).
+Here: the errors of pydantic in words, for profiles and baselines. Not here: reading TOML
+(tomltext), names that only the book knows (runner.name_checks).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """One complaint of the validator, and where it is about."""
+    """One error of the validator, and the path that it is about."""
 
     kind: str
     loc: Loc
@@ -40,7 +40,7 @@ class _Detail:
 def mistake(error: ValidationError, model: type[BaseModel], toml: Toml) -> str:
     """The first mistake of a file, in the order of its lines."""
     details = _details(error, toml)
-    # A misspelt key is also a missing one: the misspelling is the mistake.
+    # A misspelt key is also reported as a missing one; the misspelling is the mistake.
     if any(detail.kind == "extra_forbidden" for detail in details):
         details = [detail for detail in details if detail.kind != "missing"]
     first = min(details, key=lambda detail: (detail.where.line, detail.where.column))
@@ -61,7 +61,7 @@ def _details(error: ValidationError, toml: Toml) -> list[_Detail]:
 
 
 def _known(loc: Loc, toml: Toml) -> Loc:
-    """The path without what the validator adds: the names of alternatives, and `[key]`."""
+    """The path without the parts that the validator adds: names of alternatives, and `[key]`."""
     known: Loc = ()
     for step in loc:
         if (*known, step) not in toml.values:
@@ -76,7 +76,7 @@ def _sentence(same: Sequence[_Detail], model: type[BaseModel]) -> str:
         return unknown("key", first.name, _fields_at(model, first.loc[:-1]))
     if first.kind == "missing":
         return f"the key {first.name!r} is missing"
-    # Of a value that may be one of several kinds each kind complains.
+    # For a value of several possible types, every type reports an error.
     messages = list(dict.fromkeys(detail.message for detail in same))
     words = messages[0] + "".join(
         f" or {message.removeprefix('it should be ')}" for message in messages[1:]

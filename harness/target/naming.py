@@ -1,8 +1,8 @@
-"""What the names in a profile may be: its own, those of files, those of variables.
+"""Valid names in a profile: its own name, names of files, names of variables.
 
-Here: the check of each as a type, so that a mistake is told with its place. Nothing that a profile
-names may lie outside the folder that is meant for it. Not here: the wording of mistakes (mistakes),
-names that only the book knows (suite).
+Here: a type for each, so that a mistake is reported with its place. No file that a profile names
+may be outside the folder that it belongs in. Not here: the wording of mistakes (mistakes), names
+that only the book knows (runner.name_checks).
 """
 
 import re

@@ -1,7 +1,7 @@
-"""A profile as one scenario needs it: further configuration, and a server that listens.
+"""A profile with what one scenario adds: further configuration, a server that listens.
 
-Here: what is added to the profile, what the placeholders of scenarios stand for, and by what a
-profile tells where the model is. Not here: starting anything.
+Here: what is added to the profile, the values of the placeholders in scenarios, and how a profile
+passes the model's address to the server. Not here: starting anything.
 """
 
 import sys
@@ -22,7 +22,7 @@ _MODEL = "{model_url}"
 
 
 def places(profile: Profile, cwd: Path) -> dict[str, str]:
-    """What the placeholders of a scenario stand for.
+    """The values of the placeholders in a scenario.
 
     `{cwd}` is its working folder, `{agent}` the name of a project's folder for the server,
     `{python}` an interpreter.
@@ -33,7 +33,7 @@ def places(profile: Profile, cwd: Path) -> dict[str, str]:
 def with_overrides(
     profile: Profile, *, config: Mapping[str, Any], places: Mapping[str, str], several: bool
 ) -> Profile:
-    """The profile itself where nothing is asked for.
+    """The profile with these additions; the same profile where there are none.
 
     `config` is added to the home's `config.toml`, table by table; its texts may hold the
     placeholders of `places`. With `several` clients a server that speaks over its standard streams
@@ -59,9 +59,9 @@ def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_told(profile: Profile) -> str:
-    """By what the server is told where the model is: `PROVIDER_BASE_URL and config.toml`.
+    """How the server gets the model's address, in words: `PROVIDER_BASE_URL and config.toml`.
 
-    "" where nothing tells it.
+    "" where the profile does not pass it on.
     """
     named = [name for name, value in profile.env.items() if _MODEL in value]
     named += [name for name, table in profile.home.items() if _MODEL in repr(table)]

@@ -1,9 +1,9 @@
 """Where a run keeps its homes and workspaces, and how it cleans up.
 
-`.harness` in the current folder is made by the first run, and is nothing for git. Homes and
-workspaces lie below its `run/`; where the current folder lies in the system's temporary folder (a
-real server refuses a home there), below a folder of its own in `~/.cache/harness`. Folders of runs
-whose process is gone are removed by the next run.
+The first run makes `.harness` in the current folder and hides it from git. Homes and workspaces are
+below `.harness/run/`. If the current folder is in the system's temporary folder, where a real
+server refuses to have its home, they are in a folder of `~/.cache/harness` instead. The next run
+removes the folders of runs whose process has ended.
 """
 
 import os
@@ -26,7 +26,7 @@ def base_folder(start: Path | None = None) -> Path:
     here = (start or Path.cwd()).resolve()
     temporary = Path(tempfile.gettempdir()).resolve()
     if here == temporary or here.is_relative_to(temporary):
-        # A folder for each: two jobs that work there at once must not swap their evidence.
+        # A folder for each current folder: two jobs at the same time must not mix their results.
         mark = zlib.crc32(str(here).encode())
         base = Path.home() / ".cache" / "harness" / f"{here.name or 'tmp'}-{mark:08x}"
     else:
@@ -43,14 +43,14 @@ def base_folder(start: Path | None = None) -> Path:
 
 
 def _keep_out_of_git(base: Path) -> None:
-    """Nothing here is anybody's source; whose project it is need not say so to git."""
+    """Write a .gitignore: nothing in here belongs into a repository."""
     ignored = base / ".gitignore"
     if not ignored.exists():
         ignored.write_text("# Made by the harness: all of this can be made again.\n*\n", "utf-8")
 
 
 def kept(path: Path) -> Path:
-    """Where a file below `.harness` really lies, in the words of the pages: `.harness/traces/…`."""
+    """The real path of a file that the documents call `.harness/…`, such as `.harness/traces/…`."""
     if path.exists() or path.is_absolute() or path.parts[:1] != (".harness",):
         return path
     elsewhere = base_folder().joinpath(*path.parts[1:])
@@ -90,7 +90,7 @@ def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
 def sweep(base: Path, *, dead: str = "") -> None:
     """Remove what runs that died left behind: their folders, and the processes they started.
 
-    `dead` names a worker of ours that is known to have died; it may still be on its way out.
+    `dead` names a worker that is known to have died, even if its process has not ended yet.
     """
     runs = base / "run"
     for folder in runs.glob("*-*") if runs.is_dir() else ():

@@ -1,7 +1,7 @@
-"""One server process: started without a shell, bounded, and certainly gone afterwards.
+"""One server process: started without a shell, and verified to have ended.
 
-Here: start, the standard streams or the connections to where it listens, the end (end of input,
-TERM, KILL, each verified). Not here: what is spoken, its descendants (family).
+Here: the start, the standard streams or the connections to its address, the end (end of input,
+TERM, KILL, each verified). Not here: what is sent, its descendants (family).
 """
 
 import contextlib
@@ -31,9 +31,9 @@ _DROPPED = ("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp")
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """How a process ended: its exit status, how hard we had to push, and what it left behind.
+    """How a process ended: its exit status, the signal that was needed, what it left behind.
 
-    `survivors` are processes, `files` what is in the temporary folder that it was given.
+    `survivors` are processes, `files` the contents of its temporary folder.
     """
 
     returncode: int | None
@@ -43,7 +43,7 @@ class ProcessExit:
 
     @property
     def graceful(self) -> bool:
-        """Whether it ended in its own way, and so could clean up: with 0, or as TERM asked."""
+        """Whether it could clean up: it ended with status 0, or by TERM."""
         return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
 
@@ -122,7 +122,7 @@ class ServerProcess:
         return sorted(found)
 
     async def lingering(self, before: set[int], grace: float) -> tuple[str, ...]:
-        """The descendants beyond those of `before` that do not end within the grace, named."""
+        """The names of descendants, other than those of `before`, that do not end in time."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
             await anyio.to_thread.run_sync(wait, new, grace)
@@ -154,9 +154,9 @@ class ServerProcess:
     async def stop(self, grace: float) -> ProcessExit:
         """End it: close its input, then TERM, then KILL; `grace` seconds for each.
 
-        Whatever of its descendants is still there afterwards is killed and named.
+        Descendants that still run afterwards are killed and named.
         """
-        self.children()  # While it lives its children can be named as its own.
+        self.children()  # Its children can only be found by parent while it runs.
         scope = anyio.CancelScope(shield=True)
         with scope:
             push = await self._push_out(grace)
@@ -172,7 +172,7 @@ class ServerProcess:
     async def _push_out(self, grace: float) -> str:
         if self._stdio is not None:
             await self._stdio.aclose()
-        # The end of a connection tells a server that listens nothing about its own.
+        # A server that listens does not end because one connection ended.
         if (self._stdio is not None or self.returncode is not None) and await self._gone(grace):
             return "none"
         self._signal(signal.SIGTERM)
@@ -231,7 +231,7 @@ async def start(
 
 
 def end_all_of(owner: str) -> None:
-    """Kill every process of a run that is no more."""
+    """Kill every process that a run which died left behind."""
     for process in marked(f"{owner}:").values():
         with contextlib.suppress(psutil.Error):
             process.kill()
@@ -240,7 +240,7 @@ def end_all_of(owner: str) -> None:
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
     """The server's environment: ours without secrets and proxies, a private home, the profile's.
 
-    Where temporary files go is not ours either: `start` says it.
+    `start` adds the folder for temporary files.
     """
     env = {
         name: value

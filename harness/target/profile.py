@@ -1,8 +1,8 @@
-"""Profiles: how to reach and set up one kind of server, and what is known of it.
+"""Profiles: how to start and reach one kind of server, and its known deviations.
 
 Here: the TOML format of a profile, finding and reading one with what it extends, and the
 placeholders. Not here: how two files are merged (inherit), the wording of mistakes (mistakes),
-whether names in it exist (suite), starting anything.
+whether names in it exist (runner.name_checks), starting anything.
 """
 
 import re
@@ -38,12 +38,12 @@ from harness.trace.nearest import hint, unknown
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
-# How the places of a built-in profile are called: "profile spec:3:1".
+# The prefix of places in a built-in profile: "profile spec:3:1".
 BUILT_IN = "profile "
-# What `extends` says where a profile stands for itself.
+# Values of `extends` for a profile that extends nothing.
 NOTHING = ("", "none")
 
-# What a server listens on that does not speak over its standard streams.
+# What a server listens on if it does not use its standard streams.
 Listening = Literal["ws", "unix", "ws-unix"]
 
 
@@ -126,10 +126,10 @@ Words = Annotated[list[str], BeforeValidator(_words)]
 
 
 class Program(_Table):
-    """A program of the machine without which the server cannot keep a promise.
+    """A program without which the server cannot provide a capability.
 
-    `command` shows whether it is there and works, harmlessly; it is looked for in `places`, then on
-    the PATH. `install` is what to install, `otherwise` what else to do where one is there.
+    `command` is harmless and shows whether it works; it is looked for in `places`, then on PATH.
+    `install` says what to install, `otherwise` what to do where the program is there and fails.
     """
 
     command: Words = Field(min_length=1)
@@ -171,11 +171,11 @@ class Profile(_Table):
     _toml: Toml | None = PrivateAttr(default=None)
 
     def remember(self, toml: Toml) -> None:
-        """Keep where each key stands, for the checks that come later."""
+        """Keep the place of each key for later checks."""
         self._toml = toml
 
     def place(self, *loc: str | int, key: bool = False) -> Where:
-        """Where a value, or a key, stands: in the profile's own file or one that it extends."""
+        """The place of a value, or a key, in the profile's own file or one that it extends."""
         if self._toml is None:
             return Where(f"profile {self.name}", 1, 1)
         return self._toml.place(loc, key=key)
@@ -185,10 +185,10 @@ class Profile(_Table):
         return self.place(*loc).file.startswith(BUILT_IN)
 
     def listening(self) -> Listening | None:
-        """What the server listens on, None where it speaks over its standard streams.
+        """What the server listens on, None where it uses its standard streams.
 
-        A command that asks for an address listens, on a WebSocket where the profile does not say.
-        Raises `UsageError` where the server is not told the address.
+        A server whose command has `{listen}` listens, on a WebSocket unless the profile says
+        otherwise. Raises `UsageError` where the server does not get the address.
         """
         told = "{listen}" in repr((self.command, self.env, self.home))
         if self.listen == "stdio":
@@ -247,7 +247,7 @@ def _read(name: str, folder: Path) -> tuple[Toml, Path]:
 
 
 def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
-    """A file with all that it inherits; `chain` are the files that extend it."""
+    """A file with everything that it inherits; `chain` are the files that extend it."""
     chain = (*chain, _identity(toml.file))
     extended = _validated(toml).extends
     if extended in NOTHING:
@@ -266,7 +266,7 @@ def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
 
 
 def _identity(file: str) -> str:
-    """One name for one file, by whatever path it was reached."""
+    """The same name for the same file, whatever path led to it."""
     return file if file.startswith(BUILT_IN) else str(Path(file).resolve())
 
 
@@ -282,7 +282,7 @@ def _cause(error: Exception) -> str:
 
 
 def split_command(command: str) -> list[str]:
-    """A command as a POSIX shell would split it; it is run without a shell."""
+    """The words of a command, split as a POSIX shell would; no shell runs it."""
     try:
         words = shlex.split(command)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """The program of a command: where it is, and in one line why it cannot be run.
 
-Here: what can be told before the start, from the file, and what the system's refusal to start it
-means. Not here: starting (process), what only a shell would do with the command (shell).
+Here: what can be checked in the file before the start, and the meaning of the system's error when
+it refuses to start it. Not here: starting (process), what only a shell would do (shell).
 """
 
 import errno
@@ -28,7 +28,7 @@ _HEAD = 4096
 
 
 class NotStarted(UsageError):
-    """The program did not begin to run."""
+    """The server's program could not be started."""
 
 
 def find_program(command: Sequence[str]) -> list[str]:
@@ -47,7 +47,7 @@ def find_program(command: Sequence[str]) -> list[str]:
 
 
 def why_not_started(command: Sequence[str], error: OSError) -> str:
-    """What the system's refusal to start a program that was found means, and what to do."""
+    """Why the system refused to start a program that was found, and what to do."""
     program, head = command[0], _head(command[0])
     cause = error.strerror or str(error)
     told = f"the server's program {program!r} cannot be started: {cause}"
@@ -72,7 +72,7 @@ def why_not_started(command: Sequence[str], error: OSError) -> str:
 
 
 def _unfound(command: Sequence[str]) -> str:
-    """Why a program was not found: what stands at its path instead, if anything."""
+    """Why a program was not found: what is at its path instead, if anything."""
     program, shells = command[0], hint(command)
     name = _interpreter(program)
     if os.path.isdir(program):
@@ -90,7 +90,7 @@ def _unfound(command: Sequence[str]) -> str:
 
 
 def _of_script(path: str) -> str:
-    """What is wrong with the `#!` line of a script, "" where nothing is, or there is none."""
+    """What is wrong with the `#!` line of a script, "" for nothing, also where it has none."""
     head = _head(path)
     if not head.startswith(b"#!"):
         return ""
@@ -126,7 +126,7 @@ def _head(path: str) -> bytes:
 
 
 def _interpreter(path: str) -> str:
-    """What seems to run a script: what its first line says, or what its name ends in."""
+    """The likely interpreter of a script, by its first line or its file name's suffix."""
     head = _head(path) if os.path.isfile(path) else b""
     words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
     if head.startswith(b"#!") and words:

@@ -1,12 +1,11 @@
-"""A server that listens: choosing its address, and connecting as soon as it does.
+"""A server that listens: choosing its address, and connecting as soon as possible.
 
-Here: a free address of each kind, and the attempts to connect until the server listens, ends, or
-the bound is over. Not here: what an address may be (transport.connect), starting (process).
+Here: a free address of each kind, and attempts to connect until the server listens, ends, or the
+time is over. Not here: valid addresses (transport.connect), starting (process).
 
-That a socket is being listened on is no event for anyone but its owner: what a server prints is
-its own affair, and a look into the system's tables is polling as well. So connections are tried;
-between two attempts the one event there is gets awaited, the end of the process, with a bound. A
-server that ends is therefore seen at once.
+There is no event when another process begins to listen: servers print what they like, and reading
+the system's tables is polling too. So connections are tried, and between two attempts the end of
+the process is awaited for a short time. A server that ends is therefore noticed at once.
 """
 
 import os
@@ -23,15 +22,15 @@ from harness.transport.websocket import HandshakeFailed
 
 # The time between two attempts to connect, in seconds.
 _BETWEEN = 0.02
-# What the path of a socket may have in bytes on every system that we run on.
+# The longest path of a unix socket, in bytes, that works on every supported system.
 _LONGEST_PATH = 100
 
 
 def free_address(kind: Listening, folder: Path) -> str:
-    """An address where nobody listens: a port on loopback, or a socket in an empty folder.
+    """An address where nothing listens: a port on loopback, or a socket in an empty folder.
 
-    A port is free at this moment; nothing keeps another program from taking it before the server
-    does, and then the server says so and ends. Raises `UsageError` where a path is too long.
+    Another program may still take the port before the server does; then the server reports that
+    and ends. Raises `UsageError` where a path is too long.
     """
     if kind == "ws":
         with socket.socket() as probe:

@@ -1,7 +1,7 @@
-"""What only a shell would do with a command, and how to say it without one.
+"""Shell syntax in a server's command, which no shell runs.
 
-A server's command is split as by a shell and run without one. Here: finding what a user took from
-a shell's prompt, and the words of the way out. Not here: splitting and running (profile, process).
+A command is split as by a shell, but run without one. Here: finding syntax that only a shell would
+understand, and hints what to write instead. Not here: splitting and running (profile, process).
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _OPERATOR = re.compile(r"\|\|?|&&?|;;?|\d?(?:>>?|<<?<?)(?:&\d)?|\d?>&\d|&>>?")
-# What a shell cuts off a word: `2>err.log`, `agent>log`, `server.py;`.
+# Operators that a shell recognises inside a word: `2>err.log`, `agent>log`, `server.py;`.
 _GLUED = re.compile(r"[^<>]*[<>].*|.*[;&|]", re.S)
 _ENDS_IN_ONE = re.compile(r"[^;&|]+(?:;|&&|\|)")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
@@ -21,9 +21,9 @@ _OWN_WORDS = (".", "cd", "exec", "export", "set", "source", "ulimit", "umask", "
 
 
 def operator_of(command: str) -> str:
-    """The first word that is an operator of a shell or holds one that counts, "" for none.
+    """The first word that is a shell operator or contains one, "" for none.
 
-    What is quoted does not count, nor does what stands in a URL: `x?a=1&b=2`.
+    Quoted operators do not count, nor do characters in a URL: `x?a=1&b=2`.
     """
     return next((word for word in _WORD.findall(command) if _operates(_QUOTED.sub("q", word))), "")
 
@@ -38,7 +38,7 @@ def through_a_shell(command: str) -> str:
 
 
 def hint(words: Sequence[str]) -> str:
-    """Why the first word is no program to be found, where a shell would make it one; else ""."""
+    """Why the first word is no program, where a shell would have expanded it; else ""."""
     program, rest = words[0], shlex.join(words[1:])
     if _ASSIGNMENT.fullmatch(program):
         return (
@@ -48,7 +48,7 @@ def hint(words: Sequence[str]) -> str:
     if program.startswith("~"):
         try:
             path = str(Path(program).expanduser())
-        except RuntimeError:  # There is no such user.
+        except RuntimeError:  # No such user exists.
             path = "the whole path"
         return f"no shell runs the command, so ~ is not replaced; write {path}"
     if _VARIABLE.search(program):
@@ -59,5 +59,5 @@ def hint(words: Sequence[str]) -> str:
 
 
 def left_alone(words: Sequence[str]) -> Iterator[str]:
-    """The arguments in which a shell would replace something, and nothing does here."""
+    """The arguments that a shell would have expanded."""
     return (word for word in words[1:] if word.startswith("~/") or _VARIABLE.match(word))

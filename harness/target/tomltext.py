@@ -1,8 +1,7 @@
-"""TOML with the place of every key and value, which the standard library's reader forgets.
+"""TOML with the place of every key and value, which the standard library does not give.
 
-Here: from a text to plain values and places. `tomllib` reads and refuses; what it has accepted is
-walked once more for the places alone, so the walk need not refuse anything. Not here: what a
-profile or a baseline is.
+Here: from a text to plain values and places. `tomllib` parses the text and reports errors; then the
+text is scanned a second time for the places alone. Not here: what a profile or a baseline is.
 """
 
 import re
@@ -40,7 +39,7 @@ class Where:
 
 @dataclass(slots=True)
 class Toml:
-    """Plain values, and where each key and each value stands."""
+    """Plain values, and the place of each key and each value."""
 
     file: str
     value: dict[str, Any]
@@ -48,7 +47,7 @@ class Toml:
     values: dict[Loc, Where] = field(default_factory=dict[Loc, Where])
 
     def place(self, loc: Loc, *, key: bool = False) -> Where:
-        """The place of the longest part of a path that is in the file: of its value, or its key."""
+        """The place of a path's value, or key; of the longest part of it that the file has."""
         for length in range(len(loc), 0, -1):
             known = loc[:length]
             places = self.keys if key and known in self.keys else self.values
@@ -58,7 +57,7 @@ class Toml:
 
 
 def read_toml(text: str, file: str) -> Toml:
-    """Read a text; `file` is what its places are called by. Raises `UsageError`."""
+    """Read a text; `file` is its name in places. Raises `UsageError`."""
     try:
         value = tomllib.loads(text)
         walk = _Walk(text, file)
@@ -89,7 +88,7 @@ def steps_of(key: str) -> tuple[str, ...]:
 
 
 def dotted(loc: Loc) -> str:
-    """A path as TOML writes it; a step that is no bare key is quoted."""
+    """A path as a dotted key; a name that is no bare key is quoted."""
     return ".".join(str(step) if _BARE_KEY.fullmatch(str(step)) else f'"{step}"' for step in loc)
 
 
@@ -102,10 +101,10 @@ def _refusal(message: str, text: str, file: str) -> str:
 
 
 class _Walk:
-    """Goes over a text that is known to be TOML, and notes where its keys and values begin."""
+    """Scans a text that is known to be TOML for the places of its keys and values."""
 
     def __init__(self, text: str, file: str) -> None:
-        # As tomllib does, so that its columns and ours agree.
+        # tomllib does the same, so that columns agree.
         self._text = text.replace("\r\n", "\n")
         self._file = file
         self._at = 0
@@ -151,7 +150,7 @@ class _Walk:
         for step, where in self._key():
             loc = (*loc, step)
             self.keys.setdefault(loc, where)
-            # Of `a.b = 1` the value of `a` stands where its first key does.
+            # In `a.b = 1` the place of the value of `a` is that of its first key.
             self.values.setdefault(loc, where)
         self._skip(_BLANK)
         self._at += 1  # the equals sign
@@ -178,7 +177,7 @@ class _Walk:
                 self._skip(_SCALAR)
 
     def _within(self, end: str, one: Callable[[], None]) -> None:
-        """What stands between brackets, parted by commas."""
+        """The elements between brackets, separated by commas."""
         self._at += 1
         self._skip(_BLANK)
         while self._text[self._at] != end:
@@ -190,7 +189,7 @@ class _Walk:
         self._at += 1
 
     def _key(self) -> list[tuple[str, Where]]:
-        """The steps of a dotted key, and where each stands."""
+        """The names in a dotted key, each with its place."""
         steps: list[tuple[str, Where]] = []
         while True:
             where, begin = self._where(), self._at
