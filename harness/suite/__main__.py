@@ -1,4 +1,4 @@
-"""What `harness run` becomes: pytest, in a process of its own."""
+"""Runs pytest for `harness run`, in a process of its own."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ def main() -> None:
     """Run pytest on the arguments of the command line. Raises `SystemExit` with its status."""
     quiet_interrupt()
     hold_interrupt(on=False)
-    import pytest  # Takes a while; Ctrl-C is quiet by now.
+    import pytest  # Takes a while; by now Ctrl-C ends the process quietly.
 
     guard_output(ends=False)
     arguments = sys.argv[1:]
@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def _cache(arguments: list[str]) -> list[str]:
-    """Where `--lf` remembers: beside the traces, apart for each profile."""
+    """Options for pytest's cache, which `--lf` uses: beside the traces, one per profile."""
     from harness.errors import UsageError
     from harness.target.place import base_folder
 
@@ -28,7 +28,7 @@ def _cache(arguments: list[str]) -> list[str]:
     try:
         base = base_folder()
     except UsageError:
-        return ["-p", "no:cacheprovider"]  # The plugin says what is wrong.
+        return ["-p", "no:cacheprovider"]  # The plugin reports the error.
     return ["-o", f"cache_dir={base / 'cache' / Path(target).stem}"]
 
 

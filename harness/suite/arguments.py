@@ -18,7 +18,7 @@ from harness.scenario.races import placements
 from harness.suite.selection import Selection
 
 RULES = "rules::"
-# A line of pytest's short summary, as it stands: `FAILED turns/usage - what is wrong`.
+# A line of pytest's short summary, pasted whole: `FAILED turns/usage - what is wrong`.
 _SUMMARY_LINE = re.compile(r"(?:FAILED|ERROR|PASSED|XFAIL|XPASS) +(\S.*?)(?: - .*)?", re.DOTALL)
 
 
@@ -26,10 +26,10 @@ _SUMMARY_LINE = re.compile(r"(?:FAILED|ERROR|PASSED|XFAIL|XPASS) +(\S.*?)(?: - .
 class Wanted:
     """What the arguments name.
 
-    `paths` are pytest's to collect; `picks` are scenarios by id, each with the races that were
-    asked for by name, None where none was; `rules` come from words as reports print them,
-    `rules::turn.completes`; `odd` is what to say of named files that no scenario is;
-    `everything` is set where no place was named.
+    `paths` are left to pytest; `picks` are scenarios by id, each with the races that were named,
+    None where none was; `rules` come from words as reports print them, `rules::turn.completes`;
+    `odd` are messages about named files that are no scenarios; `everything` is set where no place
+    was named.
     """
 
     paths: list[str] = field(default_factory=list[str])
@@ -39,7 +39,7 @@ class Wanted:
     everything: bool = False
 
     def given(self) -> list[Path]:
-        """The files and folders of the run, as far as they were named."""
+        """The files and folders that were named."""
         return [*(Path(word.split("::", 1)[0]) for word in self.paths), *self.picks]
 
 
@@ -72,13 +72,13 @@ def deselected(words: Iterable[str]) -> list[str]:
 
 
 def _of_summary(word: str) -> str:
-    """The id of a line that was pasted whole."""
+    """The id in a summary line that was pasted whole."""
     line = _SUMMARY_LINE.fullmatch(word)
     return line[1] if line and not is_path(word) else word
 
 
 def empty(found: Wanted) -> str:
-    """What to say of the paths that hold no scenario; "" where there is none of them."""
+    """A message about the paths that hold no scenario; "" where all hold some."""
     return "; ".join(without(Path(word) for word in found.paths))
 
 
@@ -93,7 +93,7 @@ def _pick(found: Wanted, word: str) -> None:
     for file in named.files:
         before = found.picks.get(file, Selection(scenarios=False))
         if named.action is None:
-            # `--race` and `-m` say what of it is wanted, where no race of it was named.
+            # Where no race of it was named, `--race` and `-m` choose.
             raced = before is not None and before.races
             found.picks[file] = replace(before, scenarios=True) if before and raced else None
             continue
@@ -104,11 +104,11 @@ def _pick(found: Wanted, word: str) -> None:
 
 
 def _check_race(word: str, file: Path, action: Action, position: str) -> None:
-    """A race that was named must be one that the scenario has."""
+    """Raise `UsageError` for a race that the scenario does not have."""
     try:
         loaded = load(file)
     except ScenarioError:
-        return  # It is told when it is collected.
+        return  # It is reported when the file is collected.
     if action not in loaded.scenario.raced:
         raise UsageError(
             f"{word}: {loaded.id} is not raced by {action}; it has races: "

@@ -1,7 +1,7 @@
-"""What pytest collects in a run with a target: scenarios beside whatever else it collects.
+"""What pytest collects in a run with a target: scenarios, and the user's own tests.
 
-Here: the hooks of collecting, on the controller and on each worker. Not here: what the arguments
-mean (arguments), the collector and its items (items), which of them are kept (picking).
+Here: the hooks for collecting, on the controller and on each worker. Not here: what the arguments
+mean (arguments), the collector and its items (items), which items are kept (picking).
 """
 
 import argparse
@@ -25,7 +25,7 @@ Playable = ScenarioItem | RaceItem
 
 
 def read_arguments(config: pytest.Config) -> Wanted:
-    """Take out of the arguments what is ours; pytest collects the rest. Raises `UsageError`."""
+    """Take the harness's words out of the arguments; pytest gets the rest. Raises `UsageError`."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         found = wanted(config.args, scenarios_only=config.option.harness_run)
         found.everything = not (found.paths or found.picks)
@@ -41,8 +41,8 @@ def read_arguments(config: pytest.Config) -> Wanted:
 class Collecting:
     """The plugin object that collects.
 
-    `unplayed` says why nothing is played, where that ends the run, with `status`; `note` is what to
-    say of a run that goes on.
+    `unplayed` says why nothing is played, if that ends the run, with exit status `status`; `note`
+    is a message for a run that goes on.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Collecting:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> pytest.CollectReport | None:
-        """A scenario's file is looked into whatever failed last; `--lf` then sorts by its items.
+        """Collect every scenario file even with `--lf`, which then chooses among its items.
 
-        pytest skips files that are not at the path of a node that failed, and an id is no path.
+        pytest would skip files that are not the path of a failed node, and an id is no path.
         """
         if not isinstance(collector, ScenarioFile):
             return None
@@ -110,7 +110,7 @@ class Collecting:
     ) -> None:
         """Add the scenarios that were named by id and the bundled ones; keep what is asked for.
 
-        It is done first, so that `-k`, `-m`, `--deselect` and `--lf` see all of them.
+        This runs first, so that `-k`, `-m`, `--deselect` and `--lf` see all of them.
         """
         for path, chosen in self._wanted.picks.items():
             items += self._items(session, path, chosen or self._selection)
@@ -129,7 +129,7 @@ class Collecting:
         return session.genitems(self._file(path, session, chosen))
 
     def _adds_bundled(self) -> bool:
-        """Without arguments, and where they hold no scenario: a server that was given is played."""
+        """Whether to add the bundled scenarios: the arguments name no scenario."""
         option = self._option
         if option.no_bundled:
             return False
@@ -139,34 +139,34 @@ class Collecting:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Say what is wrong with the name of a file that nobody collects."""
+        """Say what is wrong with a file name that nothing collects."""
         try:
             return (yield)
         except pytest.UsageError as error:
-            self.unplayed = ""  # There is a better reason.
+            self.unplayed = ""  # The error below is a better reason.
             if self._wanted.odd:
                 raise pytest.UsageError(*self._wanted.odd) from error
             raise
 
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """A run that was given a server and plays nothing on it runs nothing at all."""
+        """End a run that was given a server and has nothing to play on it; run no tests."""
         if self._is_worker or self._failing.distributes:
-            return  # The controller is told by its workers what they collected.
+            return  # Workers tell the controller what they collected.
         self._check_played([one.nodeid for one in session.items if isinstance(one, Playable)])
         if self.unplayed:
             session.items.clear()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """The same where workers collect: the id of a test has colons, that of a scenario none."""
+        """The same where workers collect. Ids of tests have colons, those of scenarios none."""
         self._check_played([one for one in ids if "::" not in one])
         if self.unplayed:
             self._failing.interrupt("nothing to play on the server")
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A scenario file that cannot be used ends the run before it begins, with workers too."""
+        """End the run before it begins if a scenario file cannot be used, with workers too."""
         ours = report.failed and report.nodeid.endswith(SUFFIXES)
         if ours and not self._option.continue_on_collection_errors:
             self._failing.interrupt("a scenario file cannot be used")
@@ -182,7 +182,7 @@ class Collecting:
         odd_tag = unknown_tag(option, self._seen_tags)
         why = odd_tag or nothing_played(option, self._wanted)
         if option.no_bundled and not odd_tag:
-            # The server may be given to every run of theirs, by addopts.
+            # The options may be in the user's addopts, and so in each of their runs.
             self.note = f"no scenario was played on the server: {why}"
             return
         self.status = pytest.ExitCode.USAGE_ERROR if odd_tag else pytest.ExitCode.NO_TESTS_COLLECTED
@@ -190,7 +190,7 @@ class Collecting:
         self.unplayed = f"{nothing}: {why}" if why else nothing
 
     def _without_bundled(self, ids: list[str]) -> str:
-        """What to say where scenarios of the user's own are played instead of the bundled ones."""
+        """A note that the user's own scenarios are played instead of the bundled ones."""
         asked = self._option.no_bundled or self._option.harness_run or self._wanted.picks
         if asked or self._wanted.everything:
             return ""

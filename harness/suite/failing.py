@@ -1,10 +1,10 @@
-"""What pytest's own `-x`, `--lf`, `--ff` and `--sw` make of a rule that a scenario breaks.
+"""Makes pytest's `-x`, `--lf`, `--ff` and `--sw` work for rules that a scenario breaks.
 
-A rule is reported after the last scenario, by a report that no item stands behind. Stopping at it,
-and playing it again, mean the scenario in which it was broken.
+A rule is reported after the last scenario, by a report without an item. To stop at it, or to play
+it again, is to stop at, or play again, the scenario that broke it.
 
-Here: watching reports on the controller and on each worker, stopping, what is remembered for the
-next run. Not here: judging, merging.
+Here: watching reports on the controller and on each worker, stopping, what is stored for the next
+run. Not here: judging, merging.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ LAST_FAILED, STEPWISE = "cache/lastfailed", "cache/stepwise"
 
 
 class Failing:
-    """Watches one run. `session` is set as soon as there is one."""
+    """Watches one run. `session` is set when it begins."""
 
     session: pytest.Session
 
@@ -39,7 +39,7 @@ class Failing:
 
     @property
     def failed(self) -> int:
-        """How many reports failed so far, of tests or of collecting."""
+        """The number of failed reports so far, of tests and of collecting."""
         return self.session.testsfailed
 
     @property
@@ -47,20 +47,20 @@ class Failing:
         return self._config.pluginmanager.get_plugin("dsession")
 
     def stop(self, why: str) -> None:
-        """End the run after what is being played."""
+        """End the run after the current scenario."""
         self.session.shouldfail = why
         self.interrupt(why)
 
     def interrupt(self, why: str) -> None:
-        """Where workers play, end the run."""
+        """End the run if workers play it."""
         if self._dist is not None:
             self._dist.shouldstop = why
 
     def count(self, reports: int, *, again: bool = False) -> None:
-        """Say that so many reports will come beside those of the items: for the progress column.
+        """Announce so many reports in addition to those of the items, for the progress column.
 
-        From the first report on, so that the percentage never falls; `again` where a worker that
-        was replaced may have counted anew.
+        Called from the first report on, so that the percentage never falls; `again` where a worker
+        that was replaced may have counted a second time.
         """
         if not self._total:
             self._total = self.session.testscollected + reports
@@ -76,7 +76,7 @@ class Failing:
             self._bad(report.nodeid)
 
     def saw(self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome) -> None:
-        """See what a scenario, or a race, broke."""
+        """Note the rules that a scenario, or a race, broke."""
         plays = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
         broken = {row.rule for play in plays for row in play.rows if self._counts(row)}
         if not broken:
@@ -99,16 +99,16 @@ class Failing:
         return broken or row.verdict is Verdict.ERROR
 
     def status(self, *, red: bool) -> int | None:
-        """The exit status that this run wants, None where pytest's is right."""
+        """The exit status of this run, None where pytest's own is right."""
         if reader_is_gone():
             return READER_GONE
         if red and self._config.option.maxfail and self.distributes:
-            # Workers are stopped as by Ctrl-C; what made them stop is a failure all the same.
+            # Workers are stopped as by Ctrl-C; the reason is a failure nevertheless.
             return int(pytest.ExitCode.TESTS_FAILED)
         return None
 
     def remember(self) -> None:
-        """For the next run: not the rule failed, but the scenarios that broke it."""
+        """Store for the next run the scenarios that broke a rule, in place of the rule."""
         cache: Any = getattr(self._config, "cache", None)
         if cache is None or getattr(self._config.option, "cacheshow", None):
             return

@@ -1,9 +1,9 @@
 """The pytest hooks of a run with a target.
 
-Here: attaching outcomes to reports, merging them on the controller. A worker judges its own traces;
-only the controller merges, so that any number of workers gives the same verdicts. Not here: what is
-collected (collecting), how pytest and the user are told of a report (reporting), what pytest's own
-options make of a broken rule (failing), signals (stopping).
+Here: attaching outcomes to reports, and merging them on the controller. A worker judges its own
+traces; only the controller merges, so that any number of workers gives the same verdicts. Not here:
+what is collected (collecting), how a report reaches pytest and the user (reporting), pytest's own
+options and broken rules (failing), signals (stopping).
 """
 
 import argparse
@@ -57,7 +57,7 @@ class PytestPlugin:
         if option.server_cmd is not None:
             split_command(option.server_cmd)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        # The controller has asked this machine what it lacks, once for all workers.
+        # The controller has checked what this machine lacks, once for all workers.
         lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
         named = read_arguments(config)
         self.config = configure(
@@ -108,7 +108,7 @@ class PytestPlugin:
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember what is to be stopped."""
+        """Keep the session, which may have to be stopped."""
         self._failing.session = session
 
     @pytest.hookimpl(wrapper=True)
@@ -155,9 +155,9 @@ class PytestPlugin:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """After the last scenario: end the server, merge, and report each rule.
 
-        So too where `-x` and its like, or a signal, stop the run: what was played is judged.
+        Also where `-x`, a similar option or a signal stops the run: what was played is judged.
         """
-        # What is there now stays to the end; looking through it again and again costs time.
+        # What is loaded now stays until the end; the garbage collector need not look at it again.
         gc.freeze()
         whole = False
         try:
@@ -171,12 +171,12 @@ class PytestPlugin:
         finally:
             with self._stopping.interruption.ours():
                 self._close()
-                # Any other exception is told by itself; what is left of a report would mislead.
+                # Any other exception is shown as it is; a partial report would mislead.
                 if whole or self._stopping.interruption.signal:
                     self._emit(session)
 
     def _close(self) -> None:
-        """End the server; what no scenario owns goes to the controller, or into the report."""
+        """End the server; send findings outside any scenario to the controller or the report."""
         findings = self._session.close()
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
@@ -191,7 +191,7 @@ class PytestPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
-        """A worker ended: take what no scenario owns. One that died took its verdicts along."""
+        """A worker ended: take its findings outside scenarios. If it died, they are lost."""
         if error is not None and not self._stopping.interruption.signal:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
@@ -201,7 +201,7 @@ class PytestPlugin:
         self._loose += [finding_from_plain(one) for one in plain]
 
     def _emit(self, session: pytest.Session) -> None:
-        """Report what was judged, where anything was to be."""
+        """Report what was judged, if there was anything to judge."""
         seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
         if self._is_worker or session.config.option.collectonly or not seen:
             return
@@ -245,7 +245,7 @@ class PytestPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the JSON report, and say by the exit status what became of the run."""
+        """Write the JSON report and set the exit status."""
         interrupted = bool(self._stopping.interruption.signal)
         if interrupted and not self._is_worker and self.report is None:
             self.report = self._merged()
@@ -264,7 +264,7 @@ class PytestPlugin:
 
 
 def _check_report_files(config: pytest.Config) -> None:
-    """Raises `UsageError` where a report could not be written in the end."""
+    """Raise `UsageError` if a report could not be written at the end of the run."""
     path = config.option.harness_json
     if path == "-":
         raise UsageError("--harness-json -: pytest prints there; use harness run --json -")

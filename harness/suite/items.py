@@ -1,7 +1,7 @@
 """What pytest collects: one item per scenario file, and one per action that is raced in it.
 
-Here: the collector and the item, and how an outcome becomes passed, failed, skipped or xfailed.
-Not here: options and hooks (plugin), playing and judging (session).
+Here: the collector and the items, and how an outcome becomes passed, failed, skipped or xfailed.
+Not here: options and hooks (plugin, hooks), playing and judging (runner.session).
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ TellRace = Callable[[RaceOutcome], str]
 
 
 class _ScenarioFailed(Exception):
-    """The own verdict of a scenario, or of a race, is not a pass; the text is its story."""
+    """A scenario, or a race, did not pass; the text is its story."""
 
 
 class ScenarioFile(pytest.File):
@@ -43,9 +43,9 @@ class ScenarioFile(pytest.File):
     known_rules: tuple[str, ...] = ()
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The scenarios and their races, as far as they are asked for.
+        """The scenarios and their races that are wanted.
 
-        A file that cannot be used, or whose id is another's, is a collection error in one line.
+        A file that cannot be used, or whose id is taken, is a collection error of one line.
         """
         for path in scenarios_in(self.path):
             yield from self._items(path)
@@ -62,7 +62,7 @@ class ScenarioFile(pytest.File):
         except ScenarioError as error:
             raise self.CollectError(str(error)) from error
         if self.selection.scenarios:
-            # The node's id is the scenario's: what pytest prints can be given back to it.
+            # The node id is the scenario's id, so that it can be copied from pytest's output.
             item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id, nodeid=loaded.id)  # pyright: ignore[reportUnknownMemberType]
             item.loaded, item.play, item.tell = loaded, self.play, self.tell
             item.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
@@ -132,7 +132,7 @@ class RaceItem(pytest.Item):
 
 
 def _told(verdict: Verdict, reason: str, story: Callable[[], str]) -> None:
-    """What pytest is told of a verdict."""
+    """Turn a verdict into an outcome of pytest."""
     match verdict:
         case Verdict.PASS:
             return

@@ -1,6 +1,6 @@
-"""What JUnit files say of scenarios and rules, so that tools group them and find their files.
+"""Names of scenarios and rules in JUnit files, so that tools can group them and find files.
 
-Here: class name, name and file of a test case. Not here: what pytest writes around them.
+Here: class name, name and file of a test case. Not here: the rest of the file, which pytest writes.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def _name(case: Any, classname: list[str], name: str) -> None:
 
 
 def _of_package(config: pytest.Config, file: str) -> str:
-    """Of a bundled scenario that does not lie in the user's project: its path in the package."""
+    """The path of a bundled scenario in the package, if it is not in the user's project."""
     path = (config.rootpath / file).resolve()
     if path.is_relative_to(config.rootpath) or not path.is_relative_to(bundled_folder()):
         return ""

@@ -1,6 +1,6 @@
-"""Which of the collected scenarios are played, and what to say where none is.
+"""Which of the collected scenarios are played, and a message where none is.
 
-Here: functions over pytest's items. Not here: how they are collected (live, items), what the
+Here: functions over pytest's items. Not here: how they are collected (collecting, items), what the
 arguments name (arguments).
 """
 
@@ -18,7 +18,7 @@ from harness.suite.unraced import unraced
 
 
 def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items without the repetitions of a scenario that two arguments led to."""
+    """The items without duplicates: two arguments may name the same scenario."""
     seen: set[str] = set()
     kept: list[pytest.Item] = []
     for item in items:
@@ -47,7 +47,7 @@ def choose(
 
 
 def unknown_tag(option: Any, tags: Collection[str]) -> str:
-    """What to say of a word of `--tag` that no scenario has; "" where there is none.
+    """A message about a word of `--tag` that no scenario has; "" where there is none.
 
     `tags` are those of the scenarios that were collected.
     """
@@ -57,7 +57,7 @@ def unknown_tag(option: Any, tags: Collection[str]) -> str:
 
 
 def nothing_played(option: Any, wanted: Wanted) -> str:
-    """Why a run that was given a server has nothing to play on it; "" where nobody knows."""
+    """Why a run that was given a server has nothing to play on it; "" where unknown."""
     chosen = [f"{name} {value}" for name, value in _choices(option) if value]
     holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
     if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):

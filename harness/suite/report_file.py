@@ -1,6 +1,6 @@
-"""Whether a report can be written where it is wanted, before anything is played for it.
+"""Checks that a report file can be written, before anything is played.
 
-Here: one question about one path. Not here: what is written (reporting, junit).
+Here: a check of one path. Not here: what is written (reporting, junit).
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 def unwritable(path: str, *, makes_folder: bool = False) -> str:
     """Why a file cannot be written, in a few words; "" where it can.
 
-    `makes_folder` where its writer makes the folder that it lies in.
+    `makes_folder`: its writer makes the folder.
     """
     try:
         return _problem(Path(path).expanduser().absolute(), makes_folder)
@@ -22,7 +22,7 @@ def _problem(file: Path, makes_folder: bool) -> str:
     if file.is_dir():
         return "it is a folder; name a file"
     if os.path.lexists(file) and not file.is_file():
-        return ""  # A pipe or a device: to open it may be to wait.
+        return ""  # A pipe or a device: opening it may block.
     folder = file.parent
     if not folder.is_dir():
         if os.path.lexists(folder):

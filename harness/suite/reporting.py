@@ -1,8 +1,8 @@
-"""How pytest and the user are told of a run's report.
+"""Passes a run's report on to pytest and the user.
 
-Here: one synthetic test report per rule and per finding of the run, warnings for what does not
-count, the terminal section, the JSON file. Not here: how the report comes about (merge), and when
-it is told (live).
+Here: one synthetic test report per rule and per finding of the run, warnings for findings that do
+not count, the terminal section, the JSON file. Not here: making the report (results.merge), and the
+time when it is shown (hooks).
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from harness.spec.book import Book
 def emit(report: Report, session: pytest.Session, book: Book) -> None:
     """Report each rule and each finding as if it were a test, so that pytest counts it.
 
-    The rules are in the number of what was collected already; findings are not.
+    Rules are already included in the number of collected items; findings are not.
     """
     hook = session.config.hook
     hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
@@ -44,7 +44,7 @@ def emit(report: Report, session: pytest.Session, book: Book) -> None:
 
 
 def tell(report: Report, terminal: Any, book: Book, note: str = "") -> None:
-    """The verdict in a few lines, for pytest's terminal reporter; before them what was noted."""
+    """Print the notes and the verdict in a few lines by pytest's terminal reporter."""
     terminal.section(f"conformance of {report.target}")
     if note:
         terminal.write_line(note)
@@ -53,7 +53,7 @@ def tell(report: Report, terminal: Any, book: Book, note: str = "") -> None:
 
 
 def write_json(report: Report, path: Path, status: int) -> None:
-    """Write the report as JSON; whoever reads it from a pipe may leave before its end."""
+    """Write the report as JSON; the reader of a pipe may close it before the end."""
     text = json.dumps(to_plain(report, status), ensure_ascii=False, indent=1)
     with contextlib.suppress(BrokenPipeError):
         path.write_text(text + "\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def _issue_report(issue: Issue) -> pytest.TestReport:
 
 
 class Synthetic(pytest.TestReport):
-    """A report that no item stands behind: a rule, or a finding of the run."""
+    """A report without an item: a rule, or a finding of the run."""
 
     @property
     def head_line(self) -> str:

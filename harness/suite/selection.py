@@ -1,7 +1,7 @@
 """Which items a run wants of each scenario file: the scenario, races, or single placements.
 
-Here: what `--race` and `-m` say, and what `--tag` says. Not here: collecting (items), what the
-arguments say (arguments).
+Here: what `--race`, `-m` and `--tag` choose. Not here: collecting (items), what the arguments name
+(arguments).
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""A pytest session that is stopped by a signal: who is told, and what was not played.
+"""A pytest session that is stopped by a signal: its workers, and what was not played.
 
-Here: the hooks that connect signals (interruption) to the session and to its workers, the exit
-status, outcomes for what was not played. Not here: what the report says of it (merge, terminal).
+Here: the hooks that connect signals (runner.interruption) to the session and its workers, the exit
+status, outcomes for what was not played. Not here: what the report says about it (results.merge,
+report.terminal).
 """
 
 import contextlib
@@ -47,7 +48,7 @@ class Stopping:
         return f"the run was interrupted ({self.interruption.name})"
 
     def guarded(self, play: Callable[P, R]) -> Callable[P, R]:
-        """Play what an item plays; a signal makes it skipped, and the session stops after it."""
+        """Run an item; a signal makes it skipped and stops the session after it."""
 
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
@@ -64,15 +65,15 @@ class Stopping:
         if self._session is not None:
             return pytest.Session.Interrupted(
                 self.reason
-            )  # With a summary; then see sessionfinish.
+            )  # It ends with a summary; see pytest_sessionfinish.
         return pytest.exit.Exception(self.reason, returncode=self.interruption.status)
 
     def _told(self, number: int) -> None:
-        """In the signal handler: no item is given out any more, and the workers are told."""
+        """Called in the signal handler: give out no more items, and tell the workers."""
         distributed: Any = self._config.pluginmanager.get_plugin("dsession")
         if distributed is not None:
             distributed.shouldstop = self.reason
-            # One that ends while it starts needs no successor.
+            # A worker that ends while it starts is not replaced.
             setattr(distributed, "_max_worker_restart", 0)  # noqa: B010
         for pid in self._workers.values():
             with contextlib.suppress(OSError):
@@ -90,9 +91,9 @@ class Stopping:
     def pytest_make_collect_report(
         self,
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """A signal while something is collected ends the run, and is no error of what was read.
+        """End the run on a signal during collecting, which is no error of the file being read.
 
-        Of the exception that it raises pytest makes a report of a failure, which `--lf` remembers.
+        pytest would report the exception as a failure of that file, and `--lf` would store it.
         """
         report = yield
         if self.interruption.signal and self.interruption.role == "alone":
@@ -101,7 +102,7 @@ class Stopping:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
-        """A worker is there. One that comes after the signal gets nothing to play."""
+        """A worker is ready. After a signal it gets nothing to play."""
         # execnet says nowhere else which process it started.
         process = getattr(getattr(node.gateway, "_io", None), "popen", None)
         pid = int(getattr(process, "pid", 0))
@@ -110,23 +111,23 @@ class Stopping:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker is gone: its number may be somebody else's soon."""
+        """A worker ended: its process id may soon be reused."""
         self._workers.pop(node.gateway.id, None)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """What there is to play, of which the controller has no items."""
+        """Keep the ids of what workers collected: the controller has no items."""
         self._ids = ids
 
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A run that was interrupted has an exit status of its own."""
+        """Set the exit status of an interrupted run."""
         if self.interruption.signal and not hasattr(self._config, "workerinput"):
             session.exitstatus = self.interruption.status
 
     @pytest.hookimpl
     def pytest_unconfigure(self) -> None:
-        """Signals are the next one's again."""
+        """Restore the previous signal handlers."""
         self.interruption.remove()
 
     # --- what was not played --------------------------------------------------------------------
@@ -134,7 +135,7 @@ class Stopping:
     def unplayed(
         self, scenarios: Collection[str], races: Collection[str]
     ) -> tuple[list[ScenarioOutcome], list[RaceOutcome]]:
-        """Outcomes for those that were to be played, and are not among these."""
+        """Outcomes for the scenarios that were to be played and are not among these."""
         mine: list[ScenarioOutcome] = []
         raced: list[RaceOutcome] = []
         for name, path, action in self._chosen():
@@ -158,7 +159,7 @@ class Stopping:
                     yield item.loaded.id, str(item.path), ""
                 elif isinstance(item, RaceItem):
                     yield item.name, str(item.path), item.action
-        # A scenario's id has no colons, that of a test has.
+        # Ids of tests have colons, those of scenarios have none.
         for name in self._ids:
             if "::" not in name:
                 scenario, _, action = name.partition("@")
@@ -181,7 +182,7 @@ def _role(config: pytest.Config) -> Role:
 
 
 def _title(path: str) -> str:
-    """The title that a scenario's file says, "" where it cannot be read."""
+    """The title in a scenario's file, "" where it cannot be read."""
     try:
         found = _TITLE.search(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError):

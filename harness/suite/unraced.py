@@ -1,7 +1,7 @@
-"""Why `--race` chooses nothing of the scenarios that a run was given, and what to do about it.
+"""Why `--race` chooses no scenario of a run, and what to do about it.
 
-Here: reading the key `races` and the positions of the files. Not here: what `--race` may say
-(selection), races by name in the place of a path (arguments).
+Here: reading the key `races` and the positions in the files. Not here: the values of `--race`
+(selection), races that are named by id (arguments).
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ from harness.suite.selection import selection
 
 
 def unraced(race: str, given: Iterable[Path]) -> str:
-    """What to say of files and folders in which `--race` chooses nothing; "" where it does, or
-    where there is no scenario that can be used.
+    """A message about files and folders in which `--race` chooses nothing; "" where it chooses
+    something, or where no scenario can be used.
     """
     loaded = list(_loaded(given))
     asked = selection(race, "").races
@@ -46,7 +46,7 @@ def _loaded(given: Iterable[Path]) -> Iterable[Loaded]:
         try:
             yield load(file)
         except ScenarioError:
-            continue  # It is told when it is collected.
+            continue  # It is reported when the file is collected.
 
 
 def _without(loaded: list[Loaded], actions: list[Action]) -> str:
