@@ -82,7 +82,7 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
     if healthy:
         yield Check(None, "next: judge it", next_command(config))
     else:
-        yield Check(None, "next: mend the first FAIL above, and ask again")
+        yield Check(None, "next: fix the first FAIL above, and ask again")
 
 
 def bounds_of(profile: Profile) -> Bounds:

@@ -287,7 +287,7 @@ def split_command(command: str) -> list[str]:
         words = shlex.split(command)
     except ValueError as error:
         raise UsageError(
-            f"the command {command!r} cannot be split as by a shell: {error}; mend its quotes"
+            f"the command {command!r} cannot be split as by a shell: {error}; fix its quotes"
         ) from error
     if not words:
         raise UsageError("the command is empty; give --server-cmd 'program arguments'")

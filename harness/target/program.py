@@ -107,12 +107,12 @@ def _of_script(path: str) -> str:
     if not os.path.exists(words[0]):
         return (
             f"cannot be started: its first line is {line!r}, and there is no {words[0]}; "
-            f"mend that line, or name an interpreter: {_by(os.path.basename(words[0]), [path])}"
+            f"fix that line, or name an interpreter: {_by(os.path.basename(words[0]), [path])}"
         )
     if os.path.isdir(words[0]) or not os.access(words[0], os.X_OK):
         return (
             f"cannot be started: its first line is {line!r}, and {words[0]} is not executable; "
-            "mend that line"
+            "fix that line"
         )
     return ""
 

@@ -80,13 +80,13 @@ def test_an_interpreter_that_does_not_exist_is_named_with_the_line(tmp_path: Pat
     path = written(tmp_path, "server", b"#!/no/such/python3 -u\nimport sys\n")
     said = refusal([path])
     assert "its first line is '#!/no/such/python3 -u', and there is no /no/such/python3;" in said
-    assert said.endswith("mend that line, or name an interpreter: python3 ./server")
+    assert said.endswith("fix that line, or name an interpreter: python3 ./server")
 
 
 def test_an_interpreter_that_is_not_executable_is_named_with_the_line(tmp_path: Path) -> None:
     plain = written(tmp_path, "plain", b"", 0o644)
     path = written(tmp_path, "server", f"#!{plain}\n".encode())
-    assert f"its first line is '#!{plain}', and {plain} is not executable; mend" in refusal([path])
+    assert f"its first line is '#!{plain}', and {plain} is not executable; fix" in refusal([path])
 
 
 @pytest.mark.parametrize("line", [b"#!/bin/sh", b"#!/usr/bin/env python3"])
