@@ -1,7 +1,7 @@
-"""What the scripted model asks for within a reply: tools, searches, and a reviewer's answer.
+"""What the scripted model asks for in a reply: tools, searches, and a reviewer's answer.
 
-Here: the pydantic models of these parts, in the words of the intent. Which tool of the server that
-is, and with which arguments, is `tools`. Not here: text, gates and faults (parts).
+Here: the pydantic models of these parts, at the level of intent. The server's tool and its
+arguments are chosen in `tools`. Not here: text, gates and faults (parts).
 """
 
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ from harness.backend.strict import Strict
 class RunBody(Strict):
     """A command for the shell; `escalate` asks to run it outside the sandbox, with a `reason`.
 
-    `tty` asks for a terminal, where the tool of the server can have one.
+    `tty` asks for a terminal, if the server's tool can provide one.
     """
 
     command: str
@@ -101,7 +101,7 @@ class McpCall(Strict):
 
 
 class DynamicCallBody(Strict):
-    """A tool that the client brought."""
+    """A call of a tool that the client provided."""
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -114,7 +114,7 @@ class DynamicCall(Strict):
 
 
 class ViewImageBody(Strict):
-    """An image file, its path as the server is told."""
+    """An image file, with the path that is sent to the server."""
 
     path: str
 
@@ -140,7 +140,7 @@ class WebSearchBody(Strict):
 
 
 class WebSearch(Strict):
-    """`web_search: {query: "..."}`: the model's side searched by itself."""
+    """`web_search: {query: "..."}`: the model's provider searched the web by itself."""
 
     web_search: WebSearchBody
 

@@ -1,7 +1,7 @@
-"""The interface behind which a model API stands.
+"""The interface of a model API.
 
-Here: what an encoder must be able to say. The only one today is the Responses API
-(`wire/responses.py`); another API is another module with this interface.
+Here: everything that an encoder must be able to produce. The only one today is the Responses API
+(`wire/responses.py`); another API would be another module with this interface.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Headers = Mapping[str, str]
 
 
 class Asked(TypedDict):
-    """What a call asked for: the data of the mark `model-call`, small beside the call itself.
+    """What a call asked for: the data of the mark `model-call`, much smaller than the call.
 
     `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
     `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form.
@@ -29,7 +29,7 @@ class Asked(TypedDict):
 
 
 class Stream(Protocol):
-    """One streamed answer. Every method gives bytes to send at once, as one chunk."""
+    """One streamed answer. Every method returns the bytes of one chunk."""
 
     def opened(self) -> bytes:
         """The stream begins."""
@@ -102,11 +102,11 @@ class Encoder(Protocol):
         ...
 
     def asked(self, body: Mapping[str, Any]) -> Asked:
-        """What the call asked for, as far as rules judge it."""
+        """What the call asked for, as far as rules use it."""
         ...
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """The JSON Schema that the answer must have the form of, None for none."""
+        """The JSON Schema of the answer, None for none."""
         ...
 
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
@@ -122,7 +122,7 @@ class Encoder(Protocol):
         ...
 
     def rerouted(self, model: str) -> dict[str, str]:
-        """The headers that say that another model answers."""
+        """The headers which say that another model answers."""
         ...
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:

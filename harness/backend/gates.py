@@ -1,7 +1,7 @@
 """Gates: named places where the model's stream or a command waits for the client's side.
 
-Nothing here knows time. A gate can be awaited from both sides: the stream waits for it to open,
-the player for it to be reached. Commands come to their gates through pipes (suite.pipes).
+Nothing here uses the clock. Both sides can wait at a gate: the stream until it is opened, the
+player until it is reached. Commands reach their gates through named pipes (runner.named_pipes).
 """
 
 import anyio
@@ -16,22 +16,22 @@ class Gates:
         self._all_open = False
 
     def open(self, name: str) -> None:
-        """Open a gate, now and for whoever comes later."""
+        """Open a gate for those who wait now and those who come later."""
         self._event(self._open, name).set()
 
     def open_all(self) -> None:
-        """Open every gate, also those that nobody has named yet."""
+        """Open every gate, including those that were not named yet."""
         self._all_open = True
         for event in self._open.values():
             event.set()
 
     async def pass_through(self, name: str) -> None:
-        """Say that the gate is reached, then wait until it is open."""
+        """Mark the gate as reached, then wait until it is open."""
         self.reach(name)
         await self.opened(name)
 
     def reach(self, name: str) -> None:
-        """Say that the gate is reached."""
+        """Mark the gate as reached."""
         self._event(self._reached, name).set()
 
     async def opened(self, name: str) -> None:
@@ -41,7 +41,7 @@ class Gates:
             await event.wait()
 
     async def reached(self, name: str) -> None:
-        """Wait until the stream stands at (or has passed) the gate."""
+        """Wait until the stream is at the gate, or has passed it."""
         await self._event(self._reached, name).wait()
 
     @staticmethod

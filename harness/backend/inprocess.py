@@ -1,8 +1,8 @@
 """The scripted model as an httpx transport: no socket, for `agent app-server --scenario`.
 
-Streams chunk by chunk like the real one, so that nothing is hidden by buffering. Gates that the
-scenario's client would open are open from the start, since no player runs; a gate that the
-scenario never opens holds until the caller drops the stream (an interrupt does).
+It streams chunk by chunk like a real one, so that buffering hides nothing. Gates that the
+scenario's client would open are open from the start, since no player runs. A gate that the scenario
+never opens holds until the caller closes the stream, as an interrupt does.
 """
 
 from collections.abc import AsyncIterator
@@ -60,7 +60,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
 
 
 class _Chunks(httpx.AsyncByteStream):
-    """The chunks of an answer; a cut looks to the reader as a lost connection does."""
+    """The chunks of an answer; to the reader a cut looks like a lost connection."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer

@@ -1,7 +1,7 @@
-"""The scripted model: takes a call, plays the next step of its script, and keeps an audit.
+"""The scripted model: answers a call by the next step of its script, and records all calls.
 
-Here: which step a call gets, repetition, what it noticed about its caller. Not here: how a reply is
-streamed (play), HTTP (server, inprocess), event names (wire). One value serves one scenario.
+Here: which step a call gets, repeated steps, problems with the caller. Not here: how a reply is
+streamed (play), HTTP (server, inprocess), event names (wire). One instance serves one scenario.
 """
 
 import json
@@ -35,7 +35,7 @@ EXHAUSTED = "(the scenario's script has no further reply)"
 
 @dataclass(slots=True)
 class Call:
-    """One model call, for the audit: its thread ("" for none known) and the step it got.
+    """One recorded model call: its thread ("" for unknown) and the step it got.
 
     `tool_calls` holds the ids of the tool calls that its answer asked for; `ended` is what
     came of it, None while the answer is not over.
@@ -67,13 +67,13 @@ class Answer:
 
 
 class ScriptedModel:
-    """Plays the model's side of one scenario. `mark` is told of each call's beginning and end.
+    """Plays the model's side of one scenario. `mark` is called at each call's beginning and end.
 
-    `script` is one script, or one per thread alias; see `Tracks` for how a call finds its own.
-    `tools` and `outcomes` are the profile's tables; with `loose` the server's words for what became
-    of a tool call are its own, and only what contradicts the script is a problem. `unfit` holds
-    what it wanted to call and was not offered; `stuck` is set by the first of them, since the
-    script cannot go on as it says.
+    `script` is one script, or one per thread alias; `Tracks` finds the script of a call. `tools`
+    and `outcomes` are the profile's tables. With `loose` the server may word the outcome of a tool
+    call in its own way, and only an outcome that contradicts the script is a problem. `unfit` holds
+    intents for which the server offered no tool; the first of them sets `stuck`, since the script
+    cannot go on.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ScriptedModel:
 
     @property
     def unplayed(self) -> int:
-        """How many steps no call has asked for."""
+        """The number of steps that no call has used."""
         return self._tracks.unplayed
 
     async def called(self, number: int, *, ended: bool = False) -> None:
@@ -120,7 +120,7 @@ class ScriptedModel:
         self._happened = anyio.Event()
 
     def claims(self, raw: bytes) -> bool:
-        """Whether a call carries the marker of one of the threads, so that it is meant for us."""
+        """Whether a call contains the marker of one of the scenario's threads."""
         return self._tracks.claims(self._encoder.user_texts(_parsed(raw)))
 
     def answer(self, raw: bytes) -> Answer:
@@ -174,7 +174,7 @@ class ScriptedModel:
         return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
 
     def _history(self, call: Call, texts: list[str]) -> list[str]:
-        """What the thread's last reply asked for within this turn and the input does not hold."""
+        """Problems: tool calls of the thread's last reply in this turn that the input lacks."""
         mine = [one for one in self.calls if one is not call and one.thread == call.thread]
         last = mine[-1] if mine else None
         if last is None or last.ended is None or not last.ended.completed:
@@ -207,14 +207,14 @@ class ScriptedModel:
             call.problems += self._compared(call, key, name)
 
     def _compared(self, call: Call, key: str, name: str) -> list[str]:
-        """What is wrong with a call that is compared with the one of a named step."""
+        """Problems of a call that is compared with the call of a named step."""
         named = [one for one in self.calls if one.step is not None and one.step.alias == name]
         if not named:
             return [f"call {call.number}: no call of the step {name!r} was made before it"]
         return compared(key, call, named[-1], self._encoder)
 
     def _told(self, call: Call) -> list[str]:
-        """What the tool calls of the thread's last reply came to, as this call tells it."""
+        """The outcomes of the tool calls of the thread's last reply, as this call reports them."""
         mine = [one for one in self.calls if one is not call and one.thread == call.thread]
         if not mine or not mine[-1].tool_calls:
             return []
@@ -223,7 +223,7 @@ class ScriptedModel:
         return [output for output in found if len(output) <= MOST_OF_A_TEXT]
 
     def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
-        """What is wrong with the outputs of the tool calls of the thread's last reply."""
+        """Problems of the outputs of the tool calls of the thread's last reply."""
         called: list[str] = next(
             (
                 one.tool_calls
@@ -265,10 +265,10 @@ class ScriptedModel:
         return problems
 
     def _agree(self, found: str, wanted: str) -> bool:
-        """Whether an output's words are those of the wanted outcome.
+        """Whether an output is worded as the wanted outcome.
 
-        Where they may be the server's own, a denial can read like a failure, and words that the
-        tables do not know say nothing.
+        Where the server may use its own words, a denial can read like a failure, and words that
+        are not in the tables are accepted.
         """
         if not self._loose:
             return found == wanted
@@ -311,7 +311,7 @@ class ScriptedModel:
 
 
 def compared(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
-    """What is wrong with a call beside an earlier one, by the key of `Expect` that says how."""
+    """Problems of a call compared with an earlier one, by the key of `Expect`."""
     mine, theirs = encoder.asked(call.body)["model"], encoder.asked(other.body)["model"]
     earlier = f"call {other.number}"
     if key == "same_model":
@@ -326,18 +326,18 @@ def compared(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
 
 
 def _holds(body: Mapping[str, Any]) -> Callable[[str], bool]:
-    """What tells whether a text stands anywhere in a call's input."""
+    """A function that says whether a text occurs anywhere in a call's input."""
     whole = json.dumps(body.get("input"), ensure_ascii=False)
     return lambda said: json.dumps(said, ensure_ascii=False)[1:-1] in whole
 
 
 def _contains(holds: Callable[[str], bool], wanted: Sequence[str | list[str]]) -> bool:
-    """Whether each text is held, and of a list of texts one."""
+    """Whether each text occurs; of a list of texts, one of them."""
     return all(holds(one) if isinstance(one, str) else any(map(holds, one)) for one in wanted)
 
 
 def _told(wanted: str, output: str) -> bool:
-    """Whether a tool's output says this, as it is or within JSON."""
+    """Whether a tool's output contains this text, plainly or encoded as JSON."""
     quoted = (json.dumps(wanted, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     return wanted in output or any(one in output for one in quoted)
 

@@ -1,8 +1,8 @@
-"""The parts of a reply: what the scripted model says and asks for, at the level of intent.
+"""The parts of a reply: what the scripted model says, at the level of intent.
 
-Here: the pydantic models of the parts and of what is within them, and nothing that plays them
-(play). Where the name of a tool or the shape of an event matters, a table (tools) and the encoder
-choose it. Not here: what it asks for (asks), whole model calls (script).
+Here: the pydantic models of the parts. Names of tools and shapes of events are chosen by a table
+(tools) and by the encoder. Not here: playing them (play), what the model asks for (asks), whole
+model calls (script).
 """
 
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ from harness.backend.strict import Strict, Times, key_of
 
 
 class Hold(Strict):
-    """Stop here until the client's side opens the gate."""
+    """Wait here until the client's side opens the gate."""
 
     hold: str = Field(min_length=1)
 
@@ -73,17 +73,17 @@ class Disconnect(Strict):
 
     @property
     def cut(self) -> Cut:
-        """The long form."""
+        """The same in the long form."""
         return self.disconnect if isinstance(self.disconnect, Cut) else Cut()
 
     @property
     def here(self) -> bool:
-        """Whether the place is meant, not an event."""
+        """Whether the cut is at this place and not at an event."""
         return self.cut.before is None and self.cut.after is None
 
 
 class DelayBody(Strict):
-    """How long nothing is sent, in seconds."""
+    """The seconds during which nothing is sent."""
 
     seconds: float = Field(gt=0, le=10)
 
@@ -158,7 +158,7 @@ class Usage(Strict):
 
 
 class PlanItemBody(MessageBody):
-    """A proposed plan, streamed as deltas; `final` is the whole of it where that is another."""
+    """A proposed plan, streamed as deltas; `final` is the whole plan where it differs."""
 
     final: str | None = None
 
@@ -176,13 +176,13 @@ class RerouteBody(Strict):
 
 
 class Reroute(Strict):
-    """`reroute: {model: NAME}`: another model answers than the one that was asked."""
+    """`reroute: {model: NAME}`: another model than the requested one answers."""
 
     reroute: RerouteBody
 
 
 class MalformedBody(Strict):
-    """Bytes within the stream; for how many calls the step is repeated."""
+    """Bytes within the stream; `times` is for how many calls the step is repeated."""
 
     text: str | None = Field(default=None, alias="bytes")
     hex: str | None = None
@@ -205,7 +205,7 @@ class MalformedBody(Strict):
 
 
 class Malformed(Strict):
-    """`malformed: {bytes: "data: {\\n\\n"}`: bytes that no model sends."""
+    """`malformed: {bytes: "data: {\\n\\n"}`: bytes that no model would send."""
 
     malformed: MalformedBody
 

@@ -1,4 +1,4 @@
-"""One model call being answered: the parts of a reply become chunks of a stream.
+"""Answers one model call: turns the parts of a reply into chunks of a stream.
 
 Here: what each part sends, gates, delays, cuts at named events, the choice of tools. Not here:
 which step a call gets (model), the bytes of an event (wire), HTTP (server, inprocess).
@@ -35,21 +35,21 @@ from harness.backend.tools import Offered, ToolRow, choose, intent_of
 from harness.errors import HarnessError
 from harness.trace.marks import CallEnd, ModelEnd, PlanStep, Said
 
-# So much of a message's text is kept for the mark; who compares it knows that there may be more.
+# So many characters of a message's text are kept for the mark; the text may be longer.
 MOST_OF_A_TEXT = 4000
 
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
 
 class StreamCut(HarnessError):
-    """The script closes the connection here."""
+    """Raised where the script closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
     """An intent for which the server offered no tool that the tables know.
 
-    `lacks` is the capability that a tool of its own would still need.
+    `lacks` is the capability that the tool would also need.
     """
 
     intent: str
@@ -202,13 +202,13 @@ class Performance:
                 if entry.here:
                     raise StreamCut
             case Delay():
-                # The one wait by the clock of the model's side: the scenario is about time.
+                # The only wait by the clock on the model's side: the scenario is about time.
                 with anyio.move_on_after(entry.delay.seconds):
                     await anyio.sleep_forever()
 
 
 def review_text(body: ReviewBody) -> str:
-    """A reviewer's answer in the form in which models are asked for it."""
+    """A reviewer's answer, in the form that models are asked for."""
     findings = [
         {
             "title": one.title,
@@ -234,7 +234,7 @@ def review_text(body: ReviewBody) -> str:
 
 
 def answering_model(step: ModelStep) -> str:
-    """The model that a step says answers, "" for the one that was asked."""
+    """The model that answers, by the step; "" for the requested one."""
     for part in step.reply or []:
         if isinstance(part, Reroute):
             return part.reroute.model

@@ -1,7 +1,7 @@
-"""What the scripted model says: the model's side of a scenario, at the level of intent.
+"""The model's side of a scenario, at the level of intent.
 
-Here: the pydantic models of the model steps, each of which is one model call. The parts of a reply
-are `parts`; nothing here plays anything.
+Here: the pydantic models of the model steps, each of which answers one model call. Not here: the
+parts of a reply (parts), and playing them (play).
 """
 
 import json
@@ -91,7 +91,7 @@ class Fail(Strict):
         return self
 
     def sent(self) -> bytes | None:
-        """What is sent as the body, None for the API's error object."""
+        """The body, None for the API's error object."""
         if self.body_bytes is not None:
             return b"x" * self.body_bytes
         if self.body is None:
@@ -121,8 +121,8 @@ class Fail(Strict):
 
 
 class ToolOutput(Strict):
-    """What the tool calls of the thread's last reply came to, a text within their outputs, and one
-    that stands in none of them.
+    """The expected outcome of the tool calls of the thread's last reply, a text that their outputs
+    contain, and one that none of them contains.
     """
 
     outcome: Literal["ok", "failed", "declined", "refused"]
@@ -142,12 +142,12 @@ OneOf = Annotated[
 
 
 class Expect(Strict):
-    """What this call must carry: `input_contains` texts, and the outputs of tool calls.
+    """What this call must contain: `input_contains` texts, and the outputs of tool calls.
 
-    A list within `input_contains` names texts of which one is enough. `input_lacks` texts must
-    stand nowhere in its input. The others compare it with an earlier call, by the name `as` of that
-    call's step: `same_model` names the same model, `same_schema` asks for the schema that the
-    earlier one asked for, if any, and `other_schema` does not ask for that one.
+    Of a list within `input_contains` one text is enough. `input_lacks` texts must not occur in its
+    input. The other keys compare it with an earlier call, by the name `as` of its step: with
+    `same_model` both ask for the same model, with `same_schema` for the same output schema or none,
+    and with `other_schema` this call does not ask for the earlier one's schema.
     """
 
     input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
@@ -165,7 +165,7 @@ class Expect(Strict):
 
 
 class When(Strict):
-    """Which calls a step is for: those that hold, and those that lack, certain texts."""
+    """The calls that a step is for: those that contain, and those that lack, certain texts."""
 
     input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
     input_lacks: list[str] = Field(default_factory=list[str])
@@ -174,7 +174,7 @@ class When(Strict):
 class ModelStep(Strict):
     """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with.
 
-    With `when` a call that is not such a call passes the step over, and nobody misses it.
+    With `when` other calls skip the step, and it is no problem if no call uses it.
     """
 
     alias: Alias | None = Field(default=None, alias="as")
@@ -206,7 +206,7 @@ class ModelStep(Strict):
         return [entry.hold for _, entry in self.entries() if isinstance(entry, Hold)]
 
     def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
-        """Every part, and every entry within one, with its path below the step."""
+        """Every part and every entry of a part, with its path below the step."""
         for index, part in enumerate(self.reply or []):
             at = ("reply", index)
             yield at, part
@@ -227,7 +227,7 @@ class ModelStep(Strict):
 
 
 def deltas_of(block: str | list[Delta]) -> list[Delta]:
-    """A block as a list of deltas."""
+    """The deltas of a block."""
     return [block] if isinstance(block, str) else block
 
 

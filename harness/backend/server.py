@@ -1,10 +1,10 @@
 """The scripted model over HTTP on loopback.
 
-Here: the ASGI application and the server around it. One server lives as long as a worker; which
-scenario's model answers is set by `serve`, or with `join` by the markers in the calls. A call that
-no scenario's model answers is kept in `strays`. Each chunk is sent at once, and a caller that goes
-away is noticed at once, also while the stream is held at a gate. With `listen` its address can
-refuse connections for a while.
+Here: the ASGI application and the server around it. One server runs as long as its worker. `serve`
+sets the scenario's model that answers; with `join` several models share the server, and the markers
+in a call choose one. Calls that no model answers are kept in `strays`. Each chunk is sent at once,
+and a caller that disconnects is noticed at once, even while the stream waits at a gate. With
+`listen` its address can refuse connections for a while.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 class ModelServer:
     """The HTTP side. `url` is the base URL to give to a server under test.
 
-    The port is its own for its whole life: while nothing listens a socket holds it all the same.
+    The port is reserved for its whole life: a socket holds it even while nothing listens.
     """
 
     def __init__(self, tasks: TaskGroup) -> None:
@@ -45,7 +45,7 @@ class ModelServer:
         self._models: list[ScriptedModel] = []
 
     async def listen(self, *, listening: bool) -> None:
-        """Take connections, or refuse them; what is being answered is answered to its end."""
+        """Accept connections, or refuse them; answers in progress are finished."""
         if listening and self._server is None:
             self._server = _Server(_config(self))
             self._tasks.start_soon(self._server.run_on, self._socket)
@@ -56,7 +56,7 @@ class ModelServer:
             self._socket = _bound(port)
 
     async def close(self) -> None:
-        """End for good."""
+        """Stop the server and release its port."""
         if self._server is not None:
             await self._stop(self._server)
         self._socket.close()
@@ -68,15 +68,15 @@ class ModelServer:
             await server.done.wait()
 
     def serve(self, model: ScriptedModel | None) -> None:
-        """From now on this model alone answers; None for nobody."""
+        """From now on only this model answers; None for no model."""
         self._models = [] if model is None else [model]
 
     def join(self, model: ScriptedModel) -> None:
-        """This model answers too: of several, the one whose marker a call carries."""
+        """Add a model: of several, the one whose marker a call contains answers it."""
         self._models.append(model)
 
     def leave(self, model: ScriptedModel) -> None:
-        """This model answers no more."""
+        """Remove a model."""
         self._models.remove(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +100,7 @@ class ModelServer:
     async def _call(self, receive: Receive, send: Send) -> None:
         body = await _body(receive)
         if body is None:
-            return  # It went away before it had said what it asks: no call was made.
+            return  # It disconnected before its request was complete: that is no call.
         model = self._model_of(body)
         if model is None:
             what = "of no running scenario" if self._models else "while no scenario was running"
@@ -118,7 +118,7 @@ class ModelServer:
             try:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    # `send` does not wait: only here can it be seen that the caller went away.
+                    # `send` does not wait: only here a disconnected caller is noticed.
                     await anyio.lowlevel.checkpoint()
                 await send({"type": "http.response.body", "body": b""})
             except StreamCut:
@@ -143,8 +143,8 @@ async def model_server() -> AsyncGenerator[ModelServer]:
 
 
 def _bound(port: int) -> socket.socket:
-    """A socket that has the port, 0 for a free one, and does not listen."""
-    # The protocol is named so that asyncio turns off Nagle's algorithm: small chunks go at once.
+    """A socket that is bound to the port (0 for a free one) and does not listen."""
+    # With the protocol named, asyncio turns off Nagle's algorithm: small chunks are sent at once.
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
@@ -165,7 +165,7 @@ def _config(app: ModelServer) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn inside our own event loop: no signal handlers, and events for its stages."""
+    """uvicorn inside our event loop, without signal handlers, and with events for its stages."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -195,7 +195,7 @@ async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> N
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body, None where the caller went away in the middle of it."""
+    """The whole body, None where the caller disconnected before its end."""
     body = bytearray()
     while True:
         message = await receive()

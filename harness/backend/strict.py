@@ -1,7 +1,7 @@
-"""What every mapping of a scenario file has in common.
+"""The base of every mapping in a scenario file.
 
-Here: the base model, how the one key of a mapping tells which alternative it is, names that a file
-gives, and counts of calls. Not here: any part or step.
+Here: the base model, choosing an alternative by the single key of a mapping, types for names and
+for counts of calls. Not here: any part or step.
 """
 
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ class Strict(BaseModel):
 
 
 def key_of(value: Any) -> str | None:
-    """The one key of a mapping, which says which alternative it is; "text" for a text."""
+    """The single key of a mapping, which names the alternative; "text" for a text."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, BaseModel):

@@ -1,4 +1,4 @@
-"""From an intent to a tool that the server offered, and from a tool's output to its outcome.
+"""Chooses the server's tool for an intent, and reads the outcome from a tool's output.
 
 Here: the built-in tables (a profile's rows come before them), the choice, the filling of argument
 templates, the wording of outcomes. Not here: the shape of events (wire), when a tool is called
@@ -21,7 +21,7 @@ from harness.backend.asks import (
     ViewImage,
 )
 
-# What a server that offers no tool for an intent does not have.
+# The capability that a server without a tool for the intent lacks.
 CAPABILITIES = {
     "run": "command-execution",
     "patch": "file-change",
@@ -38,7 +38,7 @@ TERMINAL = "terminal"
 class Offered:
     """A tool that a call offers: its name, its namespace, whether it takes free text.
 
-    `members` are those that its parameters list, None where they list none.
+    `members` are the listed parameters, None where none are listed.
     """
 
     name: str
@@ -66,7 +66,7 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A tool call to make; `lacks` is a capability without which it is not what was meant."""
+    """A tool call to make; `lacks` is a capability that the call would need and is missing."""
 
     tool: Offered
     arguments: Any
@@ -91,7 +91,7 @@ BUILT_IN = (
     ToolRow("dynamic_call", "{tool}", "", "{arguments}"),
 )
 
-# Texts (regular expressions) by which an output tells what became of the call, in this order.
+# Regular expressions by which an output shows the outcome of its call, tried in this order.
 OUTCOMES: dict[str, tuple[str, ...]] = {
     "declined": (r"rejected by user", r"declined by (the )?user"),
     "refused": (r"approval policy", r"blocked by policy", r"not allowed", r"unsupported call"),
@@ -140,7 +140,7 @@ def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
 def choose(
     rows: Sequence[ToolRow], offered: Iterable[Offered], intent: str, values: Mapping[str, Any]
 ) -> Chosen | None:
-    """The first row of the table whose tool is offered, filled; None where there is none."""
+    """The call by the first row whose tool is offered; None where there is none."""
     there = {(tool.namespace, tool.name): tool for tool in offered}
     for row in (*rows, *BUILT_IN):
         if row.intent != intent:
@@ -153,7 +153,7 @@ def choose(
 
 
 def _no_terminal(tool: Offered, row: ToolRow, values: Mapping[str, Any]) -> bool:
-    """Whether a command wants a terminal, and this tool has no way to ask for one."""
+    """Whether a command wants a terminal and this tool has no parameter for one."""
     if not values.get("tty"):
         return False
     template: Any = row.arguments
@@ -163,7 +163,7 @@ def _no_terminal(tool: Offered, row: ToolRow, values: Mapping[str, Any]) -> bool
 
 
 def lines_to_add(intent: str) -> str:
-    """What to write into a profile so that an intent finds its tool."""
+    """The lines to add to a profile so that an intent finds its tool."""
     member = f'NAME = "{{{VALUES[intent][0]}}}"'
     return f'[[tools]] intent = "{intent}", name = "NAME", arguments = {{ {member} }}'
 
@@ -180,9 +180,9 @@ VALUES: dict[str, tuple[str, ...]] = {
 
 
 def outcome_of(text: str, table: Mapping[str, Sequence[str]]) -> str:
-    """What a tool's output says became of the call, "" where no text of the tables is in it.
+    """The outcome of a call by its output, "" where none of the expressions matches.
 
-    `table` is the profile's; its texts are looked for first.
+    `table` is the profile's; its expressions are tried first.
     """
     for one in (table, OUTCOMES):
         for outcome, patterns in one.items():

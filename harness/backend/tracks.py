@@ -1,10 +1,10 @@
 """Which script a model call belongs to, and which step of it comes next.
 
-Here: one `Track` per thread of the scenario, and the choice between them. With one thread every
-call is its; with several a call belongs to the thread whose marker (a nonce in its first user
-text) is in the call, and of a fork the last such marker; without markers, threads are told apart
-by their first user text and get the scripts in the order in which they first call.
-Not here: playing a step.
+Here: one `Track` per thread of the scenario, and the choice between them. With one thread, every
+call belongs to it. With several, a call belongs to the thread whose marker (a nonce in its first
+user text) it contains, in a fork the last such marker. Without markers, threads are distinguished
+by their first user text and get the scripts in the order of their first calls. Not here: playing a
+step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ Fits = Callable[[When], bool]
 
 
 class Track:
-    """One thread's script and how far it is played."""
+    """One thread's script and how far it has been played."""
 
     def __init__(self, alias: str, script: Script) -> None:
         self.alias = alias
@@ -26,15 +26,15 @@ class Track:
 
     @property
     def unplayed(self) -> int:
-        """How many steps no call has asked for, but those that are for certain calls alone."""
+        """The number of steps that no call has used, except those with `when`."""
         rest = self.script[self._cursor + (1 if self._played else 0) :]
         return sum(step.when is None for step in rest)
 
     def next_step(self, user_messages: int, fits: Fits = lambda _when: True) -> int:
         """The index of the step for a call, -1 where the script is at its end.
 
-        A step may serve several calls (`times`). A new user message in the input means that a new
-        turn began, which ends `until-turn-ends`. A step that is for other calls is passed over.
+        A step may answer several calls (`times`). A new user message in the input means that a new
+        turn began, which ends `until-turn-ends`. A step that is for other calls is skipped.
         """
         if user_messages > self._user_messages:
             if self._played and self._times() == "until-turn-ends":
@@ -78,11 +78,11 @@ class Tracks:
 
     @property
     def unplayed(self) -> int:
-        """How many steps of all scripts no call has asked for."""
+        """The number of steps in all scripts that no call has used."""
         return sum(track.unplayed for track in self.all)
 
     def claims(self, user_texts: Sequence[str]) -> bool:
-        """Whether one of the markers stands in the texts."""
+        """Whether the texts contain one of the markers."""
         markers = [marker for marker in self._markers.values() if marker]
         return any(marker in text for marker in markers for text in user_texts)
 
@@ -94,11 +94,11 @@ class Tracks:
         )
 
     def owner(self, user_texts: Sequence[str]) -> Track | None:
-        """The track that a call belongs to, None for a call without owner."""
+        """The track that a call belongs to, None for none."""
         if len(self.all) == 1:
             return self.all[0]
         if self._markers:
-            # A fork's history holds the marker of the thread it was made from: the last one tells.
+            # A fork's history also has the marker of its original thread: the last marker counts.
             found = [(self._last(track, user_texts), track) for track in self.all]
             at, track = max(found, key=lambda one: one[0])
             return track if at >= 0 else None

@@ -1,6 +1,6 @@
-"""What a call of the OpenAI Responses API holds: texts, tools, outputs, what it asks for.
+"""The contents of a call of the OpenAI Responses API: texts, tools, outputs, settings.
 
-Here: reading a call's body, which may lack anything. Not here: what is answered (responses).
+Here: reading a call's body, in which anything may be missing. Not here: the answer (responses).
 """
 
 import json
@@ -13,13 +13,13 @@ from harness.trace.values import arr, dig, obj, text
 
 Json = dict[str, Any]
 
-# Of the user's texts, the last ones and their beginnings tell whether an input arrived.
+# The beginnings of the user's last texts are enough to see whether an input arrived.
 MAX_TEXTS = 8
 MAX_CHARACTERS = 200
 
 
 def asked(body: Mapping[str, Any]) -> Asked:
-    """What the call asked for, as far as rules judge it."""
+    """What the call asked for, as far as rules use it."""
     reasoning = obj(body.get("reasoning"))
     return {
         "model": text(body.get("model")),
@@ -31,7 +31,7 @@ def asked(body: Mapping[str, Any]) -> Asked:
 
 
 def schema(body: Mapping[str, Any]) -> Any:
-    """The JSON Schema that the answer must have the form of, None for none."""
+    """The JSON Schema of the answer, None for none."""
     form = obj(obj(body.get("text")).get("format"))
     return form.get("schema") if form.get("type") == "json_schema" else None
 
@@ -47,7 +47,7 @@ def user_texts(body: Mapping[str, Any]) -> list[str]:
 
 
 def offered(body: Mapping[str, Any]) -> list[Offered]:
-    """The tools of the call, those of a namespace too."""
+    """The tools of the call, including those in a namespace."""
     found: list[Offered] = []
     for tool in map(obj, arr(body.get("tools"))):
         name = text(tool.get("name"))

@@ -1,8 +1,7 @@
 """The OpenAI Responses API over server-sent events: bytes for every intent.
 
-Here: names of events and shapes of items, without I/O. Source: the API's public reference, as a
-shipping server consumes it. Not here: what a call holds (asking), scripts,
-gates, HTTP.
+Here: names of events and shapes of items, without I/O. Source: the API's public reference, and
+what a released server accepts. Not here: the contents of a call (asking), scripts, gates, HTTP.
 """
 
 import json
@@ -208,15 +207,15 @@ class ResponsesEncoder:
         return asking.user_texts(body)
 
     def asked(self, body: Mapping[str, Any]) -> Asked:
-        """The model, the user's last texts, effort, summary, and whether a schema is asked for."""
+        """The model, the user's last texts, effort, summary, and whether the call has a schema."""
         return asking.asked(body)
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """The schema of the answer's form, None for none."""
+        """The JSON Schema of the answer, None for none."""
         return asking.schema(body)
 
     def offered(self, body: Mapping[str, Any]) -> list[Offered]:
-        """The tools of the call, those of a namespace too."""
+        """The tools of the call, including those in a namespace."""
         return asking.offered(body)
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
