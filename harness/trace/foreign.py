@@ -7,7 +7,7 @@ side: `{"mark": "model-call" | "model-end", "data": {...}}`. Not here: our own f
 judging.
 
 Nobody knows how a recording ended, so its end is `closed`; what it owes is for report.owing to say.
-Its client is not the harness, so what it sent is nobody's mistake here (report.tracecheck).
+Its client is not the harness, so what it sent is not judged (commands.stored_traces).
 """
 
 import json

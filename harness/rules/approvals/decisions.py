@@ -1,9 +1,9 @@
-"""Rules on what comes of a decision: an operation runs or does not, its turn goes on or not.
+"""Rules on the effect of a decision: an operation runs or not, its turn continues or not.
 
-Here: each decision's meaning ("Approval sequence"), seen in the item and its turn. Not here: the
-order of the sequence (approval_order), whether it was asked at all (policies), what an approval
-leaves for later (remembered). Whether a command really ran shows on disk only: scenarios look
-there.
+Here: the meaning of each decision ("Approval sequence"), as the item and its turn show it. Not
+here: the order of the sequence (order), whether approval was requested at all (policies), the
+effect on later requests (remembered). Whether a command really ran can only be seen on disk;
+scenarios check that.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -41,10 +41,10 @@ APPROVES = {
 
 
 class DecidedItem(PolicyMonitor):
-    """A monitor of the first completion of each item that was asked about and decided."""
+    """A monitor of the first completion of each item for which approval was decided."""
 
     def item_decided(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
-        """The item, if all questions about it were decided in this sense."""
+        """The item, if all decisions about it are among these."""
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not is_own_turn(self.conversation, item.turn):
             return None
@@ -54,7 +54,7 @@ class DecidedItem(PolicyMonitor):
         return item
 
     def evidence(self, item: ItemView, frame: Frame) -> tuple[Frame, ...]:
-        """The question, our answer, and what came of it."""
+        """The request, the client's answer, and the item's completion."""
         return (*self.last_exchange(item), frame)
 
     def ended(
@@ -66,7 +66,7 @@ class DecidedItem(PolicyMonitor):
         level: Level | None = None,
         clauses: tuple[str, ...] = (),
     ) -> Violation:
-        """An item that ended otherwise than our answer wants."""
+        """The violation for an item that ended otherwise than the client's answer demands."""
         frames = self.evidence(item, frame)
         answers = [one for one in frames if one.origin is Origin.HARNESS]
         also = tuple(member(one, "decision") for one in answers)
@@ -197,7 +197,7 @@ class DeniedNotRun(DecidedItem):
         return [self._done(item, frame, *sign)]
 
     def _sign(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
-        """What shows that a command ran all the same, and how certain that is."""
+        """What shows that a command ran nevertheless, and the level of that evidence."""
         if item.type != "commandExecution":
             return None
         shows, last = item_in(frame), item.last_delta

@@ -1,7 +1,7 @@
 """The rule on the order of the approval sequence.
 
-Here: the walk through the machine of the book, once for each approval request. Not here: what a
-request names and how its item ends (approvals), what comes of a decision (decisions).
+Here: following the state machine of the book for each approval request. Not here: what a request
+names and how its item ends (sequence), the effect of a decision (decisions).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -36,9 +36,9 @@ from harness.trace.views import ItemView, TurnView
 
 ASK, ANSWER = "server request", "client answer"
 RESOLVED, COMPLETED = "serverRequest/resolved", "item/completed"
-# Where an item stands that the machine has no state for: it has not been started.
+# The state of an item that has not been started, for which the machine has none.
 NOT_STARTED = "not started"
-# The requirement that an event out of its place breaks, and the level where it is not MUST.
+# The requirement that an event at the wrong time breaks, and its level where it is not MUST.
 CLAUSES = {
     ASK: "approval.item-first",
     RESOLVED: "approval.resolved",
@@ -48,9 +48,9 @@ CLAUSES = {
 
 @dataclass(slots=True, eq=False)
 class Walk:
-    """Where one question stands in the machine, and the frames that brought it there.
+    """The state of one approval request, and the frames that led to it.
 
-    `early` is the serverRequest/resolved that came for it while it was not answered.
+    `early` is a serverRequest/resolved for it that came before its answer.
     """
 
     question: Frame
@@ -85,19 +85,19 @@ class ApprovalOrder(ApprovalMonitor):
         super().begin()
         self._walks: list[Walk] = []
         self._last: Walk | None = None
-        # Notifications that fit several questions, until it shows which one they were of.
+        # Notifications that may be for several requests, until it is clear which one they are for.
         self._loose: list[Frame] = []
-        # Those that came while several questions were open, and none of them was answered.
+        # Those that came while several requests were open and none of them was answered.
         self._early: list[Frame] = []
-        # Questions that are not tracked and may yet be resolved.
+        # The number of requests that are not tracked and may still be resolved.
         self._untracked = 0
-        # Items that ended too soon, and were not carried out: their turn may be about to fail.
+        # Items that ended too early without being carried out: their turn may be about to fail.
         self._held: dict[TurnView, list[Violation]] = {}
 
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        # Whose answer it will be nobody can say then (server-request.id-unique).
+        # Then it cannot be known which request an answer is for (server-request.id-unique).
         confused = [walk for walk in self._walks if same_id(walk.question.id, frame.id)]
         for walk in confused:
             self._drop(walk)
@@ -146,7 +146,7 @@ class ApprovalOrder(ApprovalMonitor):
         return None
 
     def _too_soon(self, frame: Frame) -> Outcomes:
-        """One that no answered question waits for: of one that is open, or a second one."""
+        """A serverRequest/resolved for an open request, or a second one for a resolved request."""
         asked = [walk for walk in self._walks if _is_open(walk)]
         if self._last is not None and self._last in self._walks:
             return self._step(self._last, RESOLVED, frame)
@@ -187,7 +187,7 @@ class ApprovalOrder(ApprovalMonitor):
             if walk.early is not None:
                 outcomes.append(self._withdrew(walk, walk.early, frame))
                 continue
-            # Of what becomes of an open question then the text says nothing.
+            # The text does not say what then becomes of an open request.
             if walk.turn.status != "completed" or APPROVAL.after(walk.state, ANSWER):
                 self._drop(walk)
         return outcomes
@@ -237,9 +237,9 @@ class ApprovalOrder(ApprovalMonitor):
     def _withdrew(
         self, walk: Walk, early: Frame, end: Frame, item: ItemView | None = None
     ) -> Violation:
-        """A question that was resolved unanswered, and what came of it.
+        """Judge a request that was resolved without an answer, by how its item ended.
 
-        Where another one was resolved before, this may have been a second time for that one.
+        If another request was resolved before, this may have been a second one for that.
         """
         self._walks.remove(walk)
         others = [one for one in self.questions(item) if one is not walk.question] if item else []
@@ -250,7 +250,7 @@ class ApprovalOrder(ApprovalMonitor):
         return self._wrong(walk, RESOLVED, early, end, state="asked", level=level)
 
     def _overtaken(self, walk: Walk) -> bool:
-        """Whether the turn was cancelled by the answer to another of its questions."""
+        """Whether the answer to another request of the turn cancelled it."""
         cancel = self.cancelled(walk.turn)
         return cancel is not None and cancel is not self.conversation.answer_of(walk.question)
 
@@ -284,12 +284,12 @@ class ApprovalOrder(ApprovalMonitor):
 
 
 def _is_open(walk: Walk) -> bool:
-    """Whether the client is still asked, and the question was not resolved."""
+    """Whether the request has neither been answered nor resolved."""
     return APPROVAL.after(walk.state, ANSWER) is not None and walk.early is None
 
 
 def _state_of(item: ItemView | None) -> str:
-    """Where an item stands when the client is asked about it."""
+    """The state of an item when approval for it is requested."""
     if item is None or not item.started:
         return NOT_STARTED
     done = any(came_before(item.started[-1], frame) for frame in item.completed)

@@ -1,8 +1,8 @@
-"""Rules on the approval policy: whether the client is asked, and what is done before it answers.
+"""Rules on the approval policy: whether approval is requested, and what is done before.
 
-Here: the policy of a turn against the questions in it ("Enumerations", approvalPolicy). Not here:
-the questions themselves (approvals) and the answers' effect (decisions). Which operations are
-untrusted is not shown, so that no rule judges untrusted.
+Here: the policy of a turn compared with its approval requests ("Enumerations", approvalPolicy). Not
+here: the requests themselves (sequence) and the effect of answers (decisions). The text does not
+show which operations are untrusted, so no rule judges the policy untrusted.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -34,9 +34,9 @@ from harness.trace.order import came_before
 from harness.trace.values import text
 from harness.trace.views import ItemView, TurnView
 
-# What a shell answers for a command that it could not begin.
+# The exit codes of a shell for a command that it could not start.
 _NOT_BEGUN = frozenset({126, 127})
-# Server requests that the text does not have, and that may ask for more rights.
+# Server requests that the text does not have and that may ask for more permissions.
 _PERMISSION = re.compile(r"approval|permission", re.IGNORECASE)
 
 
@@ -156,7 +156,7 @@ class AlwaysAsked(PolicyMonitor):
 
 
 def _carried_out(item: ItemView, shows: dict[str, Any]) -> Level | None:
-    """How certain it is that a completed item was carried out, None where it may not have been."""
+    """The level of the evidence that a completed item was carried out, None for no evidence."""
     code = exit_code(shows)
     if code is not None and code < 0:
         return None
@@ -233,7 +233,7 @@ class AsksBeforeActing(PolicyMonitor):
         return [instead(item.subject, frames, delta, expected, level=level)]
 
     def _shown(self, item: ItemView, question: Frame) -> Frame | None:
-        """A diff that has the lines of a file change which the client is still asked about."""
+        """A diff with the lines of a file change for which approval is still open."""
         begun = item.started[-1]
         for diff in self._diffs.get(item.turn, ()):
             if came_before(begun, diff) and shows_change(diff, item_in(begun)):

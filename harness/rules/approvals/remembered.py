@@ -1,7 +1,7 @@
-"""Rules on what a decision leaves for later: whether the same is asked again.
+"""Rules on the lasting effect of a decision: whether approval for the same is requested again.
 
-Here: which question is the same as one that was approved for the session, by a lasting rule, or
-once. Not here: what comes of a decision at once (decisions), whether a policy wants a question
+Here: which request is the same as one that was approved for the session, by a lasting rule, or
+once. Not here: the immediate effect of a decision (decisions), whether a policy demands approval
 (policies).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -24,13 +24,13 @@ from harness.trace.order import came_before
 from harness.trace.values import obj, text
 from harness.trace.views import ItemView, TurnView
 
-# Decisions that speak of one operation.
+# Decisions that are about one operation only.
 _ONCE = frozenset({"accept", *DENYING})
 
 
 @dataclass(slots=True, eq=False)
 class Remembered:
-    """A decision: the item it was given for, the question, our answer."""
+    """A decision: its item, the approval request, the client's answer."""
 
     item: ItemView
     question: Frame
@@ -80,7 +80,7 @@ class SessionRemembered(PolicyMonitor):
         decision = self.decision(question)
         lasts = self.decisions(item) <= frozenset(REMEMBERED)
         status = shows.get("status")
-        # An answer that met an interrupt may have come too late to be heard.
+        # An answer that crossed an interrupt may have come too late to count.
         heard = status == "completed" or (status != "declined" and not self.disturbed(item.turn))
         if lasts and answer is not None and heard:
             kept = Remembered(item, question, answer, decision)
@@ -122,12 +122,12 @@ class SessionRemembered(PolicyMonitor):
         ]
 
     def _still(self, before: Remembered) -> bool:
-        """Whether nothing may have unloaded the thread since we were asked."""
+        """Whether nothing can have unloaded the thread since the approval was requested."""
         thread_id = before.item.turn.thread_id
         return not self.disrupted_since(thread_id, before.question) and self.alone()
 
     def _is_other(self, before: Remembered, turn: TurnView, frame: Frame) -> bool:
-        """Whether something else may be asked about than what was approved."""
+        """Whether the request may be for something other than what was approved."""
         if (
             self.sandboxes(turn) != self.sandboxes(before.item.turn)
             or len(self.sandboxes(turn)) > 1
@@ -202,11 +202,11 @@ class AskedAgain(PolicyMonitor):
 
 
 def _operation(question: Frame) -> str:
-    """A command and its folder as one text, however the server writes the command."""
+    """A command and its folder as one text, whichever way the server writes the command."""
     params = obj(question.params)
     return json.dumps([params.get("command"), params.get("cwd")])
 
 
 def _wording(question: Frame) -> dict[str, Any]:
-    """What a request says beside the ids of what it is about."""
+    """The members of a request other than ids, as one text."""
     return {name: said for name, said in obj(question.params).items() if not name.endswith("Id")}

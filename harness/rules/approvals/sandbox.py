@@ -1,8 +1,8 @@
-"""Rules on the sandbox that a thread or a turn is asked to have.
+"""Rules on the sandbox that a thread or a turn asks for.
 
-Here: which words and objects are taken ("Enumerations", "turn/start"), and what a policy that only
-reads keeps a turn from. Not here: that the reply names what was asked for (thread_contents), and
-what a command in a sandbox may reach, which shows on disk only: scenarios look there.
+Here: which words and objects are accepted ("Enumerations", "turn/start"), and what a read-only
+policy prevents in a turn. Not here: that the reply names the requested sandbox (threads/contents),
+and what a command in a sandbox may reach, which can only be seen on disk; scenarios check that.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -186,7 +186,7 @@ class SandboxApplies(PolicyMonitor):
         return [wrong(item.subject, (request, frame), where, "failed or declined", also=also)]
 
     def _reads_only(self, turn: TurnView) -> bool:
-        """Whether the thread may only read, and no other turn had a policy of its own."""
+        """Whether the thread is read-only, and no other turn had a policy of its own."""
         thread = self.conversation.threads.get(turn.thread_id)
         if thread is None or not thread.opened:
             return False
@@ -197,12 +197,12 @@ class SandboxApplies(PolicyMonitor):
 
 
 def _policy(request: Frame | None) -> str:
-    """The type of the sandboxPolicy that a turn/start gives, "" where it gives none."""
+    """The type of a turn/start's sandboxPolicy, "" for none."""
     return "" if request is None else text(dig(request.params, "sandboxPolicy", "type"))
 
 
 def _is_shown(policy: Any) -> bool:
-    """Whether a policy has the members that the text shows for its type, and no other value."""
+    """Whether a policy has only members and values that the text shows for its type."""
     given = obj(policy)
     roots, network = given.get("writableRoots"), given.get("networkAccess")
     match given.get("type"):

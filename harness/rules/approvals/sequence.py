@@ -1,8 +1,8 @@
-"""Rules on the approval sequence: what is asked, about which item, and how that item ends.
+"""Rules on approval requests: what they name, which item they are about, how that item ends.
 
-Here: what a request names, and the final item. Not here: the order of the sequence
-(approval_order), what comes of a decision (decisions), what the policy wants asked (policies), the
-form of the request (server_requests).
+Here: the members of a request, and the final item. Not here: the order of the sequence (order), the
+effect of a decision (decisions), which operations need approval (policies), the form of the request
+(messages/server_requests).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,7 +1,7 @@
 """Rules on the life of an item: started, deltas, completed ("Item lifecycle").
 
-Here: presence, number and order of these three, and that they speak of one item. Not here: what
-the deltas add up to (deltas), and the order within the turn (order).
+Here: presence, number and order of these three, and that they agree about the item. Not here: the
+text of the deltas (deltas), and the order within the turn (turns/order).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

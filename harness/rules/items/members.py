@@ -1,8 +1,8 @@
-"""Rules on members of an item that say what it is about, and by which process.
+"""Rules on the members of an item that identify its operation and its process.
 
-Here: members that are the same from item/started to item/completed, and processes of commands that
-ran at the same time. Not here: the type and the status of an item (items, item_status), its texts
-(deltas), its output (outputs).
+Here: members that must not change from item/started to item/completed, and the processes of
+commands that run at the same time. Not here: the type and the status of an item (lifecycle,
+status), its text (deltas), its output (outputs).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,8 @@
-"""Rules on what a command prints, where there is no doubt what that is.
+"""Rules on the output of commands, where it is known what they print.
 
-Here: commands whose output is known from their words (printed), and lines that the server itself
-told the model, against aggregatedOutput ("ThreadItem") and the output deltas ("Events"). Not here:
-whether the two agree for any command (deltas).
+Here: output that can be predicted from the command (shared/printed_output), and lines that the
+server itself passed to the model, compared with aggregatedOutput ("ThreadItem") and the output
+deltas ("Events"). Not here: whether these two agree for any command (deltas).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,7 +1,7 @@
-"""Rules on what an item says of how its work goes: its status, and what comes with it.
+"""Rules on the status of an item, and on members that depend on it.
 
-Here: status at the begin and at the end, the result or error of an MCP tool call, and its progress.
-Not here: the words themselves (shapes), the lifecycle (items).
+Here: the status at the beginning and at the end, the result or error of an MCP tool call, and its
+progress. Not here: the allowed values (messages/shapes), the lifecycle (lifecycle).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

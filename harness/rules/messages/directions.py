@@ -1,7 +1,7 @@
 """The rule on who sends what: operations are the client's to ask for.
 
-Here: requests of the server by the names of the client's operations. Not here: the form of what the
-server sends (server_requests, frames), and names that the text does not list.
+Here: server requests with the name of a client's operation. Not here: the form of what the server
+sends (server_requests, forms), and names that the text does not list.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

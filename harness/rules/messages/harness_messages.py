@@ -1,6 +1,6 @@
-"""The rules on our own side: blame must never fall on a target for what the harness sent.
+"""The rules on what the harness sent, so that a target is never blamed for it.
 
-Here: own frames against the book. Not here: anything that the target wrote.
+Here: the harness's messages compared with the book. Not here: anything that the target wrote.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

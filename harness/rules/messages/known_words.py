@@ -1,7 +1,8 @@
-"""Rules on what a server must know because the text lists it: words of parameters, and methods.
+"""Rules on what a server must accept because the text lists it: values of params, and methods.
 
-Here: that a listed word, and a listed method, is not refused. Not here: the words and objects for a
-sandbox, which have two spellings (sandbox), and what a word brings about (policies, model_calls).
+Here: that a listed value, and a listed method, is not refused. Not here: values for a sandbox,
+which have two spellings (approvals/sandbox), and the effect of a value (approvals/policies,
+model/calls).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -30,7 +31,7 @@ from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import Conversation
 
-# Where a word of the text stands -> its enumeration ("Enumerations").
+# The request and the param that takes a listed value -> its enumeration ("Enumerations").
 LISTED: Final = {
     ("thread/start", "approvalPolicy"): "ApprovalPolicy",
     ("thread/start", "personality"): "Personality",
@@ -40,10 +41,10 @@ LISTED: Final = {
     ("turn/start", "effort"): "ReasoningEffort",
     ("turn/start", "summary"): "ReasoningSummary",
 }
-# What these change is the model's, and a model may not have it.
+# Settings of the model, which a model may not support.
 _OF_THE_MODEL: Final = ("personality", "effort", "summary")
 
-# What may change whether anything is taken: by a thread, for want of room, before a handshake.
+# Requests after which others may be accepted or refused for other reasons.
 CHANGING: Final = (
     "initialize",
     "thread/archive",
@@ -54,7 +55,7 @@ CHANGING: Final = (
     "review/start",
 )
 
-# Words for a method that is not known at all, as against one that cannot be had just now.
+# Words of a refusal for a method that is unknown, not one that is temporarily unavailable.
 _UNKNOWN_METHOD: Final = re.compile(
     r"((unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown))"
     r"(?!\s+(for|on|in|at|with|while|when|during|before|after|until|unless|yet)\b)",

@@ -30,7 +30,7 @@ from harness.trace.values import MISSING, dig, obj, text
 # The methods of such rows are no operations of the text, or none to rely on.
 _NOT_BINDING = ("silent", "under-development")
 
-# Among so many messages before an answer the ids are looked for that it could have had.
+# So many messages before an answer are searched for ids that it could have had.
 LOOKED_AT = 500
 
 

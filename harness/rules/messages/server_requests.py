@@ -1,7 +1,8 @@
-"""Rules on what the server asks, whatever it asks: form, id, and that it answers no notification.
+"""Rules on any server request: form and id; and that no notification is answered.
 
-Here: server requests as messages. Not here: what an approval request means (approvals), what must
-have been told before one (streaming), and the types of a message's own members (frames).
+Here: server requests as messages. Not here: the meaning of approval requests (rules/approvals),
+what must have been sent before one (turns/streaming), and the types of a message's own members
+(forms).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,9 +1,9 @@
-"""Rules on how the model's answers end up: shown to the client, or a failure of the turn.
+"""Rules on what becomes of the model's answers: shown to the client, or a failed turn.
 
-Here: the texts and the failures in the marks of the harness's own model, against the items and the
-end of the turn; the output schema against the last message. Not here: which calls belong to which
-turn (turn_calls), what else the model brought (model_news), which error a failure is
-(error_causes).
+Here: texts and failures in the marks of the scripted model, compared with the items and the end of
+the turn; the output schema compared with the last message. Not here: which calls belong to which
+turn (shared/turn_calls), what else the model reported (news), the kind of error
+(turns/error_causes).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

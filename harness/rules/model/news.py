@@ -1,8 +1,8 @@
-"""Rules on what the client is told of what the model did, by the marks of the harness's own model.
+"""Rules on what the client is told about the model, by the marks of the scripted model.
 
-Here: token counts, plans, another model, failures and retries. The place of these notifications is
-open, so all is judged at the end of a quiescent trace. Not here: which calls belong to which turn
-(turn_calls), what the calls asked for (model_calls).
+Here: token counts, plans, a reroute to another model, failures and retries. The text gives these
+notifications no place, so they are judged at the end of a quiescent trace. Not here: which calls
+belong to which turn (shared/turn_calls), what the calls asked for (calls).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -23,7 +23,7 @@ from harness.trace.marks import CallEnd, ModelEnd
 from harness.trace.order import came_before
 from harness.trace.values import arr, dig, obj, text
 
-# A plan as it can be compared: the steps with their statuses.
+# A plan in comparable form: the steps with their statuses.
 Plan = list[tuple[str, str]]
 
 
@@ -47,7 +47,7 @@ class News(Calls):
 
     @abstractmethod
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        """Judge a turn, with everything known that was ever said of it."""
+        """Judge a turn, with everything that was ever sent about it."""
 
 
 def _same_model(name: str, asked: set[str]) -> bool:

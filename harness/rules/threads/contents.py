@@ -1,8 +1,8 @@
-"""Rules on what a thread object says: its settings and its preview.
+"""Rules on the contents of a thread object: its settings and its preview.
 
-Here: the reply to thread/start against what was asked, the working directory against that reply,
-the preview against what was said first.
-Not here: shapes, ids and times (threads), turns within a thread (turn_objects, reads).
+Here: the reply to thread/start compared with the request, the working directory compared with that
+reply, the preview compared with the first input. Not here: ids and times (announcements), turns
+within a thread (turns/objects, reads).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

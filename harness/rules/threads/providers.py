@@ -1,7 +1,7 @@
-"""The rule on the model provider that a thread is said to use.
+"""The rule on the model provider that a thread reports.
 
-Here: the member modelProvider of one thread, from one message to the next. Not here: what
-thread/start was asked for and answers (thread_contents), and the model itself (model_calls).
+Here: the member modelProvider of one thread, from one message to the next. Not here: the params and
+the reply of thread/start (contents), and the model itself (model/calls).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

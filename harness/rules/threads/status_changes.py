@@ -1,8 +1,8 @@
 """Rules on what thread/status/changed says.
 
-Here: that the status follows the turns (as the machines of the book couple the two), that a change
-is a change, and moves that the table does not have. All of it is SHOULD or less, since the moves
-are not shown and the place of these messages among others is open. Not here: what answers show
+Here: that the status follows the turns (by the couplings in the book), that a reported change is
+one, and transitions that the table does not have. All of it is SHOULD or less, since the text shows
+neither the transitions nor the place of these messages among others. Not here: what answers show
 (status).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts

@@ -1,7 +1,7 @@
 """Rules on a turn's announcements: reply, start, end, each once.
 
 Here: what turn/start and turn/interrupt promise. Not here: the order of a turn's messages (order),
-what turn objects hold (turn_objects), items (items).
+the contents of turn objects (objects), items (rules/items).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

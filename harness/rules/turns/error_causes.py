@@ -1,8 +1,8 @@
-"""Rules on what the end of a failed turn says of its cause, by the marks of the harness's model.
+"""Rules on what the end of a failed turn says about its cause, by the scripted model's marks.
 
-Here: how the error of a turn is classified and what it tells, compared with what the model's side
-did. The text gives the words and does not say what each stands for, so all of it is recorded only.
-Not here: how the words are spelt, and that there is an error at all (errors, turn_objects).
+Here: the classification and the message of a turn's error, compared with what the model did. The
+text lists the classes and does not say what each means, so findings are only recorded. Not here:
+the spelling of the classes, and that there is an error at all (errors, objects).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -104,7 +104,7 @@ class InfoFits(_FailedTurns):
         self._unreached: list[tuple[str, Frame, Frame]] = []
 
     @on_mark(ModelListens)
-    def door(self, mark: Mark[ModelListens]) -> Outcomes:
+    def listens(self, mark: Mark[ModelListens]) -> Outcomes:
         self._shut = None if mark.body.listening else mark
         return None
 

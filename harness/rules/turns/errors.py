@@ -1,7 +1,7 @@
-"""Rules on errors inside turns: whose they are, how they are classified, the cause at the end.
+"""Rules on errors inside turns: the turn they name, their class, the cause at the end.
 
 Here: TurnError objects and the error notification. Not here: answers that are errors (their form is
-not shown), and when a turn has an error at all (turn_objects).
+not shown), and when a turn has an error at all (objects).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

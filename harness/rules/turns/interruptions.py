@@ -1,8 +1,8 @@
-"""Rules on what interrupts a turn, and what is over then.
+"""Rules on the causes and the effects of an interruption.
 
-Here: that an interruption has a cause on our side, and that nothing new of the turn is begun after
-the client has cancelled. Not here: that an interrupt ends its turn as interrupted (turns), that
-cancel does (decisions).
+Here: that an interrupted turn was interrupted by the client, and that nothing new begins in a turn
+after the client cancelled it. Not here: that turn/interrupt ends its turn as interrupted
+(announcements), and that cancel does (approvals/decisions).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,7 +1,8 @@
-"""Rules on requests about a running turn that are refused: turn/interrupt and turn/steer.
+"""Rules on turn/interrupt and turn/steer that are refused while their turn runs.
 
-Here: that they are granted while the turn that they name is certainly the active one. Not here:
-what comes of those that are granted (turns, steering), those that name no active turn (steering).
+Here: that they are accepted while the turn that they name is certainly the active one. Not here:
+the effect of accepted ones (announcements, steering), and those that name no active turn
+(steering).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

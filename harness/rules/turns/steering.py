@@ -1,8 +1,9 @@
-"""Rules on turn/steer: what it must not name, what it answers, and what becomes of its input.
+"""Rules on turn/steer: its precondition, its answer, and what becomes of its input.
 
-Here: the precondition, the turn in the answer, and that what was granted is kept, once, and what
-was refused reaches nobody. Not here: where inputs are seen (steered_input), that it is granted at
-all (granting), the shape of the answer (shapes), turn/started a second time (turns).
+Here: the precondition, the turn in the answer, that accepted input is used exactly once, and that
+refused input is not used. Not here: where inputs show up (shared/steered_input), that turn/steer is
+accepted at all (refusals), the shape of the answer (messages/shapes), a second turn/started
+(announcements).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,8 @@
-"""The rule that a turn is told while it goes on, not when it is over.
+"""The rule that a turn is reported while it runs, not only at its end.
 
-Here: the first word of a turn against what shows that its work was under way: a question in it, and
-the model's side. Not here: how often and in which pieces anything is told, which is the server's to
-choose, and the order of a turn's messages among themselves (order).
+Here: the first notification of a turn compared with evidence that it was running: an approval
+request in it, or calls of the model. Not here: how often and in which pieces the server reports,
+which is its own choice, and the order of a turn's messages (order).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -112,7 +112,7 @@ class Streamed(Monitor):
         return [Witness(turn.subject, (*between, frame))]
 
     @on_sent(*MAKES_UNCERTAIN)
-    def muddling(self, frame: Frame) -> Outcomes:
+    def makes_uncertain(self, frame: Frame) -> Outcomes:
         """From here on the model may be asked for something else."""
         self._muddled = True
         return None
