@@ -12,11 +12,12 @@ from typing import Final
 
 import anyio
 
+from harness.errors import TargetGone
 from harness.target.process import ProcessExit, ServerProcess, start
 from harness.trace.frame import Direction
+from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End
-from harness.transport.base import TransportClosed
 from harness.transport.jsonl import over_limit
 
 # So much of standard error is kept, its end.
@@ -64,10 +65,7 @@ async def run_program(
         home=program.cwd,
         temporary=temporary,
     )
-    recorder.mark(
-        "process-started",
-        {"connection": connection, "argv": program.argv, "cwd": str(program.cwd)},
-    )
+    recorder.mark(ProgramStarted(connection, tuple(program.argv), str(program.cwd)))
     try:
         recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
         with within:
@@ -75,12 +73,8 @@ async def run_program(
     finally:
         ended = await process.stop(grace)
     told, _ = process.stderr_since(0, MAX_STDERR)
-    said = told.decode("utf-8", "backslashreplace")
-    recorder.mark("process-stderr", {"connection": connection, "text": said})
-    recorder.mark(
-        "process-ended",
-        {"connection": connection, "status": ended.returncode, "push": ended.push},
-    )
+    recorder.mark(ProgramErrors(connection, told.decode("utf-8", "backslashreplace")))
+    recorder.mark(ProgramEnded(connection, ended.returncode, ended.push))
     if within.cancelled_caught:
         recorder.trace.end = End.TIMED_OUT
     elif recorder.trace.end is not End.TIMED_OUT:
@@ -110,7 +104,7 @@ async def _write(process: ServerProcess, stdin: bytes) -> None:
     try:
         if stdin:
             await process.transport.send_bytes(stdin)
-    except TransportClosed:
+    except TargetGone:
         return  # A program need not read what it is given.
     await process.transport.aclose()
 
@@ -119,7 +113,7 @@ async def _read(process: ServerProcess, recorder: Recorder, connection: str) -> 
     while True:
         try:
             lines = await process.transport.receive()
-        except TransportClosed:
+        except TargetGone:
             return
         for line in lines:
             # The last line may lack its line end: it is whole, since the program wrote no more.

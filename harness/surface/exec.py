@@ -3,8 +3,7 @@
 Its lines on standard output are JSON objects that say their `type`; it reads its standard input as
 text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
 known by its place in the stream. How the program was started and how it ended are marks that name
-the connection: "process-started" {connection, argv, cwd}, "process-stderr" {connection, text} and
-"process-ended" {connection, status, push} (runner.program_run writes them).
+the connection (trace.marks: ProgramStarted, ProgramErrors, ProgramEnded).
 
 Here: the kinds of lines, the view, what is owed. Not here: starting programs (runner), rules.
 """
@@ -15,6 +14,7 @@ from typing import Any
 from harness.spec.book import Book
 from harness.surface.base import SeparateLedgers, Topics
 from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MarkBody
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
@@ -64,7 +64,7 @@ class StreamLedger:
         """Take one frame in."""
         self._stream.feed(frame)
 
-    def feed_mark(self, mark: Mark) -> None:
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """No mark pays a debt: what a process has not written when it ends never comes."""
 
     def open(self) -> list[StreamTurn]:

@@ -256,6 +256,60 @@ class RecorderNote(MarkBody):
     status: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramStarted(MarkBody):
+    """A program was started, without a shell, in the folder `cwd`, an absolute path.
+
+    A program's process is a connection of its own.
+    """
+
+    kind: ClassVar[str] = "program-started"
+    connection: str
+    argv: tuple[str, ...]
+    cwd: str
+
+    @property
+    def about(self) -> str:
+        """The connection that is its process."""
+        return self.connection
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramErrors(MarkBody):
+    """What a program wrote to its standard error, the end of it where it is long.
+
+    It is written when the program has ended: nobody knows its order to the lines.
+    """
+
+    kind: ClassVar[str] = "program-errors"
+    connection: str
+    text: str
+
+    @property
+    def about(self) -> str:
+        """The connection that is its process."""
+        return self.connection
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnded(MarkBody):
+    """A program has ended; all of its lines come before.
+
+    `status` is its exit status, the negative number of the signal that ended it, or None where that
+    is not known. `push` is the signal that we sent to end it, "none" where it ended by itself.
+    """
+
+    kind: ClassVar[str] = "program-ended"
+    connection: str
+    status: int | None
+    push: str
+
+    @property
+    def about(self) -> str:
+        """The connection that is its process."""
+        return self.connection
+
+
 BODIES: Final[tuple[type[MarkBody], ...]] = (
     ModelCall,
     ModelEnd,
@@ -270,4 +324,7 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     Place,
     PartialLine,
     RecorderNote,
+    ProgramStarted,
+    ProgramErrors,
+    ProgramEnded,
 )

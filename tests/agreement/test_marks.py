@@ -38,6 +38,14 @@ FOR_PEOPLE = {
     ("Settled", "owed"): "harness show tells what was owed; the judge finds that out by itself",
     ("PartialLine", "size"): "harness show tells how long the line was",
     ("RecorderNote", "note"): "harness show tells what the recorder noted",
+    ("ProgramStarted", "connection"): "the judge asks any mark what it is about",
+    ("ProgramStarted", "argv"): "harness show tells what was run; no rule of the product asks yet",
+    ("ProgramStarted", "cwd"): "harness show tells where it was run",
+    ("ProgramErrors", "connection"): "the judge asks any mark what it is about",
+    ("ProgramErrors", "text"): "harness show tells what the program said",
+    ("ProgramEnded", "connection"): "the judge asks any mark what it is about",
+    ("ProgramEnded", "status"): "harness show tells it; no rule of the product asks yet",
+    ("ProgramEnded", "push"): "harness show tells how it was ended",
 }
 
 

@@ -11,6 +11,7 @@ from harness.judge.base import Monitor, Outcomes, Violation, Witness, listen, on
 from harness.judge.verdict import Level
 from harness.surface.exec import TURN_ENDS, Stream, StreamLedger
 from harness.trace.frame import Frame
+from harness.trace.marks import ProgramEnded
 from harness.trace.trace import Mark
 
 
@@ -67,11 +68,11 @@ class StatusTellsFailure(StreamRule):
 
     id, title = "stream.status-tells-failure", "The exit status tells whether a turn failed"
 
-    @on_mark("process-ended")
-    def ended(self, mark: Mark) -> Outcomes:
+    @on_mark(ProgramEnded)
+    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         ends = [end for turn in self.stream.turns for end in turn.ends]
         failed = any(end.json["type"] == "turn.failed" for end in ends)
-        status, connection = mark.data["status"], str(mark.data["connection"])
+        status, connection = mark.body.status, mark.body.connection
         if failed is (status != 0):
             yield Witness(f"process {connection}", tuple(ends))
         else:

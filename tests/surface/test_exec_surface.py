@@ -17,6 +17,7 @@ from harness.spec.loading import load_book
 from harness.surface.exec import event_type
 from harness.surface.known import SURFACES, classify_of, surface_named
 from harness.trace.frame import Direction, Kind
+from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.store import TraceFormatError, load, save
 from harness.trace.trace import End, Header, Trace
@@ -69,10 +70,12 @@ async def test_a_run_is_recorded_with_its_input_lines_errors_and_end(tmp_path: P
         "type": "turn.failed",
         "error": {"message": "the model refused"},
     }
-    started, errors, ended = trace.marks
-    assert started.data["argv"] == [sys.executable, str(PROGRAM), "fails", "noise"]
-    assert errors.data == {"connection": "p1", "text": "the model refused\n"}
-    assert ended.data == {"connection": "p1", "status": 1, "push": "none"}
+    argv = (sys.executable, str(PROGRAM), "fails", "noise")
+    assert [mark.body for mark in trace.marks] == [
+        ProgramStarted("p1", argv, str(tmp_path)),
+        ProgramErrors("p1", "the model refused\n"),
+        ProgramEnded("p1", status=1, push="none"),
+    ]
     assert trace.end is End.QUIESCENT
 
 
@@ -107,16 +110,14 @@ async def test_a_habit_breaks_its_rule_live_and_stored(
     assert [(one.raw, one.kind, one.connection) for one in stored.frames] == [
         (one.raw, one.kind, one.connection) for one in trace.frames
     ]
-    assert [(one.kind, one.data) for one in stored.marks] == [
-        (one.kind, one.data) for one in trace.marks
-    ]
+    assert [one.body for one in stored.marks] == [one.body for one in trace.marks]
     assert verdicts(stored) == verdicts(trace)
 
 
 async def test_what_a_program_that_we_ended_did_not_write_is_not_judged(tmp_path: Path) -> None:
     trace = await run(tmp_path, "hangs")
     assert trace.end is End.TIMED_OUT
-    assert trace.marks[-1].data == {"connection": "p1", "status": -15, "push": "TERM"}
+    assert trace.marks[-1].body == ProgramEnded("p1", status=-15, push="TERM")
     assert ("stream.one-end", "turn 1 of p1") not in verdicts(trace)
     trace.end = End.QUIESCENT
     assert verdicts(trace)["stream.one-end", "turn 1 of p1"] is Verdict.FAIL
@@ -157,7 +158,7 @@ async def test_check_judges_a_stored_run_and_shows_its_lines(tmp_path: Path) -> 
     shown = "\n".join(checked.lines())
     assert "stream.one-end: turn 1 of p1" in shown
     assert '"message": "once more"' in shown
-    assert any("process-ended" in line for line in shown_lines(path))
+    assert any("program-ended" in line for line in shown_lines(path))
     assert sent_bytes(path) == b"say hello\n"
 
 
