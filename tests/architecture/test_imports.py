@@ -282,6 +282,7 @@ PARTS_OF_SESSIONS = (
     "harness.surface.session",
     "harness.trace.correlation",
     "harness.trace.owed",
+    "harness.trace.owed_on_connections",
     "harness.trace.views",
 )
 KNOW_SESSIONS = ("harness.judge.base", "harness.judge.ending_known")
