@@ -24,6 +24,7 @@ from harness.scenario.loader import load_text
 from harness.spec.loading import load_book
 from harness.target.profile import load_profile
 from harness.trace.frame import Frame
+from harness.trace.marks import Setup
 from harness.trace.trace import End
 from harness.trace.values import dig
 
@@ -86,7 +87,7 @@ async def test_between_two_steps_the_caller_sees_what_came(tmp_path: Path) -> No
     assert run.unmet is None
     assert run.ended.end is End.QUIESCENT
     assert broken_rules(run.trace) == set()
-    marks = [mark.data["active"] for mark in run.trace.marks_of("setup")]
+    marks = [mark.body.active for mark in run.trace.marks_of(Setup)]
     assert marks == [True, False, True, False]  # the start of the process, the scenario's own
 
 
@@ -170,4 +171,4 @@ async def test_exception_between_steps_reaches_the_conversation_as_it_is(tmp_pat
         assert stage.run.unmet is not None
         assert stage.run.unmet.message == "the caller has seen enough"
         # What was begun as set-up is over all the same once its last step was played.
-        assert [mark.data["active"] for mark in stage.run.trace.marks_of("setup")][-1] is False
+        assert [mark.body.active for mark in stage.run.trace.marks_of(Setup)][-1] is False
