@@ -64,7 +64,7 @@ class Peer:
                         line.raw,
                         Direction.FROM_TARGET,
                         connection=self.name,
-                        note=line.note,
+                        damage=line.damage,
                     )
                     identifier = as_id(frame.id)
                     if frame.kind is Kind.REQUEST and identifier is not None:

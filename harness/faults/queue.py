@@ -87,7 +87,7 @@ class FrameQueue:
         raw = message if isinstance(message, bytes) else json.dumps(message).encode()
         anchor = self._entry(after)
         blank = dataclasses.replace(
-            anchor.frame, direction=towards, origin=origin, deliberate=False, note=""
+            anchor.frame, direction=towards, origin=origin, deliberate=False, damage=None
         )
         self._put(_Entry(None, reframed(blank, seq=anchor.frame.seq, raw=raw)), after=anchor)
 

@@ -78,7 +78,9 @@ def insert(trace: Trace, *, after: Frame, message: Any, origin: Origin = Origin.
     """With a message, or bytes, right after a frame, on its connection."""
     towards = Direction.FROM_TARGET if origin is Origin.TARGET else Direction.TO_TARGET
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    blank = dataclasses.replace(after, direction=towards, origin=origin, deliberate=False, note="")
+    blank = dataclasses.replace(
+        after, direction=towards, origin=origin, deliberate=False, damage=None
+    )
     return _rebuilt(trace, _after(trace.frames, after, [reframed(blank, seq=after.seq, raw=raw)]))
 
 

@@ -55,7 +55,7 @@ def frame_line(
 ) -> str:
     """One frame in one line: mark, milliseconds, direction, text with its places visible."""
     arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
-    note = f"  [{frame.note}]" if frame.note else ""
+    note = f"  [{frame.damage.words}]" if frame.damage else ""
     spots = [Spot(read_path(one.path), one.offset) for one in places if one.frame == frame.seq]
     text = frame.text(limit, spots)
     return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {text}{note}"

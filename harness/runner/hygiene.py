@@ -8,8 +8,8 @@ when it is looked (servers, bench).
 from harness.judge.verdict import Level
 from harness.results.outcome import Finding
 from harness.target.process import ProcessExit
+from harness.trace.frame import DamageKind
 from harness.trace.trace import Trace
-from harness.transport.jsonl import over_limit
 
 
 class Hygiene:
@@ -91,10 +91,11 @@ class Hygiene:
     def lines(self, trace: Trace) -> None:
         """A line over the bound breaks no rule, but its content was not kept: say so."""
         for frame in trace.frames:
-            if frame.from_target and over_limit(frame.note):
+            damage = frame.damage if frame.from_target else None
+            if damage is not None and damage.kind is DamageKind.TOO_LONG:
                 self._add(
                     "long-line",
-                    f"the server wrote {frame.note} and was not kept whole: "
+                    f"the server wrote {damage.words} and was not kept whole: "
                     f"{frame.text(60)} ({trace.header.scenario})",
                     trace.header.scenario,
                 )

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from harness.trace import store
 from harness.trace.correlation import RequestKey, key_of, request_key
-from harness.trace.frame import Direction, Kind
+from harness.trace.frame import Damage, DamageKind, Direction, Kind
 from harness.trace.mark_rows import from_former_row
 from harness.trace.marks import Closed, ModelCall, ModelEnd, RecorderNote
 from harness.trace.names import PathsOf, Renamer
@@ -123,14 +123,14 @@ class _Reader:
             # Of a process that is gone nothing is owed.
             self._recorder.mark(Closed(f"c{self._connection}"))
             self._connection, self._ended = self._connection + 1, False
-        raw, note = _bytes_of(entry)
+        raw, damage = _bytes_of(entry)
         to_target = direction is Direction.TO_TARGET
         frame = self._recorder.record(
             raw,
             direction,
             connection=f"c{self._connection}",
             deliberate=to_target and ("raw" in entry or self._unanswerable(obj(entry["msg"]))),
-            note=note,
+            damage=damage,
         )
         self.trace.lines.append(number)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
@@ -164,15 +164,17 @@ class _Reader:
         return twice
 
 
-def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The bytes of an entry, and what is odd about them."""
+def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, Damage | None]:
+    """The bytes of an entry, and what is wrong with them."""
     if "raw" not in entry:
         message = json.dumps(entry["msg"], ensure_ascii=False, separators=(",", ":"))
-        return message.encode("utf-8", "surrogatepass"), ""
+        return message.encode("utf-8", "surrogatepass"), None
     raw = cast("str", entry["raw"]).encode("utf-8", "surrogatepass")
     length = int(entry.get("rawlen", len(raw)))
     kept = len(entry["raw"])
-    return raw, f"a line of {length}; the recording kept {kept}" if length > kept else ""
+    if length <= kept:
+        return raw, None
+    return raw, Damage(DamageKind.NOT_KEPT, f"a line of {length}; the recording kept {kept}")
 
 
 def _first_line(path: Path) -> dict[str, Any]:

@@ -60,14 +60,41 @@ SAYS_NOTHING: Final = frozenset({"id", "jsonrpc"})
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
+class DamageKind(StrEnum):
+    """Why the bytes of a frame are not one whole message as its writer meant it.
+
+    TOO_LONG: a line over the limit, of which only the beginning was kept. CUT_OFF: the stream ended
+    before the line did. BINARY: a WebSocket message that was no text. CLOSED: no message, but a
+    WebSocket that was closed with a code that tells of an error. BROKEN: no WebSocket message at
+    all. NOT_KEPT: somebody else's recording holds a part of the line only. UNKNOWN: a trace of
+    format 1, which said it in words alone.
+    """
+
+    TOO_LONG = "too-long"
+    CUT_OFF = "cut-off"
+    BINARY = "binary"
+    CLOSED = "closed"
+    BROKEN = "broken"
+    NOT_KEPT = "not-kept"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is wrong with the bytes of a frame, and the words that tell people so."""
+
+    kind: DamageKind
+    words: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """One message as it was on the wire.
 
     `at` is in seconds since the trace began; `raw` has no line end. `json` is the parsed value
-    with the profile's renames applied, `MISSING` where the bytes are no JSON. `note` says what the
-    transport had to do to the bytes (for example cut them). `deliberate` marks a frame that a
-    scenario made malformed on purpose (`send_raw`).
+    with the profile's renames applied, `MISSING` where the bytes are no JSON or are damaged; then
+    `damage` says what is wrong with them. `deliberate` marks a frame that a scenario made malformed
+    on purpose (`send_raw`).
     """
 
     seq: int
@@ -79,7 +106,7 @@ class Frame:
     json: Any
     kind: Kind
     deliberate: bool = False
-    note: str = ""
+    damage: Damage | None = None
 
     @property
     def method(self) -> str:

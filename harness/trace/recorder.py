@@ -10,7 +10,17 @@ from typing import Any, cast
 
 from harness.errors import TargetError
 from harness.trace.correlation import RequestKey, request_key
-from harness.trace.frame import Classify, Direction, Frame, Kind, Origin, classify, opposite, parse
+from harness.trace.frame import (
+    Classify,
+    Damage,
+    Direction,
+    Frame,
+    Kind,
+    Origin,
+    classify,
+    opposite,
+    parse,
+)
 from harness.trace.marks import MarkBody
 from harness.trace.names import Renamer
 from harness.trace.trace import B, Header, Mark, Trace
@@ -65,7 +75,7 @@ class Recorder:
         connection: str = "c1",
         origin: Origin | None = None,
         deliberate: bool = False,
-        note: str = "",
+        damage: Damage | None = None,
     ) -> Frame:
         """Stamp one message and hand it to the listeners."""
         at = self._clock() - self._start
@@ -74,7 +84,7 @@ class Recorder:
             raise TraceFull(
                 f"more than {self._max_frames} messages or {self._max_bytes >> 20} MiB in one trace"
             )
-        value = MISSING if note else parse(raw)
+        value = parse(raw) if damage is None else MISSING
         kind = self._classify(value, direction)
         frame = Frame(
             seq=len(self.trace.frames),
@@ -87,7 +97,7 @@ class Recorder:
             json=self._renamed(value, kind, direction, connection),
             kind=kind,
             deliberate=deliberate,
-            note=note,
+            damage=damage,
         )
         self.trace.frames.append(frame)
         for listener in self.listeners:

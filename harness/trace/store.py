@@ -2,7 +2,8 @@
 
 Format version 2. First line `{"trace": {...header}}`, with the `surface` if it is another than the
 session; frames `{"frame": seq, "at", "conn", "dir",
-"origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8; marks
+"origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8, and `damage`
+with a `note` in words says what is wrong with the bytes; marks
 `{"mark": kind, "at", "after", "data"}`, whose form has a version of its own in the header
 (`marks`); last line `{"end": "quiescent"}`. A file without its last line was cut off: its end is
 `closed`, so nothing owed is judged.
@@ -21,7 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.trace.frame import Classify, Direction, Frame, Origin, classify, parse
+from harness.trace.frame import (
+    Classify,
+    Damage,
+    DamageKind,
+    Direction,
+    Frame,
+    Origin,
+    classify,
+    parse,
+)
 from harness.trace.mark_rows import from_former_row, from_row, to_row
 from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.names import Renamer
@@ -153,7 +163,7 @@ class _Reader:
             connection=str(row["conn"]),
             origin=Origin(row["origin"]),
             deliberate=bool(row.get("deliberate", False)),
-            note=str(row.get("note", "")),
+            damage=_damage(row),
         )
         self.recorder.trace.lines.append(number)
         return None
@@ -180,6 +190,13 @@ def _header_fields(header: Header) -> dict[str, Any]:
     return fields
 
 
+def _damage(row: dict[str, Any]) -> Damage | None:
+    """What is wrong with a frame's bytes; format 1 has the words alone."""
+    if "damage" not in row and "note" not in row:
+        return None
+    return Damage(DamageKind(row.get("damage", DamageKind.UNKNOWN)), str(row.get("note", "")))
+
+
 def _frame_row(frame: Frame) -> dict[str, Any]:
     row: dict[str, Any] = {
         "frame": frame.seq,
@@ -190,8 +207,8 @@ def _frame_row(frame: Frame) -> dict[str, Any]:
     }
     if frame.deliberate:
         row["deliberate"] = True
-    if frame.note:
-        row["note"] = frame.note
+    if frame.damage is not None:
+        row["damage"], row["note"] = str(frame.damage.kind), frame.damage.words
     try:
         row["raw"] = frame.raw.decode("utf-8")
     except UnicodeDecodeError:

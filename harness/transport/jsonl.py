@@ -7,31 +7,25 @@ The specification leaves the transport open; implementations send one message pe
 
 from dataclasses import dataclass
 
-from harness.trace.frame import MAX_FRAME_BYTES
+from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
 # So many bytes of a line over the limit are kept, enough to recognise it.
 KEPT_OF_LONG_LINE = 1024
-_OVER = "a line of "
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its line end; `note` says what is unusual about it, "" for nothing."""
+    """One line without its line end; `damage` says what is wrong with its bytes."""
 
     raw: bytes
-    note: str = ""
-
-
-def over_limit(note: str) -> bool:
-    """Whether a line's note says that the line was longer than the limit."""
-    return note.startswith(_OVER)
+    damage: Damage | None = None
 
 
 class LineSplitter:
     """Cuts chunks into lines.
 
-    Empty lines are skipped. A line longer than `limit` bytes is given once, truncated, with a
-    note of its full length; memory stays below the limit whatever arrives.
+    Empty lines are skipped. A line longer than `limit` bytes is given once, truncated, with
+    its full length in words; memory stays below the limit whatever arrives.
     """
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
@@ -61,7 +55,8 @@ class LineSplitter:
         line = self._take()
         if line is None:
             return None
-        return Line(line.raw, line.note or "the stream ended before the line did")
+        cut_off = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
+        return Line(line.raw, line.damage or cut_off)
 
     def _append(self, piece: bytes) -> None:
         if self._dropped:
@@ -77,6 +72,7 @@ class LineSplitter:
         self._buffer.clear()
         if self._dropped:
             length, self._dropped = len(raw) + self._dropped, 0
-            return Line(raw, f"{_OVER}{length} bytes; the limit is {self._limit}")
+            words = f"a line of {length} bytes; the limit is {self._limit}"
+            return Line(raw, Damage(DamageKind.TOO_LONG, words))
         raw = raw.removesuffix(b"\r")
         return Line(raw) if raw.strip() else None

@@ -20,7 +20,7 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from harness.errors import TargetError, TargetGone
-from harness.trace.frame import MAX_FRAME_BYTES
+from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
@@ -165,8 +165,9 @@ class WebSocketTransport:
             if frame.opcode is not Opcode.CONT:
                 self._binary = frame.opcode is Opcode.BINARY
             line = self._assembly.add(bytes(frame.data), ends=frame.fin)
-            if line is not None and self._binary and not line.note:
-                line = Line(line.raw, f"a binary frame of {len(line.raw)} bytes, not a text frame")
+            if line is not None and self._binary and line.damage is None:
+                words = f"a binary frame of {len(line.raw)} bytes, not a text frame"
+                line = Line(line.raw, Damage(DamageKind.BINARY, words))
             if line is not None:
                 self._ready.append(line)
 
@@ -180,7 +181,8 @@ class WebSocketTransport:
             self._ready.append(rest)
         close = self._protocol.close_rcvd
         if close is not None and close.code not in _PLAIN_ENDS:
-            self._ready.append(Line(b"", f"the server closed the connection: {close}"))
+            words = f"the server closed the connection: {close}"
+            self._ready.append(Line(b"", Damage(DamageKind.CLOSED, words)))
 
     def _fail(self, failure: Exception) -> None:
         """End the connection: what came is no WebSocket, or a message was far too long."""
@@ -191,10 +193,12 @@ class WebSocketTransport:
         head = self._assembly.partial[:KEPT_OF_LONG_LINE]
         if self._protocol.close_sent is not None and self._protocol.close_sent.code == 1009:
             most = _TIMES_THE_LIMIT * self._limit
-            note = f"a line of more than {most} bytes; the limit is {self._limit}"
+            words = f"a line of more than {most} bytes; the limit is {self._limit}"
+            damage = Damage(DamageKind.TOO_LONG, words)
         else:
-            note = f"the server broke the WebSocket protocol: {failure}"
-        self._ready.append(Line(head, note))
+            words = f"the server broke the WebSocket protocol: {failure}"
+            damage = Damage(DamageKind.BROKEN, words)
+        self._ready.append(Line(head, damage))
 
 
 async def open_websocket(

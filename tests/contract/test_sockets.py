@@ -17,8 +17,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Close, Frame, Opcode
 
 from harness.errors import TargetGone, UsageError
+from harness.trace.frame import Damage, DamageKind
 from harness.transport.connect import Connection, check, connect
-from harness.transport.jsonl import Line, over_limit
+from harness.transport.jsonl import Line
 from harness.transport.websocket import HandshakeFailed
 
 from .links import LIMIT, Link, _WebSocketFar, websocket_link
@@ -107,7 +108,10 @@ async def test_a_binary_frame_is_kept_and_said() -> None:
     async with talking_to(binary) as near:
         found = await to_the_end(near)
     assert found == [
-        Line(b'{"a":1}', "a binary frame of 7 bytes, not a text frame"),
+        Line(
+            b'{"a":1}',
+            Damage(DamageKind.BINARY, "a binary frame of 7 bytes, not a text frame"),
+        ),
         Line(b"text"),
     ]
 
@@ -130,8 +134,10 @@ async def test_a_close_code_that_means_trouble_is_said() -> None:
         last, why = await to_the_end(near)
     assert last == Line(b"last")
     assert why.raw == b""
-    assert "1011" in why.note
-    assert "broken inside" in why.note
+    assert why.damage is not None
+    assert why.damage.kind is DamageKind.CLOSED
+    assert "1011" in why.damage.words
+    assert "broken inside" in why.damage.words
 
 
 async def test_a_server_that_refuses_the_handshake_is_named() -> None:
@@ -175,7 +181,8 @@ async def test_a_message_far_over_the_limit_ends_the_connection_and_is_said() ->
 
     async with talking_to(flood) as near:
         (line,) = await to_the_end(near)
-    assert over_limit(line.note)
+    assert line.damage is not None
+    assert line.damage.kind is DamageKind.TOO_LONG
     assert len(line.raw) < LIMIT
 
 
@@ -192,15 +199,21 @@ async def test_a_close_in_the_middle_of_a_message_leaves_its_beginning() -> None
         await far.send(b'{"half')
         await far.send_frame(Frame(Opcode.CLOSE, Close(1011, "oh").serialize()))
         half, why = await to_the_end(link.near)
-    assert half == Line(b'{"half', "the stream ended before the line did")
-    assert "1011" in why.note
+    assert half == Line(
+        b'{"half', Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
+    )
+    assert why.damage is not None
+    assert why.damage.kind is DamageKind.CLOSED
+    assert "1011" in why.damage.words
 
 
 async def test_what_breaks_the_protocol_is_said_and_ends_the_connection() -> None:
     async with raw_link() as (link, far):
         await far.stream.send(Frame(Opcode.TEXT, b"masked").serialize(mask=True))
         (line,) = await to_the_end(link.near)
-    assert line.note.startswith("the server broke the WebSocket protocol: ")
+    assert line.damage is not None
+    assert line.damage.kind is DamageKind.BROKEN
+    assert line.damage.words.startswith("the server broke the WebSocket protocol: ")
 
 
 async def test_a_released_connection_is_closed_for_both_uses() -> None:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from harness.errors import TargetGone
+from harness.trace.frame import Damage, DamageKind
 from harness.transport.base import Transport
 from harness.transport.jsonl import Line
 
@@ -85,7 +86,7 @@ async def test_a_line_is_given_whole_whatever_its_chunks(link: Link) -> None:
     await link.far.send(b":3}\r\n\n  \n{}\n")
     found = await lines_of(link.near, 4)
     assert [line.raw for line in found] == [b'{"a":1}', b'{"b":2}', b'{"c":3}', b"{}"]
-    assert {line.note for line in found} == {""}
+    assert {line.damage for line in found} == {None}
 
 
 async def test_the_beginning_of_a_line_is_kept_and_shown(link: Link) -> None:
@@ -105,7 +106,8 @@ async def test_a_line_over_the_limit_is_cut_and_said_and_the_next_is_whole(link:
     size = 3 * LIMIT
     text = b"x" * size + b"\nnext\n"
     long, after = await while_doing(link.far.send, text, lines_of(link.near, 2))
-    assert long.note == f"a line of {size} bytes; the limit is {LIMIT}"
+    words = f"a line of {size} bytes; the limit is {LIMIT}"
+    assert long.damage == Damage(DamageKind.TOO_LONG, words)
     assert len(long.raw) < LIMIT
     assert after == Line(b"next")
 
@@ -120,7 +122,8 @@ async def test_after_the_far_side_closes_the_rest_arrives_and_then_the_end(link:
     await link.far.close_output()
     found = await to_the_end(link.near)
     assert [line.raw for line in found] == [b"one", b"two", b"hal"]
-    assert found[-1].note == "the stream ended before the line did"
+    cut_off = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
+    assert found[-1].damage == cut_off
     for _ in range(2):
         with pytest.raises(TargetGone):
             await link.near.receive()

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from harness.trace.frame import Direction, Frame
+from harness.trace.frame import Damage, DamageKind, Direction, Frame
 from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, PlanStep, Said
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
@@ -117,8 +117,9 @@ class Talk:
         return self._write(message, Direction.TO_TARGET, deliberate=deliberate)
 
     def says(self, message: Any, *, note: str = "") -> Self:
-        """The server writes a message, or bytes."""
-        return self._write(message, Direction.FROM_TARGET, note=note)
+        """The server writes a message, or bytes, which the transport cut if there is a note."""
+        damage = Damage(DamageKind.CUT_OFF, note) if note else None
+        return self._write(message, Direction.FROM_TARGET, damage=damage)
 
     def asks(self, method: str, **params: Any) -> Self:
         """The client sends a request with the next id."""

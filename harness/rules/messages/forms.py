@@ -31,7 +31,7 @@ class WellFormed(Monitor):
 
     @on_kind(Kind.MALFORMED)
     def malformed(self, frame: Frame) -> Outcomes:
-        if frame.note or "error" in obj(frame.json):
+        if frame.damage or "error" in obj(frame.json):
             return None
         keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
         what = f"JSON of no known form (its members: {keys})"

@@ -13,7 +13,7 @@ from harness.report.story import issue_story, rule_story
 from harness.report.wirelines import frame_line
 from harness.results.report import Issue, Proof, Report, RuleResult
 from harness.spec.loading import load_book
-from harness.trace.frame import Direction
+from harness.trace.frame import Damage, DamageKind, Direction
 from harness.trace.recorder import Recorder
 from harness.trace.store import save
 from harness.trace.trace import Header
@@ -99,7 +99,9 @@ def test_story_is_told_without_a_trace_too(tmp_path: Path) -> None:
 
 def test_frame_line_says_direction_time_and_what_is_odd() -> None:
     recorder = Recorder(clock=iter((0.0, 0.0125)).__next__)
-    frame = recorder.record(b"\xff\x1b[31m", Direction.TO_TARGET, note="odd")
+    frame = recorder.record(
+        b"\xff\x1b[31m", Direction.TO_TARGET, damage=Damage(DamageKind.CUT_OFF, "odd")
+    )
     assert frame_line(frame, marked=True) == "  *      12.5 → \\xff\\x1b[31m  [odd]"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.trace import foreign
 from harness.trace.foreign import guessed_names, load_any, read
-from harness.trace.frame import Direction, Frame, Kind, Origin
+from harness.trace.frame import Damage, DamageKind, Direction, Frame, Kind, Origin
 from harness.trace.marks import RecorderNote
 from harness.trace.store import TraceFormatError, save
 from harness.trace.trace import End, Mark, Trace
@@ -53,7 +53,7 @@ def test_a_recording_becomes_frames_with_their_times_and_sides() -> None:
         (Kind.NOTIFICATION, Direction.FROM_TARGET, Origin.TARGET, 1.0),
     ]
     assert trace.frames[0].raw == b'{"method":"m","id":1,"params":{}}'
-    assert not any(f.deliberate or f.note for f in trace.frames)
+    assert not any(f.deliberate or f.damage for f in trace.frames)
     assert (trace.end, trace.header.scenario) == (End.CLOSED, "talk")
 
 
@@ -76,14 +76,14 @@ def of_raw(text: str, length: int, direction: str) -> Frame:
 
 def test_text_that_is_no_message_stays_text_and_a_client_meant_it() -> None:
     frame = of_raw("not json", 8, "C>S")
-    assert (frame.raw, frame.kind, frame.note) == (b"not json", Kind.MALFORMED, "")
+    assert (frame.raw, frame.kind, frame.damage) == (b"not json", Kind.MALFORMED, None)
     assert frame.deliberate
     assert not of_raw("not json", 8, "S>C").deliberate
 
 
 def test_a_line_that_the_recording_cut_says_so_and_is_not_parsed() -> None:
     frame = of_raw('{"method":"m"}', 3000, "S>C")
-    assert frame.note == "a line of 3000; the recording kept 14"
+    assert frame.damage == Damage(DamageKind.NOT_KEPT, "a line of 3000; the recording kept 14")
     assert frame.json is MISSING
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.trace.frame import Direction, Frame, Origin
+from harness.trace.frame import Damage, DamageKind, Direction, Frame, Origin
 from harness.trace.marks import GateOpened
 from harness.trace.names import Path, Renamer
 from harness.trace.recorder import Recorder, TraceFull
@@ -48,7 +48,9 @@ def test_the_origin_follows_the_direction_unless_given() -> None:
 
 
 def test_a_line_that_the_transport_cut_is_not_parsed() -> None:
-    assert Recorder().record(b"{}", IN, note="cut to 16 MiB").json is MISSING
+    assert (
+        Recorder().record(b"{}", IN, damage=Damage(DamageKind.TOO_LONG, "16 MiB")).json is MISSING
+    )
 
 
 def test_listeners_hear_of_each_frame_and_mark_once_it_is_in_the_trace() -> None:

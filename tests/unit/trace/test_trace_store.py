@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.trace.frame import Kind
+from harness.trace.frame import Damage, DamageKind, Kind
 from harness.trace.marks import GateOpened, ModelCall, Setup
 from harness.trace.store import TraceFormatError, lines, load, read, reframed, save
 from harness.trace.trace import FORMAT_VERSION, End, Mark, Trace
@@ -34,7 +34,7 @@ def described(trace: Trace) -> list[object]:
             (f.seq, round(f.at, 6), f.connection, f.direction, f.origin, f.raw, f.json, f.kind)
             for f in trace.frames
         ],
-        [(f.deliberate, f.note) for f in trace.frames],
+        [(f.deliberate, f.damage) for f in trace.frames],
     ]
 
 
@@ -136,16 +136,18 @@ FORMER = """\
 {"trace":{"target":"s","profile":"p","scenario":"x","seed":0,"spec_revision":"","version":1}}
 {"mark":"setup","at":0.1,"after":-1,"data":{"active":true}}
 {"frame":0,"at":0.2,"conn":"c1","dir":"from-target","origin":"target","raw":"{}"}
+{"frame":1,"at":0.2,"conn":"c1","dir":"from-target","origin":"target","raw":"{","note":"cut"}
 {"mark":"forgotten","at":0.3,"after":0,"data":{}}
-{"mark":"gate","at":0.4,"after":0,"data":{"open":"g"}}
+{"mark":"gate","at":0.4,"after":1,"data":{"open":"g"}}
 {"end":"quiescent"}
 """
 
 
 def test_a_file_of_version_1_is_read_and_written_as_one_of_now() -> None:
     former = read(FORMER.splitlines(keepends=True), name="t")
-    assert former.marks == [Mark(0.1, -1, Setup(active=True)), Mark(0.4, 0, GateOpened("g"))]
-    assert [frame.raw for frame in former.frames] == [b"{}"]
+    assert former.marks == [Mark(0.1, -1, Setup(active=True)), Mark(0.4, 1, GateOpened("g"))]
+    cut = Damage(DamageKind.UNKNOWN, "cut")
+    assert [(one.raw, one.damage) for one in former.frames] == [(b"{}", None), (b"{", cut)]
     again = [*lines(former)]
     assert json.loads(again[0])["trace"]["version"] == FORMAT_VERSION
     assert described(read([row + "\n" for row in again], name="t")) == described(former)

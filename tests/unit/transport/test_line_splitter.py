@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter, over_limit
+from harness.trace.frame import Damage, DamageKind
+from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 
+CUT_OFF = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
 LIMIT = 4 * KEPT_OF_LONG_LINE
 # Bytes near the interesting ones: ends of lines, parts of long characters, and runs of one byte.
 PIECES = st.lists(
@@ -64,14 +66,13 @@ def test_line_of_exactly_the_limit_is_whole() -> None:
 def test_longer_line_is_cut_to_its_head_with_its_length() -> None:
     (line,) = lines_of([b"x" * LIMIT, b"y" * 10, b"\n"])
     assert line.raw == b"x" * KEPT_OF_LONG_LINE
-    assert line.note == f"a line of {LIMIT + 10} bytes; the limit is {LIMIT}"
-    assert over_limit(line.note)
+    words = f"a line of {LIMIT + 10} bytes; the limit is {LIMIT}"
+    assert line.damage == Damage(DamageKind.TOO_LONG, words)
 
 
 def test_line_cut_off_by_the_end_says_so() -> None:
     (line,) = lines_of([b'{"half'])
-    assert line == Line(b'{"half', "the stream ended before the line did")
-    assert not over_limit(line.note)
+    assert line == Line(b'{"half', CUT_OFF)
 
 
 def test_characters_that_end_a_line_elsewhere_do_not_here() -> None:
