@@ -16,7 +16,7 @@ import anyio
 from harness.client.peer import Peer
 from harness.runner.servers import RunningServer
 from harness.scenario.client_steps import MAIN
-from harness.scenario.steps.context import StepFailed
+from harness.scenario.steps.context import StepFailed, UnmetKind
 from harness.trace.marks import Closed, ModelListens, Setup
 from harness.trace.recorder import Recorder
 from harness.transport.base import Transport
@@ -95,7 +95,7 @@ class ConnectionManager:
         """Open a further connection, or the first one again after its end."""
         if self._open_transport is None:
             message = f"connection {name!r}: the target is reached over one connection only"
-            raise StepFailed("not-offered", message, capability="several-clients")
+            raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="several-clients")
         before = self.server.process.children()
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
         self._pump(peer)
@@ -138,7 +138,7 @@ class ConnectionManager:
     async def model_listens(self, *, listening: bool) -> None:
         """Let the model's address take connections or refuse them."""
         if self._model is None:
-            raise StepFailed("refused", "the model's address is not ours")
+            raise StepFailed(UnmetKind.REFUSED, "the model's address is not ours")
         await self._model(listening=listening)
         self._recorder.mark(ModelListens(listening))
 

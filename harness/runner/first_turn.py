@@ -23,6 +23,7 @@ from harness.errors import TargetError
 from harness.results.outcome import Finding
 from harness.runner.run import Run
 from harness.scenario.loader import SUFFIX, Loaded, load
+from harness.scenario.steps.context import UnmetKind
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins
 from harness.trace.values import dig
@@ -92,7 +93,7 @@ def silence_of(run: Run) -> str:
     if run.died or run.overflow:
         return ""
     if run.unmet is not None:
-        if run.unmet.kind != "timeout":
+        if run.unmet.kind is not UnmetKind.TIMEOUT:
             return ""
         missing = unanswered(run)
         return f"{missing} was not answered" if missing else "turn/completed did not come"

@@ -18,6 +18,7 @@ from harness.runner.servers import SetupFailed
 from harness.scenario.expect import Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
+from harness.scenario.steps.context import UnmetKind
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
 from harness.trace.trace import End
@@ -25,10 +26,10 @@ from harness.trace.values import show_path
 from harness.trace.views import Conversation, conversation_of
 
 _KINDS = {
-    "timeout": "scenario.timeout",
-    "refused": "scenario.expectation",
-    "other-end": "scenario.expectation",
-    "not-offered": "scenario.expectation",
+    UnmetKind.TIMEOUT: "scenario.timeout",
+    UnmetKind.REFUSED: "scenario.expectation",
+    UnmetKind.OTHER_END: "scenario.expectation",
+    UnmetKind.NOT_OFFERED: "scenario.expectation",
 }
 # Steps that wait for what a server may not offer.
 _WAITS = ("wait", "answer")
@@ -142,7 +143,7 @@ def _findings(
     unmet = run.unmet
     if run.died:
         step, line = (f"step {unmet.step}", unmet.line) if unmet else ("its last step", 1)
-        when = f"in {step}" if unmet and unmet.kind == "crash" else f"after {step}"
+        when = f"in {step}" if unmet and unmet.kind is UnmetKind.CRASH else f"after {step}"
         found.append(Finding("scenario.crash", f"{_end_of(run)} {when}", line))
     elif run.overflow:
         found.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
@@ -158,7 +159,7 @@ def _findings(
         found.append(Finding("scenario.timeout", message, 1))
     if unmet is not None:
         message = f"step {unmet.step}: {unmet.message}"
-        if unmet.kind != "crash":
+        if unmet.kind is not UnmetKind.CRASH:
             found.append(Finding(_KINDS[unmet.kind], message, unmet.line))
         elif not found:
             # We had ended the last connection ourselves, and the server was not there again.
@@ -188,7 +189,7 @@ def _broke_off(run: Run) -> bool:
     A wait in vain is no such thing: what is waited for may be what is not offered.
     """
     unmet = run.unmet
-    stuck = unmet is not None and unmet.kind == "timeout" and unmet.step not in _WAITS
+    stuck = unmet is not None and unmet.kind is UnmetKind.TIMEOUT and unmet.step not in _WAITS
     return stuck or not run.whole
 
 

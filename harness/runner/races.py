@@ -21,6 +21,7 @@ from harness.runner.silence import Silences, traits_of
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.races import NEEDS, Placement, derived, placements
+from harness.scenario.steps.context import UnmetKind
 from harness.target.process import ProcessExit
 from harness.target.profile import Profile
 from harness.trace.views import conversation_of
@@ -148,8 +149,12 @@ class Race:
         seen = len(hygiene.findings)
         run = self._playing.run(raced)
         unreached, in_vain = "", False
-        if run.unmet is not None and run.unmet.step == "reach" and run.unmet.kind != "crash":
-            in_vain = run.unmet.kind == "timeout"
+        if (
+            run.unmet is not None
+            and run.unmet.step == "reach"
+            and run.unmet.kind is not UnmetKind.CRASH
+        ):
+            in_vain = run.unmet.kind is UnmetKind.TIMEOUT
             unreached, run.unmet = run.unmet.message, None
         if placement.action in ("disconnect", "kill"):
             # A call may be cut in the middle by the end of the process, and what the thread of a

@@ -23,11 +23,18 @@ from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
-from harness.scenario.steps.context import Cast, Connections, OneConnection, StepContext, StepFailed
+from harness.scenario.steps.context import (
+    Cast,
+    Connections,
+    OneConnection,
+    StepContext,
+    StepFailed,
+    UnmetKind,
+)
 from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
 
-__all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet"]
+__all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet", "UnmetKind"]
 
 CANNOT_GO_ON = (StepFailed, TargetGone, TimeoutError)
 """What ends a client's side before its end. Any other exception is a defect of the harness."""
@@ -37,11 +44,11 @@ CANNOT_GO_ON = (StepFailed, TargetGone, TimeoutError)
 class Unmet:
     """A step that could not be done.
 
-    `kind` is `timeout`, `refused`, `crash`, `other-end`, or `not-offered` where the target lacks
-    `capability`. `awaited` is what a step that timed out waited for.
+    `capability` is what the target lacks, "" for none; `awaited` what a step that timed out waited
+    for.
     """
 
-    kind: str
+    kind: UnmetKind
     step: str
     line: int
     message: str
@@ -55,9 +62,9 @@ class Unmet:
             case StepFailed():
                 return cls(error.kind, step, line, str(error), error.capability)
             case TargetGone():
-                return cls("crash", step, line, str(error))
+                return cls(UnmetKind.CRASH, step, line, str(error))
             case _:
-                return cls("timeout", step, line, str(error) or "a bound was hit")
+                return cls(UnmetKind.TIMEOUT, step, line, str(error) or "a bound was hit")
 
 
 class Player:
@@ -158,7 +165,7 @@ class Player:
                     await self.step()
             return self.unmet
         message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
-        self.unmet = Unmet("timeout", "scenario", 1, message)
+        self.unmet = Unmet(UnmetKind.TIMEOUT, "scenario", 1, message)
         return self.unmet
 
     async def step(self) -> Unmet | None:
@@ -196,7 +203,7 @@ class Player:
         except TimeoutError:
             awaited, came = self._context.awaited, self._context.came()
             message = f"waited {bound:g} s for {awaited}; {came or 'it did not come'}"
-            return Unmet("timeout", name, line, message, awaited=awaited)
+            return Unmet(UnmetKind.TIMEOUT, name, line, message, awaited=awaited)
         except (StepFailed, TargetGone) as error:
             return Unmet.because_of(error, name, line)
         return None
@@ -232,9 +239,11 @@ def _not_offered(unfit: Unfit) -> StepFailed:
     names = ", ".join(map(str, unfit.offered)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"
-        return StepFailed("not-offered", f"{message}; offered: {names}", capability=unfit.lacks)
+        return StepFailed(
+            UnmetKind.NOT_OFFERED, f"{message}; offered: {names}", capability=unfit.lacks
+        )
     return StepFailed(
-        "not-offered",
+        UnmetKind.NOT_OFFERED,
         f"the model's side wanted to {unfit.intent} and no offered tool fits; offered: {names}; "
         f"the profile can say which it is: {lines_to_add(unfit.intent)}",
         capability=CAPABILITIES[unfit.intent],

@@ -7,6 +7,7 @@ which nearly every step speaks (ask, wait). Not here: any step.
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -45,10 +46,27 @@ class Cast:
             self.thread_of[alias] = text(dig(result, "reviewThreadId")) or asked_of
 
 
-class StepFailed(HarnessError):
-    """A step cannot be done: `kind` as in `Unmet`, `capability` where that is what is missing."""
+class UnmetKind(StrEnum):
+    """Why a step could not be done.
 
-    def __init__(self, kind: str, message: str, *, capability: str = "") -> None:
+    TIMEOUT: what it waited for did not come within its bound. REFUSED: the server answered, and not
+    as the step expects. CRASH: the server closed the connection. OTHER_END: a turn ended in another
+    way than the step expects. NOT_OFFERED: the target lacks a capability. NOT_REACHED: a race's
+    turn ended before it came to the position.
+    """
+
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    CRASH = "crash"
+    OTHER_END = "other-end"
+    NOT_OFFERED = "not-offered"
+    NOT_REACHED = "not-reached"
+
+
+class StepFailed(HarnessError):
+    """A step cannot be done, and why; `capability` is what the target lacks, "" for none."""
+
+    def __init__(self, kind: UnmetKind, message: str, *, capability: str = "") -> None:
         super().__init__(message)
         self.kind = kind
         self.capability = capability
@@ -95,7 +113,7 @@ class OneConnection:
     async def connect(self, name: str) -> None:
         """Never possible."""
         message = f"there is no second connection for {name!r}: the target offers one only"
-        raise StepFailed("not-offered", message, capability="several-clients")
+        raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="several-clients")
 
     async def disconnect(self, name: str) -> None:
         """End the connection."""
@@ -103,15 +121,15 @@ class OneConnection:
 
     async def kill(self) -> None:
         """Never possible."""
-        raise StepFailed("refused", "there is no process behind this connection")
+        raise StepFailed(UnmetKind.REFUSED, "there is no process behind this connection")
 
     async def restart(self) -> None:
         """Never possible."""
-        raise StepFailed("refused", "there is no process behind this connection")
+        raise StepFailed(UnmetKind.REFUSED, "there is no process behind this connection")
 
     async def model_listens(self, *, listening: bool) -> None:
         """Never possible."""
-        raise StepFailed("refused", "the model's address is not ours")
+        raise StepFailed(UnmetKind.REFUSED, "the model's address is not ours")
 
 
 def _nothing() -> str:
@@ -172,7 +190,7 @@ class StepContext:
     def _id(ids: dict[str, str], alias: str, what: str) -> str:
         if alias not in ids:
             message = f"the answer that names {what} {alias} has no {what}.id"
-            raise StepFailed("refused", message)
+            raise StepFailed(UnmetKind.REFUSED, message)
         return ids[alias]
 
     def resolved(self, value: Any) -> Any:
@@ -180,7 +198,7 @@ class StepContext:
         try:
             return resolved(fill(value, self.places), self.values)
         except UnknownValue as error:
-            raise StepFailed("refused", str(error)) from error
+            raise StepFailed(UnmetKind.REFUSED, str(error)) from error
 
     async def ask(self, on: str, method: str, params: Any, *, alias: str | None = None) -> Frame:
         """Send a request that must be answered by a result."""
@@ -197,9 +215,11 @@ class StepContext:
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
             message = text(obj(answer.failure).get("message")) or "no message"
-            raise StepFailed("refused", f"{method} was answered by an error: {message}")
+            raise StepFailed(UnmetKind.REFUSED, f"{method} was answered by an error: {message}")
         if answer.kind is not Kind.ERROR and expect == "error":
-            raise StepFailed("refused", f"{method} was answered by a result; expected an error")
+            raise StepFailed(
+                UnmetKind.REFUSED, f"{method} was answered by a result; expected an error"
+            )
         if alias is not None:
             self.values[alias] = answer.failure if answer.kind is Kind.ERROR else answer.result
             self.cast.note(alias, request, answer)

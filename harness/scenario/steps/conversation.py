@@ -12,7 +12,7 @@ from harness.scenario.client_steps import (
     StartTurnStep,
     SteerStep,
 )
-from harness.scenario.steps.context import StepContext, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 
 
 @plays(StartThreadStep)
@@ -22,7 +22,7 @@ async def start_thread(context: StepContext, step: StartThreadStep) -> None:
     params = {"cwd": str(context.cwd), **context.thread_params, **context.resolved(body.params)}
     await context.ask(body.on, "thread/start", params, alias=body.alias)
     if body.alias not in context.cast.threads:
-        raise StepFailed("refused", "the answer to thread/start has no thread.id")
+        raise StepFailed(UnmetKind.REFUSED, "the answer to thread/start has no thread.id")
 
 
 @plays(StartTurnStep)
@@ -38,7 +38,7 @@ async def start_turn(context: StepContext, step: StartTurnStep) -> None:
     params |= context.resolved(body.params)
     await context.ask(body.on, "turn/start", params, alias=body.alias)
     if body.alias not in context.cast.turns:
-        raise StepFailed("refused", "the answer to turn/start has no turn.id")
+        raise StepFailed(UnmetKind.REFUSED, "the answer to turn/start has no turn.id")
 
 
 @plays(InterruptStep)

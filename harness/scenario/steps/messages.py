@@ -8,7 +8,7 @@ from typing import Any
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
 from harness.scenario.paths import described, fits, nearest_of
 from harness.scenario.player import StepFailed
-from harness.scenario.steps.context import StepContext, plays
+from harness.scenario.steps.context import StepContext, UnmetKind, plays
 from harness.trace.frame import Frame, Kind
 
 
@@ -24,7 +24,7 @@ async def request(context: StepContext, step: RequestStep) -> None:
         where = context.resolved(body.where)
         if answer.kind is Kind.RESPONSE and not fits(answer.result, where):
             wanted = described(f"{body.method} was answered by a result; expected one", where)
-            raise StepFailed("refused", f"{wanted}; {nearest_of([answer.result], where)}")
+            raise StepFailed(UnmetKind.REFUSED, f"{wanted}; {nearest_of([answer.result], where)}")
     else:
         context.sent[body.alias or ""] = (peer, sent, body.expect)
 

@@ -16,13 +16,12 @@ from harness.errors import TargetGone
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
-from harness.scenario.steps.context import StepContext, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import RaceActs
 from harness.trace.values import dig, text
 
-NOT_REACHED = "not-reached"
 ADDED = "Mind the heron by the lock."
 """What is added by a steer: words that nothing else in a scenario has."""
 SECOND = "race-second"
@@ -69,7 +68,7 @@ async def reach(context: StepContext, step: ReachStep) -> None:
     if gone:
         raise TargetGone("the server closed the connection")
     if not seen:
-        raise StepFailed(NOT_REACHED, f"the turn ended before {position.name}")
+        raise StepFailed(UnmetKind.NOT_REACHED, f"the turn ended before {position.name}")
 
 
 async def _seen(context: StepContext, thread_id: str, sight: Sight) -> None:
@@ -174,7 +173,7 @@ async def _interrupt(context: StepContext, body: Act) -> None:
     params = {"threadId": context.thread(body.thread), "turnId": context.turn(body.turn)}
     accepted = await _try(context, "turn/interrupt", params)
     if body.certain and not accepted:
-        raise StepFailed("refused", "turn/interrupt is refused, though the turn is running")
+        raise StepFailed(UnmetKind.REFUSED, "turn/interrupt is refused, though the turn is running")
     if accepted:
         # The model is still held: the turn must end without it.
         context.awaited = "the end of the interrupted turn"
@@ -189,9 +188,9 @@ async def _steer(context: StepContext, body: Act) -> None:
     }
     accepted = await _try(context, "turn/steer", params)
     if body.certain and not accepted:
-        raise StepFailed("refused", "turn/steer is refused, though the turn is running")
+        raise StepFailed(UnmetKind.REFUSED, "turn/steer is refused, though the turn is running")
     if body.ended and accepted:
-        raise StepFailed("refused", "turn/steer is accepted, though the turn has ended")
+        raise StepFailed(UnmetKind.REFUSED, "turn/steer is accepted, though the turn has ended")
     context.values["steered"] = accepted
 
 
@@ -200,7 +199,7 @@ async def _second_turn(context: StepContext, body: Act) -> None:
     params = {"threadId": context.thread(body.thread), "input": given, **context.turn_params}
     accepted = await _try(context, "turn/start", params, SECOND)
     if body.ended and not accepted:
-        raise StepFailed("refused", "turn/start is refused, though no turn is running")
+        raise StepFailed(UnmetKind.REFUSED, "turn/start is refused, though no turn is running")
 
 
 async def _answer(context: StepContext, body: Act) -> None:
@@ -246,8 +245,12 @@ def _check_added(context: StepContext, *, accepted: bool, whole: bool) -> None:
     inputs = [json.dumps(call.body.get("input")) for call in context.model.calls]
     counts = [one.count(ADDED) for one in inputs]
     if not accepted and any(counts):
-        raise StepFailed("refused", "the input of a refused turn/steer reached the model")
+        raise StepFailed(UnmetKind.REFUSED, "the input of a refused turn/steer reached the model")
     if accepted and whole and not any(counts):
-        raise StepFailed("refused", "the input of an accepted turn/steer never reached the model")
+        raise StepFailed(
+            UnmetKind.REFUSED, "the input of an accepted turn/steer never reached the model"
+        )
     if accepted and max(counts, default=0) > 1:
-        raise StepFailed("refused", "the input of an accepted turn/steer reached the model twice")
+        raise StepFailed(
+            UnmetKind.REFUSED, "the input of an accepted turn/steer reached the model twice"
+        )

@@ -7,7 +7,7 @@ from functools import partial
 
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
-from harness.scenario.steps.context import StepContext, StepFailed, plays
+from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
 from harness.trace.values import dig, text
@@ -63,7 +63,7 @@ async def _turn(context: StepContext, body: Wait) -> Frame:
     if body.statuses and status not in body.statuses:
         cause = text(dig(frame.params, "turn", "error", "message"))
         raise StepFailed(
-            "other-end",
+            UnmetKind.OTHER_END,
             f"turn {alias} ended as {status or 'nothing'}"
             f"{f' ({cause})' if cause else ''}; expected {' or '.join(body.statuses)}",
         )

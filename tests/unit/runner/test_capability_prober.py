@@ -18,6 +18,7 @@ from harness.runner.run import Run
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -124,13 +125,13 @@ def test_what_is_offered_in_part_is_left_to_each_scenario(known: str) -> None:
 
 
 def test_probe_that_breaks_off_shows_nothing() -> None:
-    stuck = Unmet("timeout", "request", 4, "waited 5 s")
+    stuck = Unmet(UnmetKind.TIMEOUT, "request", 4, "waited 5 s")
     for broken in (run(HISTORY, unmet=stuck), run(HISTORY, end=End.EXITED)):
         assert shown_absent(probe("history"), broken, SPEC) == set()
 
 
 def test_tool_that_is_not_offered_shows_both_the_tool_and_its_approval_absent() -> None:
-    lacking = Unmet("not-offered", "wait", 9, "no tool", capability="command-execution")
+    lacking = Unmet(UnmetKind.NOT_OFFERED, "wait", 9, "no tool", capability="command-execution")
     found = shown_absent(probe("command-execution"), run(unmet=lacking), SPEC)
     assert found == {"command-execution", "command-approval"}
 

@@ -18,6 +18,7 @@ from harness.runner.run import Run
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -37,7 +38,7 @@ SAID = [
     (Direction.TO_TARGET, {"method": "initialize", "id": 1, "params": {}}),
     (Direction.FROM_TARGET, {"id": 1, "result": {}}),
 ]
-TIMED_OUT = Unmet("timeout", "start_thread", 6, "waited 5 s for an answer; it did not come")
+TIMED_OUT = Unmet(UnmetKind.TIMEOUT, "start_thread", 6, "waited 5 s for an answer; it did not come")
 
 
 def scenario(covers: str = "", needs: str = "", calls: int = 0) -> Loaded:
@@ -95,7 +96,7 @@ def test_step_in_vain_is_a_time_out_at_its_line() -> None:
     ],
 )
 def test_end_unasked_is_a_crash_with_its_status(status: int | None, how: str) -> None:
-    crash = Unmet("crash", "start_thread", 6, "the server closed the connection")
+    crash = Unmet(UnmetKind.CRASH, "start_thread", 6, "the server closed the connection")
     outcome = judge(run(Ended(End.EXITED), crash, status=status))
     assert findings(outcome) == [("scenario.crash", f"{how} in step start_thread")]
     assert outcome.findings[0].line == 6
@@ -113,7 +114,7 @@ def test_end_unasked_after_a_step_in_vain_is_both() -> None:
 
 
 def test_flood_is_liveness_and_no_crash() -> None:
-    crash = Unmet("crash", "start_thread", 6, "more than 9 messages")
+    crash = Unmet(UnmetKind.CRASH, "start_thread", 6, "more than 9 messages")
     outcome = judge(run(Ended(End.CLOSED), crash, overflow="more than 9 messages"))
     assert findings(outcome) == [
         ("liveness.turn-does-not-end", "the server floods: more than 9 messages")
@@ -141,7 +142,7 @@ def test_ours_outstanding_at_the_bound_is_a_time_out_of_the_scenario() -> None:
 
 
 def test_refusal_and_other_end_are_expectations() -> None:
-    for kind in ("refused", "other-end"):
+    for kind in (UnmetKind.REFUSED, UnmetKind.OTHER_END):
         outcome = judge(run(Ended(End.QUIESCENT), Unmet(kind, "wait", 6, "no")))
         assert findings(outcome) == [("scenario.expectation", "step wait: no")]
 
@@ -224,7 +225,7 @@ def test_rule_that_needs_what_is_not_offered_judges_nothing() -> None:
         for direction, message in (*SAID, (Direction.FROM_TARGET, progress)):
             recorder.record(json.dumps(message).encode(), direction)
         made.trace.frames[:] = recorder.trace.frames
-        lacking = Unmet("timeout", "wait", 6, "it is not offered", capability="mcp-tools")
+        lacking = Unmet(UnmetKind.TIMEOUT, "wait", 6, "it is not offered", capability="mcp-tools")
         made.unmet = lacking if not verdicts else None
         rows = judge(made, scenario(needs=needs)).rows
         found = [row.verdict for row in rows if row.rule == "mcp.progress-of-call"]

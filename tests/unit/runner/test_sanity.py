@@ -14,6 +14,7 @@ from harness.runner.run import Run
 from harness.runner.sanity import SANITY, proves, trouble
 from harness.scenario.ending import Ended
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
@@ -47,7 +48,7 @@ def test_last_turn_that_completed_is_as_good_as_a_sanity_turn(
 
 
 def test_trouble_is_said_by_what_it_is() -> None:
-    late = Unmet("timeout", "wait", 7, "waited 5 s")
+    late = Unmet(UnmetKind.TIMEOUT, "wait", 7, "waited 5 s")
     assert trouble(run(end=End.EXITED)) == "the server ended"
     assert trouble(run(unmet=late)) == "step wait: waited 5 s"
     assert trouble(run(end=End.TIMED_OUT)) == "it did not come to its end (timed-out)"

@@ -15,13 +15,14 @@ from harness.runner.silence import ENOUGH, SAME_SILENCE, Silences, awaited, trai
 from harness.scenario.ending import Ended
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
 from tests.unit.results.outcomes import outcome
 
 STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need thread-name"
-VAIN = Unmet("timeout", "steer", 3, "waited 5 s", awaited="an answer")
+VAIN = Unmet(UnmetKind.TIMEOUT, "steer", 3, "waited 5 s", awaited="an answer")
 
 
 def run(unmet: Unmet | None = None, method: str = "turn/steer") -> Run:
@@ -105,12 +106,12 @@ def test_the_same_is_awaited_whatever_its_alias() -> None:
         ("model call 2", "a model call"),
         ("item/started where {'item.type': 'plan'}", "item/started"),
     ):
-        assert awaited(run(Unmet("timeout", "wait", 1, "", awaited=words))) == same
+        assert awaited(run(Unmet(UnmetKind.TIMEOUT, "wait", 1, "", awaited=words))) == same
 
 
 def test_only_waiting_in_vain_is_silence() -> None:
     assert silence_of(run(VAIN)) == "turn/steer was not answered"
-    assert silence_of(run(Unmet("refused", "steer", 3, "no"))) == ""
+    assert silence_of(run(Unmet(UnmetKind.REFUSED, "steer", 3, "no"))) == ""
     assert silence_of(run()) == ""
 
 

@@ -13,6 +13,7 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.loader import load_text
 from harness.scenario.player import Player, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Bounds
 
 from .fake_server import THREAD, FakeServer, completed, connected
@@ -102,7 +103,7 @@ async def test_end_of_the_connection_is_told_by_the_step_not_by_the_standing_ans
             server.leave_at = "thread/read"
             unmet = await _player(HEAD + STANDING + READ, peer, Bounds(step=10)).play()
             assert unmet is not None
-            assert (unmet.kind, unmet.step) == ("crash", "read_thread")
+            assert (unmet.kind, unmet.step) == (UnmetKind.CRASH, "read_thread")
 
 
 async def test_answer_is_given_again_on_purpose() -> None:

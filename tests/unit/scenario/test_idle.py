@@ -12,6 +12,7 @@ from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
 from harness.scenario.player import Player, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Bounds
 
 from .fake_server import THREAD, TURN, completed, connected, started
@@ -74,7 +75,7 @@ async def test_thread_on_which_something_runs_is_waited_for(then: list[Json], aw
     steps = IDLE.replace("  - wait", "  - request: {method: thread/read}\n  - wait")
     unmet = await play(steps, then=then, step=0.1)
     assert unmet is not None
-    assert (unmet.kind, unmet.awaited) == ("timeout", awaited)
+    assert (unmet.kind, unmet.awaited) == (UnmetKind.TIMEOUT, awaited)
 
 
 async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_id() -> None:
@@ -84,6 +85,6 @@ async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_
     assert await play(steps + wait, then=[theirs, ours]) is None
     unmet = await play(steps + wait, then=[theirs], step=0.1)
     assert unmet is not None
-    assert unmet.kind == "timeout"
+    assert unmet.kind is UnmetKind.TIMEOUT
     nameless = {**ours, "params": {"turn": ours["params"]["turn"]}}
     assert await play(steps + wait, then=[nameless]) is None

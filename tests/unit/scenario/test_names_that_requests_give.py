@@ -12,6 +12,7 @@ from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.scenario.loader import ScenarioError, load_text
 from harness.scenario.player import Player, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Bounds
 
 from .fake_server import FakeServer, connected
@@ -59,7 +60,7 @@ async def test_a_forked_thread_is_spoken_to_by_its_name() -> None:
 async def test_an_answer_that_names_no_thread_is_said_where_the_name_is_used() -> None:
     unmet, _ = await play(FORK + "  - read_thread: {thread: f}\n", forking({}))
     assert unmet is not None
-    assert (unmet.kind, unmet.line) == ("refused", 5)
+    assert (unmet.kind, unmet.line) == (UnmetKind.REFUSED, 5)
     assert unmet.message == "the answer that names thread f has no thread.id"
 
 

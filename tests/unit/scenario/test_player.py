@@ -12,6 +12,7 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Player, Unmet
+from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
 
@@ -83,7 +84,7 @@ async def test_step_without_an_answer_is_a_time_out_at_its_line() -> None:
 
     unmet = await play(TURNING, silent, SHORT)
     message = "waited 0.1 s for an answer; it did not come"
-    assert unmet == Unmet("timeout", "start_turn", 6, message, awaited="an answer")
+    assert unmet == Unmet(UnmetKind.TIMEOUT, "start_turn", 6, message, awaited="an answer")
 
 
 async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:
@@ -92,7 +93,7 @@ async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:
 
     unmet = await play(START, refuse)
     message = "thread/start was answered by an error: not today"
-    assert unmet == Unmet("refused", "start_thread", 5, message)
+    assert unmet == Unmet(UnmetKind.REFUSED, "start_thread", 5, message)
 
 
 async def test_answer_without_an_id_is_a_refusal() -> None:
@@ -101,7 +102,7 @@ async def test_answer_without_an_id_is_a_refusal() -> None:
 
     unmet = await play(START, nameless)
     assert unmet == Unmet(
-        "refused", "start_thread", 5, "the answer to thread/start has no thread.id"
+        UnmetKind.REFUSED, "start_thread", 5, "the answer to thread/start has no thread.id"
     )
 
 
@@ -111,7 +112,7 @@ async def test_server_that_leaves_during_a_step_is_a_crash() -> None:
 
     unmet = await play(TURNING, leave)
     assert unmet is not None
-    assert (unmet.kind, unmet.step, unmet.line) == ("crash", "start_turn", 6)
+    assert (unmet.kind, unmet.step, unmet.line) == (UnmetKind.CRASH, "start_turn", 6)
 
 
 async def test_turn_that_ends_otherwise_is_said_with_its_cause() -> None:
@@ -121,7 +122,7 @@ async def test_turn_that_ends_otherwise_is_said_with_its_cause() -> None:
 
     unmet = await play(TURNING + "  - wait: {turn: u, status: completed}\n", fail)
     assert unmet == Unmet(
-        "other-end",
+        UnmetKind.OTHER_END,
         "wait",
         7,
         "turn u ended as failed (the model is gone); expected completed",
@@ -158,7 +159,7 @@ async def test_notification_is_waited_for_by_its_values() -> None:
 async def test_gate_that_the_stream_does_not_reach_is_a_time_out() -> None:
     unmet = await play(START + "  - wait: {gate: g}\n", None, SHORT)
     assert unmet is not None
-    assert unmet.kind == "timeout"
+    assert unmet.kind is UnmetKind.TIMEOUT
     assert unmet.message == "waited 0.1 s for the model's stream at gate g; it did not come"
 
 
@@ -177,7 +178,7 @@ async def test_server_that_leaves_while_a_gate_is_waited_for_is_a_crash() -> Non
                 tasks.start_soon(leave)
                 unmet = await player(text, peer).play()
                 assert unmet is not None
-                assert (unmet.kind, unmet.step) == ("crash", "wait")
+                assert (unmet.kind, unmet.step) == (UnmetKind.CRASH, "wait")
 
 
 async def test_first_step_that_fails_ends_the_script() -> None:
