@@ -15,6 +15,7 @@ from harness.commands.check import check_files
 from harness.judge.verdict import Verdict
 from harness.results.report import Proof
 from harness.scenario.loader import Loaded, load_text
+from harness.trace.marks import Settled
 from harness.trace.store import load
 from harness.trace.trace import End, Trace
 from tests.conformance.bugs.playing import KEEPER
@@ -84,8 +85,8 @@ def test_the_end_of_a_turn_that_one_client_is_not_told_is_found_live_and_stored(
     trace = trace_of(found)
     assert trace.end is End.QUIESCENT
     assert {trace.frames[seq].connection for seq in proof.row.frames} == {connection}
-    [settled] = trace.marks_of("settled")
-    assert [one.rpartition(" ")[2] for one in settled.data["owed"]] == [connection]
+    [settled] = trace.marks_of(Settled)
+    assert [one.rpartition(" ")[2] for one in settled.body.owed] == [connection]
     stored = said_by_check(found)
     assert "turn.completes" in stored
     assert proof.row.expected in stored
@@ -130,7 +131,7 @@ def test_clients_that_are_told_what_they_are_owed_are_well(scenario: Loaded) -> 
     assert found.issues() == {}
     trace = trace_of(found)
     assert trace.end is End.QUIESCENT
-    assert trace.marks_of("settled") == []
+    assert trace.marks_of(Settled) == []
     assert "FAIL" not in said_by_check(found)
 
 

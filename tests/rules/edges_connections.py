@@ -7,6 +7,7 @@ that may be told nothing, since they are not subscribed, have left, are gone, or
 from typing import Any
 
 from harness.judge.verdict import Level
+from harness.trace.marks import Closed
 from tests.rules.approval_talk import COMMAND, FILE, command_item, file_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.edges_adversary import ACTIVE, Two, begins, completes, whole
@@ -49,7 +50,7 @@ def left_by(connection: str) -> Two:
 def gone(connection: str) -> Two:
     """One of two subscribers is disconnected by us in the middle of the turn."""
     other = "c1" if connection == "c2" else "c2"
-    talk = Two().opened().begun().mark("closed", connection=connection).on(other)
+    talk = Two().opened().begun().mark(Closed(connection)).on(other)
     return talk.message("m", "Yes.").end_turn()
 
 

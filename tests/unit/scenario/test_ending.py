@@ -15,7 +15,7 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.ending import QUIET, Ended, TraceFinisher
 from harness.target.profile import Bounds
-from harness.trace.marks import ModelCall
+from harness.trace.marks import Closed, ModelCall, Settled
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
 
@@ -288,8 +288,8 @@ async def test_end_of_a_turn_that_one_client_is_not_told_is_waited_for_until_it_
         assert ended == Ended(End.QUIESCENT)
         assert seconds >= BOUNDS.settle
         assert [one.frame.connection for one in stage.owed.open()] == ["c2"]
-        [settled] = stage.peer.recorder.trace.marks_of("settled")
-        assert settled.data["owed"] == [f"turn/completed for turn {TURN} on c2"]
+        [settled] = stage.peer.recorder.trace.marks_of(Settled)
+        assert settled.body.owed == (f"turn/completed for turn {TURN} on c2",)
 
 
 async def test_end_of_a_turn_that_both_clients_are_told_needs_a_short_silence() -> None:
@@ -325,7 +325,7 @@ async def test_slow_reader_among_the_clients_reads_on() -> None:
 async def test_without_the_first_client_the_barrier_is_sent_on_another_connection() -> None:
     async with staged_for_two() as (stage, second):
         stage.main_is_open = False
-        stage.peer.recorder.mark("closed", {"connection": "c1"})
+        stage.peer.recorder.mark(Closed("c1"))
         await second.say(completed())
         assert await stage.end(LONG) == Ended(End.QUIESCENT)
         assert stage.server.asked("thread/read") == []
@@ -360,7 +360,7 @@ async def test_server_that_leaves_the_first_client_has_exited_whoever_else_is_th
 async def test_when_all_are_gone_and_we_ended_the_first_one_the_trace_is_closed() -> None:
     async with staged_for_two() as (stage, second):
         stage.main_is_open = False
-        stage.peer.recorder.mark("closed", {"connection": "c1"})
+        stage.peer.recorder.mark(Closed("c1"))
         await second.leave()
         await stage.others[0].ended.wait()
         assert await stage.end() == Ended(End.CLOSED)
