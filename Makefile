@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint check real readings bugs race bench status docs clean sandbox bare
+.PHONY: demo test lint check real bugs wheel readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -25,8 +25,8 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
-test: $(STAMP) sandbox ## all tests, and a sample of what make bugs and make readings play
-	@$(BIN)/python -m pytest -n 4 -q -m "not bugs and not readings"
+test: $(STAMP) sandbox ## all tests, but of bugs, wheel and readings a sample
+	@$(BIN)/python -m pytest -q -n 4 -m "not bugs and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
@@ -44,6 +44,9 @@ real: $(STAMP) sandbox ## install the real servers and judge both, with loopback
 
 bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it
 	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py
+
+wheel: $(STAMP) sandbox ## every command and every page for users, with the wheel alone
+	@$(BIN)/python -m pytest -q -n 4 -m wheel tests/wheel
 
 readings: $(STAMP) sandbox ## the whole suite on correct servers that chose otherwise (needs node)
 	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }

@@ -1,4 +1,9 @@
-"""Correct servers are never red: a small one, and one that does everything the unusual way."""
+"""Correct servers are never red: a small one, and one that does everything the unusual way.
+
+The small one is played with the whole suite. The whole suite on the others is `make readings`:
+`make test` plays each habit of the unusual one with a few scenarios, and the scenarios on the
+reference server for their transcripts.
+"""
 
 from __future__ import annotations
 
@@ -100,6 +105,7 @@ def test_no_habit_alone_breaks_a_rule_that_binds(habit: str) -> None:
     assert not found.report.red
 
 
+@pytest.mark.readings
 @WHOLE_SUITE
 def test_reference_server_passes_everything_and_leaves_nothing_behind() -> None:
     found = judged("", bundled(), target="reference", scale=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fresh import Fresh, Said
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
 
 # What only a checkout has, and a message to somebody who has none must not speak of.
 OF_A_CHECKOUT = ("Traceback", "fixtures/", "`make ", "tools/bubblewrap", ".venv")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fresh import Fresh, Said
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
 
 CONFTEST = """
 import pytest

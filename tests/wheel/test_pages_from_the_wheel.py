@@ -1,6 +1,6 @@
 """What README and the pages beside it tell a reader to do works with the wheel alone.
 
-The same commands as tests/docs runs in a checkout, in a fresh environment and an empty folder.
+In a fresh environment and an empty folder. Pages for whoever has a checkout: tests/docs.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from fresh import ROOT, Fresh
 from markdown_pages import blocks
 from page_reader import PAGE_BOUND, Reader
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
 
 PAGES = [
     page

@@ -1,4 +1,8 @@
-"""The wheel is whole: it holds what a run needs, no tests, and works from an empty folder."""
+"""The wheel is whole: it holds what a run needs, no tests, and works from an empty folder.
+
+`make test` looks into it and plays a few scenarios with it; the rest of what somebody does who has
+the wheel alone is `make wheel`.
+"""
 
 import re
 import sys
@@ -99,6 +103,7 @@ def test_the_installed_package_is_the_one_that_is_imported(fresh: Fresh, empty: 
     assert all(Path(one).is_relative_to(fresh.programs.parent) for one in said.out.split())
 
 
+@pytest.mark.wheel
 def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, empty: Path) -> None:
     # Enough to see that the package is whole; all of them are played from the checkout.
     chosen = ["-k", "turns or language"]
@@ -112,7 +117,13 @@ def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, e
     assert _played(said.out) + int(left[1]) == len(bundled_files())
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "two workers"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["-n", "2"], id="two workers", marks=pytest.mark.wheel),
+    ],
+)
 def test_the_command_judges_the_reference_server_from_an_empty_folder(
     fresh: Fresh, empty: Path, workers: list[str]
 ) -> None:
