@@ -1,10 +1,14 @@
 """A server that is killed at any step of a patch: a later one finds all files old, or all new."""
 
 import errno
+import itertools
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +45,6 @@ SETTINGS = ThreadSettings(
     sandbox=sandbox_policy("read-only"),
 )
 Fails = Callable[[str, int], bool]
-
-
-@pytest.fixture
-def ordinary_umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
 
 
 class Killing:
@@ -163,6 +160,53 @@ def killed(place: Place, at: int, fails: Fails) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What was found after a server was killed at one step, and a later one had come."""
+
+    statuses: list[str]
+    temporaries: list[str]
+    is_old: bool
+    is_new: bool
+
+
+def at_every_step(folder: Path, fails: Fails) -> Iterator[Seen]:
+    """Kill a server at its first step, another at its second, until one is not killed at all."""
+    for at in itertools.count(1):
+        place = Place(folder / str(at))
+        place.begin()
+        before = snapshot(place.root)
+        going_on = killed(place, at, fails)
+        recover(place.home)
+        if not going_on:
+            return
+        yield Seen(
+            statuses=place.statuses(),
+            temporaries=[str(path) for path in place.temporaries()],
+            is_old=snapshot(place.root) == before,
+            is_new=files(place.root) == AFTER,
+        )
+
+
+def print_every_step(folder: str, fails: str) -> None:
+    """What `seen_at_every_step` reads, a line for each step."""
+    os.umask(0o022)
+    for seen in at_every_step(Path(folder), globals()[fails]):
+        print(json.dumps(asdict(seen)))  # noqa: T201
+
+
+def seen_at_every_step(folder: Path, fails: Fails) -> list[Seen]:
+    """In a process of its own: hundreds of forks of a worker of pytest take four times as long."""
+    script = f"import {__name__} as here, sys; here.print_every_step(*sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder), fails.__name__],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return [Seen(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("fails", "ends"),
     [
@@ -172,30 +216,16 @@ def killed(place: Place, at: int, fails: Fails) -> bool:
         (first_removal, {"failed", "completed"}),
     ],
 )
-@pytest.mark.usefixtures("ordinary_umask")
 def test_whichever_step_a_server_is_killed_at_all_is_old_or_all_is_new(
     tmp_path: Path, fails: Fails, ends: set[str]
 ) -> None:
-    seen: list[list[str]] = []
-    at, going_on = 0, True
-    while going_on:
-        at += 1
-        place = Place(tmp_path / str(at))
-        place.begin()
-        before = snapshot(place.root)
-        going_on = killed(place, at, fails)
-        recover(place.home)
-        if not going_on:
-            break
-        statuses = place.statuses()
-        seen.append(statuses)
-        assert place.temporaries() == [], at
-        if statuses == ["completed"]:
-            assert files(place.root) == AFTER, at
-        else:
-            assert snapshot(place.root) == before, at
+    seen = seen_at_every_step(tmp_path, fails)
     assert len(seen) > 100
+    assert [at for at, one in enumerate(seen, 1) if one.temporaries] == []
+    made = [at for at, one in enumerate(seen, 1) if one.statuses == ["completed"]]
+    assert [at for at in made if not seen[at - 1].is_new] == []
+    assert [at for at, one in enumerate(seen, 1) if at not in made and not one.is_old] == []
     # Before the journal is whole nothing was begun, and nothing is said.
-    first = next(at for at, statuses in enumerate(seen) if statuses)
-    assert {tuple(statuses) for statuses in seen[:first]} == {()}
-    assert {tuple(statuses) for statuses in seen[first:]} == {(end,) for end in ends}
+    first = next(at for at, one in enumerate(seen) if one.statuses)
+    assert {tuple(one.statuses) for one in seen[:first]} == {()}
+    assert {tuple(one.statuses) for one in seen[first:]} == {(end,) for end in ends}
