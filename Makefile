@@ -2,6 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Tests start hundreds of processes, which would each compile what changed; pytest alone rewrites for
+# five seconds in each worker.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint check real bugs wheel readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo

@@ -70,17 +70,18 @@ def test_more_files_than_that_are_refused(tmp_path: Path, work: Path) -> None:
         make_plan(patch, work)
 
 
+# Made when they are needed: every worker imports this.
 TEXTS = {
-    "blank lines": b"\n" * MOST_LINES,
-    "short lines": b"".join(b"%06x\n" % at for at in range(MOST_BYTES // 7)),
-    "one line": b"x" * (MOST_BYTES - 1) + b"\n",
-    "wide characters": "😀y\n".encode() * (MOST_BYTES // 6),
+    "blank lines": lambda: b"\n" * MOST_LINES,
+    "short lines": lambda: b"".join(b"%06x\n" % at for at in range(MOST_BYTES // 7)),
+    "one line": lambda: b"x" * (MOST_BYTES - 1) + b"\n",
+    "wide characters": lambda: "😀y\n".encode() * (MOST_BYTES // 6),
 }
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_changing_both_ends_of_the_longest_texts(tmp_path: Path, work: Path, text: str) -> None:
-    (work / "a").write_bytes(b"first\n" + TEXTS[text][:-12] + b"\nlast\n")
+    (work / "a").write_bytes(b"first\n" + TEXTS[text]()[:-12] + b"\nlast\n")
     hunks = ["@@", "-first", "+FIRST", "@@", "-last", "+LAST"]
     how, peak = measured(tmp_path, "*** Update File: a", *hunks)
     assert how == "made"
@@ -89,7 +90,7 @@ def test_changing_both_ends_of_the_longest_texts(tmp_path: Path, work: Path, tex
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_looking_in_vain_in_the_longest_texts(tmp_path: Path, work: Path, text: str) -> None:
-    (work / "a").write_bytes(TEXTS[text])
+    (work / "a").write_bytes(TEXTS[text]())
     how, peak = measured(tmp_path, "*** Update File: a", "@@", "-" + "nothing", "+b")
     assert how == "refused"
     assert peak < MOST

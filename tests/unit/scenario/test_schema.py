@@ -10,8 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import find, load
+from harness.scenario.bundled import bundled_files, bundled_folder, bundled_scenario
 from harness.scenario.schema import family_schema, json_schema, schema_text
 from harness.scenario.yaml12 import ScenarioError, parse, parse_file
 
@@ -20,11 +19,7 @@ SCHEMA = jsonschema_rs.validator_for(json_schema())
 FAMILY_SCHEMA = jsonschema_rs.validator_for(family_schema())
 ROOT_OF_SCENARIOS = bundled_folder()
 FAMILIES = sorted(ROOT_OF_SCENARIOS.rglob("*.family.yaml"))
-BUNDLED = {
-    loaded.id: loaded.document.value
-    for _, path in find([ROOT_OF_SCENARIOS])
-    for loaded in [load(path, root=ROOT_OF_SCENARIOS)]
-}
+BUNDLED = {name: bundled_scenario(name).document.value for name in bundled_files()}
 EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```$", (ROOT / "docs/scenarios.md").read_text(), re.M | re.S
 )
