@@ -1,42 +1,35 @@
-"""Runs the installed commands as a user does, and gives what they print."""
+"""Runs the installed commands as a user does, in a dumb terminal of 100 columns."""
 
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-ROOT = Path(__file__).parents[2]
-COMMANDS = Path(sys.executable).parent
-PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+from tests.processes import COMMANDS, ROOT, Said, harness, run
 
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a command printed, without the blanks at the ends of lines, and its exit status."""
-
-    status: int
-    out: str
-    err: str
+PATH = os.pathsep.join([str(COMMANDS), os.environ.get("PATH", "")])
+PLAIN = {
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "PYTHONIOENCODING": "utf-8",
+    "PATH": PATH,
+}
 
 
 def call(*words: str, cwd: Path = ROOT) -> Said:
-    """Run `harness …` or `agent …` to its end, as in a dumb terminal of 100 columns."""
-    program = str(COMMANDS / words[0])
-    path = os.pathsep.join([str(COMMANDS), os.environ.get("PATH", "")])
-    done = subprocess.run(
-        [program, *words[1:]],
-        cwd=cwd,
-        env={**os.environ, **PLAIN, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    return Said(done.returncode, _trimmed(done.stdout), _trimmed(done.stderr))
+    """Run `harness …` or `agent …` to its end; what it printed, without blanks at the ends."""
+    env = {**os.environ, **PLAIN}
+    if words[0] == "harness":
+        said = harness(*words[1:], cwd=cwd, env=env)
+    else:
+        said = run([COMMANDS / words[0], *words[1:]], cwd=cwd, env=env)
+    return Said(said.status, _trimmed(said.out), _trimmed(said.err))
+
+
+def pasted(line: str, folder: Path) -> Said:
+    """Run a line as a user pastes it: by a shell."""
+    return run(["/bin/sh", "-c", line], cwd=folder, env={**os.environ, **PLAIN})
 
 
 def _trimmed(text: str) -> str:

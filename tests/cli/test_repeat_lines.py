@@ -1,13 +1,11 @@
 """The `repeat` line of a failure is pasted into a shell and shows the failure again."""
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMANDS, PLAIN, ROOT, Said, call
+from command_line import ROOT, call, pasted
 
 pytestmark = pytest.mark.slow
 
@@ -20,22 +18,6 @@ client:
   - wait: {turn: u, status: completed}
 expect: {items: [{agentMessage: {text: "Bye."}}]}
 """
-
-
-def pasted(line: str, folder: Path) -> Said:
-    """Run a line as a user pastes it: by a shell, in the folder of the first run."""
-    path = os.pathsep.join([str(COMMANDS), os.environ.get("PATH", "")])
-    done = subprocess.run(
-        ["/bin/sh", "-c", line],
-        cwd=folder,
-        env={**os.environ, **PLAIN, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def repeat_lines(told: str) -> list[str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.processes import harness, run
 
 from .judging import NOT_NEEDED as SLOW
 
@@ -54,29 +55,21 @@ class Told:
 
 def harness_run(*words: str, server: str, folder: Path) -> Told:
     """`harness run --server-cmd SERVER …` to its end."""
-    return _run("-m", "harness.cli", "run", "--server-cmd", server, *words, folder=folder)
+    said = harness("run", "--server-cmd", server, *words, cwd=folder, env=_env(), together=True)
+    return Told(said.status, said.out)
 
 
 def own_pytest(*words: str, server: str, folder: Path) -> Told:
     """`pytest --server-cmd=SERVER …`, without the plugins that take longer than the rest."""
     few = [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
-    return _run("-m", "pytest", "-q", *few, f"--server-cmd={server}", *words, folder=folder)
+    line = [sys.executable, "-m", "pytest", "-q", *few, f"--server-cmd={server}", *words]
+    said = run(line, cwd=folder, env=_env(), together=True)
+    return Told(said.status, said.out)
 
 
-def _run(*words: str, folder: Path) -> Told:
+def _env() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**kept, "NO_COLOR": "1", "COLUMNS": "100"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    return Told(done.returncode, done.stdout)
+    return {**kept, "NO_COLOR": "1", "COLUMNS": "100"}
 
 
 def scenario(path: Path, text: str = SCENARIO) -> Path:

@@ -7,7 +7,6 @@ is linked from this environment, so that a requirement which is not declared is 
 import fcntl
 import os
 import re
-import subprocess
 import sys
 import venv
 import zipfile
@@ -18,15 +17,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a command printed, both streams together, and its exit status."""
-
-    status: int
-    out: str
+from tests.processes import ROOT, Said, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +39,12 @@ class Fresh:
 
     def call(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> Said:
         """Run a program of the environment, in a folder whose parent is the user's home."""
-        done = subprocess.run(
-            [str(self.programs / words[0]), *words[1:]],
+        return run(
+            [self.programs / words[0], *words[1:]],
             cwd=cwd,
             env=self.environment(cwd.parent) | (env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=100,
-            check=False,
+            together=True,
         )
-        return Said(done.returncode, done.stdout)
 
 
 def made_once(folder: Path) -> Fresh:
@@ -76,24 +61,16 @@ def made_once(folder: Path) -> Fresh:
 def build(folder: Path, source: Path = ROOT) -> Path:
     """A wheel of a source tree."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
-    run([*command, "--no-build-isolation", "--wheel-dir", str(folder), str(source)], folder)
+    succeed([*command, "--no-build-isolation", "--wheel-dir", str(folder), str(source)], folder)
     (built,) = folder.glob("*.whl")
     return built
 
 
-def run(command: list[str], cwd: Path) -> str:
+def succeed(command: list[str], cwd: Path) -> str:
     """Run a command that must succeed."""
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
-    return done.stdout
+    said = run(command, cwd=cwd, together=True)
+    assert said.status == 0, f"{' '.join(command)}\n{said.out}"
+    return said.out
 
 
 def _make(folder: Path) -> None:
@@ -101,10 +78,10 @@ def _make(folder: Path) -> None:
     dist.mkdir()
     built = build(dist)
     venv.create(place, with_pip=False, symlinks=True)
-    printed = run([str(place / "bin/python"), "-c", _PURELIB], place)
+    printed = succeed([str(place / "bin/python"), "-c", _PURELIB], place)
     packages = Path(printed.strip())
     target = ["--target", str(packages), "--no-deps", "--no-index", "--quiet"]
-    run([sys.executable, "-m", "pip", "install", *target, str(built)], place)
+    succeed([sys.executable, "-m", "pip", "install", *target, str(built)], place)
     for name in sorted(requirements(built)):
         for entry in _top_level(name):
             if not (packages / entry.name).exists():

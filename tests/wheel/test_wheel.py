@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from fresh import ROOT, Fresh, build, requirements, run
+from fresh import ROOT, Fresh, build, requirements, succeed
 
 from harness.scenario.bundled import bundled_files
 
@@ -79,7 +79,7 @@ def test_the_wheel_brings_its_licence_commands_and_plugin(fresh: Fresh, names: s
 
 def test_a_wheel_of_the_source_distribution_holds_the_same(names: set[str], tmp_path: Path) -> None:
     code = "import sys, hatchling.build; hatchling.build.build_sdist(sys.argv[1])"
-    run([sys.executable, "-c", code, str(tmp_path)], ROOT)
+    succeed([sys.executable, "-c", code, str(tmp_path)], ROOT)
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")

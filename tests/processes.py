@@ -1,0 +1,135 @@
+"""Commands that tests run to their end, as a user does, and what they printed.
+
+Here: starting them, and `harness …` in a fork of a process that has imported it already (warm),
+since to import it takes longer than most of what tests ask. Not here: a run that is left before its
+end (tests.conformance.judging).
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = Path(sys.executable).parent
+BOUND = 120.0
+"""Seconds for a command, on a machine under load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The exit status of a command, and what it printed; `out` has both streams if `together`."""
+
+    status: int
+    out: str
+    err: str = ""
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    together: bool = False,
+) -> Said:
+    """Run a command to its end, with nothing on its standard input."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if together else subprocess.PIPE,
+        encoding="utf-8",
+        timeout=BOUND,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr or "")
+
+
+def harness(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, together: bool = False
+) -> Said:
+    """Run `harness WORDS` to its end.
+
+    It is the same command in a process of its own, but one that was forked and not started anew.
+    What Python asks of its environment as it starts is not asked again: with other settings of
+    Python it is started.
+    """
+    env = dict(os.environ if env is None else env)
+    if _of_python(env) != _of_python(os.environ):
+        return run([COMMANDS / "harness", *words], cwd=cwd, env=env, together=together)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        status = _warm().run(
+            [str(COMMANDS / "harness"), *words],
+            cwd=cwd,
+            env=env,
+            streams=(out.fileno(), out.fileno() if together else err.fileno()),
+        )
+        said = []
+        for stream in (out, err):
+            stream.seek(0)
+            said.append(stream.read().decode())
+    return Said(status, *said)
+
+
+def _of_python(env: Mapping[str, str]) -> dict[str, str]:
+    """PYTHONIOENCODING aside: what is printed is UTF-8."""
+    return {
+        name: value
+        for name, value in env.items()
+        if name.startswith("PYTHON") and name != "PYTHONIOENCODING"
+    }
+
+
+class _Warm:
+    """A process that has imported the harness, and forks for each command."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._answers = self._socket.makefile("r")
+        atexit.register(self.close)
+
+    def run(
+        self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int]
+    ) -> int:
+        """The exit status of a command, whose output and errors go to these descriptors."""
+        asked = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode() + b"\n"
+        self._socket.settimeout(None)
+        sent = socket.send_fds(self._socket, [asked], list(streams))
+        self._socket.sendall(asked[sent:])
+        pid = int(self._answers.readline())
+        self._socket.settimeout(BOUND)
+        try:
+            return int(self._answers.readline())
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            _warm.cache_clear()
+            raise subprocess.TimeoutExpired(words, BOUND) from None
+
+    def close(self) -> None:
+        """It ends when it is asked nothing more."""
+        self._answers.close()
+        self._socket.close()
+        self._process.wait()
+
+
+@cache
+def _warm() -> _Warm:
+    return _Warm()
