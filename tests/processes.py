@@ -1,8 +1,8 @@
 """Commands that tests run to their end, as a user does, and what they printed.
 
-Here: starting them, and `harness …` in a fork of a process that has imported it already (warm),
-since to import it takes longer than most of what tests ask. Not here: a run that is left before its
-end (tests.conformance.judging).
+Here: starting them, and `harness …` and pytest in a fork of a process that has imported them
+(warm), since to import them takes longer than most of what tests ask. Not here: a run that is left
+before its end (tests.conformance.judging).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
@@ -57,21 +58,28 @@ def run(
     return Said(done.returncode, done.stdout, done.stderr or "")
 
 
-def harness(
-    *words: str, cwd: Path, env: Mapping[str, str] | None = None, together: bool = False
+def run_warm(
+    program: Literal["harness", "pytest"],
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    together: bool = False,
 ) -> Said:
-    """Run `harness WORDS` to its end.
+    """Run `harness WORDS` or `python -m pytest WORDS` to its end.
 
     It is the same command in a process of its own, but one that was forked and not started anew.
     What Python asks of its environment as it starts is not asked again: with other settings of
-    Python it is started.
+    Python it is started. pytest must be told not to rewrite assertions, as what it would rewrite
+    is imported.
     """
+    assert program == "harness" or "--assert=plain" in words
     env = dict(os.environ if env is None else env)
     if _of_python(env) != _of_python(os.environ):
-        return run([COMMANDS / "harness", *words], cwd=cwd, env=env, together=together)
+        start = [COMMANDS / "harness"] if program == "harness" else [sys.executable, "-m", program]
+        return run([*start, *words], cwd=cwd, env=env, together=together)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         status = _warm().run(
-            [str(COMMANDS / "harness"), *words],
+            [str(COMMANDS / program), *words],
             cwd=cwd,
             env=env,
             streams=(out.fileno(), out.fileno() if together else err.fileno()),

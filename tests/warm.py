@@ -1,4 +1,5 @@
-"""A process that has imported the harness, and becomes `harness …` in a fork each time it is asked.
+"""A process that has imported the harness, and becomes `harness …` or pytest in a fork each time it
+is asked.
 
 Started by tests.processes. It is asked in lines of JSON, the descriptors of output and errors with
 them, and answers with the process id and, in the end, the exit status. What a fork must have as a
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import socket
 import sys
@@ -98,6 +100,10 @@ def main() -> None:
     os.chdir(asked["cwd"])
     os.execve = execve
     begin(asked["words"], asked["env"])
+    if os.path.basename(sys.argv[0]) == "pytest":
+        # As `python -m pytest` has it.
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module("pytest", run_name="__main__")
     try:
         command()
     except Becomes as other:

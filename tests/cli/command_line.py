@@ -5,7 +5,7 @@ from pathlib import Path
 
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tests.processes import COMMANDS, ROOT, Said, harness, run
+from tests.processes import COMMANDS, ROOT, Said, run, run_warm
 
 PATH = os.pathsep.join([str(COMMANDS), os.environ.get("PATH", "")])
 PLAIN = {
@@ -21,7 +21,7 @@ def call(*words: str, cwd: Path = ROOT) -> Said:
     """Run `harness …` or `agent …` to its end; what it printed, without blanks at the ends."""
     env = {**os.environ, **PLAIN}
     if words[0] == "harness":
-        said = harness(*words[1:], cwd=cwd, env=env)
+        said = run_warm("harness", *words[1:], cwd=cwd, env=env)
     else:
         said = run([COMMANDS / words[0], *words[1:]], cwd=cwd, env=env)
     return Said(said.status, _trimmed(said.out), _trimmed(said.err))

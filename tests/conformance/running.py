@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from tests.processes import harness, run
+from tests.processes import run_warm
 
 from .judging import NOT_NEEDED as SLOW
 
@@ -55,21 +55,21 @@ class Told:
 
 def harness_run(*words: str, server: str, folder: Path) -> Told:
     """`harness run --server-cmd SERVER …` to its end."""
-    said = harness("run", "--server-cmd", server, *words, cwd=folder, env=_env(), together=True)
-    return Told(said.status, said.out)
+    return _told("harness", "run", "--server-cmd", server, *words, folder=folder)
 
 
 def own_pytest(*words: str, server: str, folder: Path) -> Told:
-    """`pytest --server-cmd=SERVER …`, without the plugins that take longer than the rest."""
+    """`pytest --server-cmd=SERVER …`, without the plugins and the rewriting that take longest."""
     few = [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
-    line = [sys.executable, "-m", "pytest", "-q", *few, f"--server-cmd={server}", *words]
-    said = run(line, cwd=folder, env=_env(), together=True)
-    return Told(said.status, said.out)
+    line = ["--assert=plain", "-q", *few, f"--server-cmd={server}", *words]
+    return _told("pytest", *line, folder=folder)
 
 
-def _env() -> dict[str, str]:
+def _told(program: Literal["harness", "pytest"], *words: str, folder: Path) -> Told:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return {**kept, "NO_COLOR": "1", "COLUMNS": "100"}
+    env = {**kept, "NO_COLOR": "1", "COLUMNS": "100"}
+    said = run_warm(program, *words, cwd=folder, env=env, together=True)
+    return Told(said.status, said.out)
 
 
 def scenario(path: Path, text: str = SCENARIO) -> Path:
