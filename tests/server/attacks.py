@@ -19,7 +19,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from anyio.abc import Process
-from confined import ORDINARY, SECRET, Place, a_place, needs_sandbox
+from confined import IDENTITIES, ORDINARY, SECRET, Place, a_place
 from model_side import ModelSide, Refused, Reply, over_a_socket
 from session_peer import Peer
 
@@ -43,7 +43,6 @@ stream_max_retries = 0
 [model_providers.other]
 env_key = "MY_MODEL"
 """
-IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
 BOUND = 20.0
 CONFINING = {
     "readOnly": {"type": "readOnly", "access": {"type": "fullAccess"}},
@@ -51,13 +50,6 @@ CONFINING = {
 }
 OPEN = {"type": "dangerFullAccess"}
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-sandboxed = [
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.socket,
-    needs_sandbox,
-]
-"""Marks of a module whose attacks need a sandbox to meet."""
 
 
 SITE = Path(anyio.__file__).parents[1]

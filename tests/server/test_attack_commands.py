@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from attacks import (
     CONFINING,
-    IDENTITIES,
     KEY,
     KEYS,
     OPEN,
@@ -19,9 +18,8 @@ from attacks import (
     Attack,
     attack,
     places,
-    sandboxed,
 )
-from confined import Place
+from confined import IDENTITIES, Place, sandboxed
 from model_side import patches, runs, says
 
 pytestmark = sandboxed

@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
-from attacks import CONFINING, IDENTITIES, attack, places, sandboxed
-from confined import Place
+from attacks import CONFINING, attack, places
+from confined import IDENTITIES, Place, sandboxed
 from model_side import CREATED, Reply, completed, done, function_call, runs, says
 from session_peer import config, session
 

@@ -12,7 +12,6 @@ import anyio
 import pytest
 from attacks import (
     CONFINING,
-    IDENTITIES,
     KEYS,
     OPEN,
     SECRET,
@@ -21,9 +20,8 @@ from attacks import (
     attack,
     only_root,
     places,
-    sandboxed,
 )
-from confined import ORDINARY, Place
+from confined import IDENTITIES, ORDINARY, Place, sandboxed
 from model_side import PIXEL, calls, says
 
 from reference_server.engine.images import IMAGE_LIMIT

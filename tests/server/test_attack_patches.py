@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from attacks import (
     CONFINING,
-    IDENTITIES,
     KEYS,
     OPEN,
     SECRET,
@@ -19,9 +18,8 @@ from attacks import (
     attack,
     only_root,
     places,
-    sandboxed,
 )
-from confined import KEPT, ORDINARY, Place
+from confined import IDENTITIES, KEPT, ORDINARY, Place, sandboxed
 from model_side import patches, runs, says
 
 pytestmark = sandboxed

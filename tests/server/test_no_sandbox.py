@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 import pytest
-from attacks import CONFINING, IDENTITIES, OPEN, ROOT, Attack, attack, places
-from confined import PLACES, Place, missing
+from attacks import CONFINING, OPEN, ROOT, Attack, attack, places
+from confined import IDENTITIES, PLACES, Place, missing
 from model_side import patches, runs, says
 
 from harness.target.profile import load_profile

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from commands import PATH, finished
+from commands import PATH, finished, linux
 
 from harness.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from reference_server.exec.process import Command, Finished
@@ -128,6 +128,10 @@ def missing() -> str:
 
 NO_SANDBOX = f"no sandbox on this machine: {missing()}"
 needs_sandbox = pytest.mark.skipif(bool(missing()), reason=NO_SANDBOX)
+sandboxed = [linux, pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket, needs_sandbox]
+"""Marks of a module whose commands are confined for real."""
+IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
+"""Who runs them: as root also somebody who is not."""
 
 
 @contextmanager

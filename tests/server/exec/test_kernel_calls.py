@@ -11,20 +11,15 @@ from typing import Any
 
 import anyio
 import pytest
-from attacks import CONFINING, IDENTITIES, OPEN, Attack, attack, places, python_of
-from commands import linux
-from confined import SECRET, Place, needs_sandbox, workspace_write
+from attacks import CONFINING, OPEN, Attack, attack, places, python_of
+from confined import IDENTITIES, SECRET, Place, sandboxed, workspace_write
 from model_side import runs, says
 
 from harness.wire.settings import ExternalSandbox
 from reference_server.exec.seccomp import FAMILIES, MACHINES, Machine, program
 
 for_real = [
-    linux,
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.socket,
-    needs_sandbox,
+    *sandboxed,
     pytest.mark.skipif(platform.machine() not in MACHINES, reason="no program for this machine"),
 ]
 ALLOWED, UNKNOWN, NO_FAMILY = "allowed", errno.ENOSYS, errno.EAFNOSUPPORT

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import anyio
 import pytest
-from commands import Heard, fifo, linux, living
+from commands import Heard, fifo, living
 from confined import (
+    IDENTITIES,
     KEPT,
     READ_ONLY,
     SECRET,
     Place,
     a_place,
     listener,
-    needs_sandbox,
     processes_in,
     program_that_listens,
+    sandboxed,
     was_reached,
     workspace_write,
 )
@@ -28,15 +29,8 @@ from confined import (
 from harness.wire.settings import DangerFullAccess, ExternalSandbox, SandboxPolicy
 from reference_server.exec.process import Command, Running
 
-pytestmark = [
-    linux,
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.socket,
-    needs_sandbox,
-]
+pytestmark = sandboxed
 
-IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
 OPEN = DangerFullAccess()
 CONFINED = (READ_ONLY, workspace_write())
 confined = pytest.mark.parametrize("policy", CONFINED, ids=lambda one: one.type)

@@ -8,23 +8,15 @@ from typing import cast
 
 import anyio
 import pytest
-from commands import Heard, finished, linux
-from confined import READ_ONLY, SECRET, Place, a_place, needs_sandbox, workspace_write
+from commands import Heard, finished
+from confined import IDENTITIES, READ_ONLY, SECRET, Place, a_place, sandboxed, workspace_write
 
 from reference_server.exec.mounts import Refused
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Running
 from reference_server.exec.sandbox import Sandbox, not_confined
 
-pytestmark = [
-    linux,
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.socket,
-    needs_sandbox,
-]
-
-IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
+pytestmark = sandboxed
 
 
 @pytest.fixture(params=IDENTITIES)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import linux
 from confined import (
+    IDENTITIES,
     KEPT,
     ORDINARY,
     READ_ONLY,
     SECRET,
     Place,
     a_place,
-    needs_sandbox,
     program_that_listens,
+    sandboxed,
     workspace_write,
 )
 
@@ -26,15 +26,8 @@ from reference_server.exec.mounts import Refused
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.sandbox import Sandbox
 
-pytestmark = [
-    linux,
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.socket,
-    needs_sandbox,
-]
+pytestmark = sandboxed
 
-IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
 CONFINED = (READ_ONLY, workspace_write())
 
 
