@@ -1,0 +1,37 @@
+"""What `make test` leaves out is run by a target of its own, and CI calls them all."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECIPES = dict(
+    re.findall(r"^(\w+):[^\n]*\n((?:\t[^\n]*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.M)
+)
+LEFT_OUT = re.findall(r"not (\w+)", RECIPES["test"])
+
+
+def test_make_test_says_what_it_leaves_out() -> None:
+    assert len(LEFT_OUT) == 3
+    assert f'-m "{" and ".join(f"not {name}" for name in LEFT_OUT)}"' in RECIPES["test"]
+
+
+@pytest.mark.parametrize("mark", LEFT_OUT)
+def test_what_is_left_out_has_a_target_that_runs_all_of_it(mark: str) -> None:
+    command = next(line for line in RECIPES[mark].splitlines() if "pytest" in line)
+    assert f" -m {mark} " in command
+    assert re.search(r" -[kx] ", command) is None
+    folders = [ROOT / word for word in command.split() if word.startswith("tests/")]
+    marked = [
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if f"pytest.mark.{mark}" in path.read_text("utf-8") and path != Path(__file__)
+    ]
+    assert marked
+    assert [path for path in marked if not any(path.is_relative_to(one) for one in folders)] == []
+
+
+@pytest.mark.parametrize("target", ["test", *LEFT_OUT])
+def test_ci_calls_the_target(target: str) -> None:
+    assert f"make {target}" in (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
