@@ -23,6 +23,8 @@ from typing import Literal
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
+MARK = "HARNESS_TEST_MARK"
+"""Everything that a test starts carries this variable, so that what stays behind can be found."""
 BOUND = 120.0
 """Seconds for a command, on a machine under load."""
 
@@ -108,6 +110,9 @@ class _Warm:
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
+            # It outlives the test that needs it first.
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name != MARK},
             stdin=subprocess.DEVNULL,
         )
         theirs.close()

@@ -28,11 +28,10 @@ from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from tests.conformance.peak import VARIABLE
+from tests.processes import MARK
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "fixtures" / "servers"
-# Everything that a test starts carries this variable, so that what stays behind can be found.
-MARK = "HARNESS_TEST_MARK"
 NOT_NEEDED = ("cacheprovider", "hypothesispytest", "faker", "syrupy", "respx")
 
 
