@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
 MARK = "HARNESS_TEST_MARK"
 """Everything that a test starts carries this variable, so that what stays behind can be found."""
+ENVIRONMENT = dict(os.environ)
+"""As it is before any test changes it."""
 BOUND = 120.0
 """Seconds for a command, on a machine under load."""
 
@@ -76,7 +78,7 @@ def run_warm(
     """
     assert program == "harness" or "--assert=plain" in words
     env = dict(os.environ if env is None else env)
-    if _of_python(env) != _of_python(os.environ):
+    if _of_python(env) != _of_python(ENVIRONMENT):
         start = [COMMANDS / "harness"] if program == "harness" else [sys.executable, "-m", program]
         return run([*start, *words], cwd=cwd, env=env, together=together)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -110,9 +112,9 @@ class _Warm:
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            # It outlives the test that needs it first.
+            # Nothing is of the test that needs it first, which it outlives.
             cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if name != MARK},
+            env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
