@@ -1,15 +1,14 @@
-"""Quoting what somebody else wrote, however long it is.
+"""Short quotations of what a client or a model sent, for error messages and the log.
 
-Here lives how much of it an error, or a line of the log, repeats: enough to know it again. What a
-message says of it is not known here.
+Here lives how much of a long text is quoted: enough to recognise it.
 """
 
 QUOTE_LIMIT = 120
-"""Characters of a quotation; one that has more loses its middle."""
+"""Characters of a quotation; of a longer text the middle is left out."""
 
 
 def brief(text: str, limit: int = QUOTE_LIMIT) -> str:
-    """Give a text that is at most `limit` characters long, and a few that say what is left out."""
+    """Give at most `limit` characters of a text, and how many are left out."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -18,5 +17,5 @@ def brief(text: str, limit: int = QUOTE_LIMIT) -> str:
 
 
 def brief_value(value: object) -> str:
-    """Give any value in one line, its own line ends escaped."""
+    """Give the repr of a value, which is one line, shortened like `brief`."""
     return brief(repr(value))

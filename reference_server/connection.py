@@ -28,14 +28,14 @@ from reference_server.transport.base import Incoming, Oversized, Transport
 _log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 64
-"""Requests that may wait in lanes; then the connection is not read until one is done."""
+"""Unanswered requests of a connection; with so many, nothing is read until one is answered."""
 FAREWELL_TIME = 2.0
-"""Seconds without any progress in reading after which a client that has ended its input is gone.
+"""Seconds that a client that has ended its input may read nothing before it counts as gone.
 
-After a signal, all the seconds that are left for what is still owed.
+When the server stops, the seconds for everything that is still to be answered and written.
 """
 ANSWER_TIME = 30.0
-"""Seconds that requests may take, with nothing to tell, once their client has ended its input."""
+"""Seconds without anything to write, after its input ended, after which a client is given up."""
 
 
 class Receiver(Protocol):
@@ -84,11 +84,11 @@ class Connection:
             self._farewell = tasks.cancel_scope
             if self._hurried:
                 self._hurry()
-        # What is still told goes nowhere, and nobody may wait for room.
+        # Messages that are still queued go nowhere, and nobody may wait for room in the queue.
         self.outbox.give_up()
 
     def stop_reading(self) -> None:
-        """Take no more input, as if the client had ended it, and come to the end soon."""
+        """Take no more input, as if the client had ended it, and close within `FAREWELL_TIME`."""
         self._hurried = True
         self._reading.cancel()
         self._hurry()
@@ -102,20 +102,20 @@ class Connection:
         self._pending += 1
 
     def end_request(self) -> None:
-        """Count it out."""
+        """Note that a request that waited in a lane is answered."""
         self._pending -= 1
         done, self._one_done = self._one_done, anyio.Event()
         done.set()
 
     async def _write(self, scope: anyio.CancelScope) -> None:
         await self.outbox.run()
-        # Everything is written, or nobody reads it: so there is nothing left to do.
+        # Everything is written, or nobody reads it: there is nothing left to do.
         scope.cancel()
 
     async def _leave_with_the_client(self, scope: anyio.CancelScope) -> None:
-        """End the connection when the client has ended its input and does not read either.
+        """End the connection when the client has ended its input and has stopped reading too.
 
-        While it reads, however slowly, it gets all that it is owed.
+        As long as it reads, however slowly, it gets every answer.
         """
         async with anyio.create_task_group() as either:
             either.start_soon(self._first, self._transport.ended, either.cancel_scope)

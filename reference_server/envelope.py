@@ -1,7 +1,7 @@
 """Lines to requests and back: the JSON-RPC layer without I/O.
 
-Here lives what makes a line a request, a notification, an answer or a malformed line, and how
-results, refusals and notifications are written. Methods and their params are not known here.
+Here lives how a line is told to be a request, a notification, an answer or malformed, and how
+results, errors and notifications are written. Methods and their params are not known here.
 Source: session-protocol "What the service does"; error shapes are not shown there, so JSON-RPC
 2.0's are used. `jsonrpc` is accepted, not required and not written.
 """
@@ -47,7 +47,7 @@ class IncomingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A line that is none of these; it gets one error, with its id where that can be one."""
+    """A line that is none of these; it gets one error, under its own id if that is a valid one."""
 
     code: ErrorCode
     message: str
@@ -63,15 +63,15 @@ def _refuse_constant(word: str) -> NoReturn:
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 LONG = 1 << 18
-"""Characters of a line for whose reading garbage is left where it is."""
+"""Characters of a line; the garbage collector is off while a longer one is parsed."""
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _parsed(text: str) -> Json:
     if len(text) < LONG:
         return _decoder.decode(text)
-    # None of its values is garbage yet, and to look for some again and again is most of the time
-    # that millions of them take.
+    # None of its values is garbage yet. With millions of values, most of the time would go into
+    # collections that find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -2,8 +2,8 @@
 
 Here lives the counter file: one line `threads N turns M`, the last numbers taken, changed under an
 exclusive lock. Numbers are taken in blocks, so a server leaves a gap when it ends; the shapes
-`thr_<n>` and `turn_<n>` promise no gapless row. A lost or damaged file is made again from the
-rollouts. Source: session-protocol "Thread" and "Turn" (id shapes).
+`thr_<n>` and `turn_<n>` do not promise consecutive numbers. A lost or damaged file is made again
+from the rollouts. Source: session-protocol "Thread" and "Turn" (id shapes).
 """
 
 import os
@@ -21,7 +21,7 @@ from reference_server.safe_files import lock, make_private, open_regular
 THREADS_AT_ONCE = 4
 TURNS_AT_ONCE = 64
 NUMBER = "[0-9]{1,15}"
-"""What is taken for a number: more digits are damage, and some readers could not hold them."""
+"""A number in the file. More digits are damage, and no JSON reader could be trusted with them."""
 _SHAPE = re.compile(f"threads ({NUMBER}) turns ({NUMBER})\n".encode())
 _LONGEST = 200
 
@@ -35,10 +35,10 @@ class Counters:
 
 
 class IdAllocator:
-    """Hands out ids; `seed` finds the highest numbers in use when the file cannot say.
+    """Hands out ids; `seed` finds the highest numbers in use where the file does not give them.
 
-    The file is changed in a worker thread, one time in many: the seed reads every rollout, and
-    another server may be at that while it holds the lock.
+    The file is changed in a worker thread, once for a whole block of numbers: the seed reads every
+    rollout, and another server may hold the lock while it does so.
     """
 
     def __init__(self, path: Path, seed: Callable[[], Counters]) -> None:
@@ -62,7 +62,7 @@ class IdAllocator:
         return f"turn_{number}"
 
     def _take(self, threads: int, turns: int) -> Counters:
-        """Move the counters on and give what they were."""
+        """Add to the counters in the file, and give their values from before."""
         make_private(self._path.parent)
         with _locked(self._path) as descriptor:
             found = _SHAPE.fullmatch(os.pread(descriptor, _LONGEST, 0))
@@ -73,13 +73,13 @@ class IdAllocator:
                 os.pwrite(descriptor, line, 0)
                 os.ftruncate(descriptor, len(line))
             except OSError as error:
-                # It does not say by itself which file.
+                # The error of a descriptor does not name the file.
                 raise OSError(error.errno, error.strerror, str(self._path)) from error
         return old
 
 
 async def _apart(take: Callable[[], Counters]) -> Counters:
-    """Take numbers in a worker thread; who no longer waits for them leaves a gap, and may end."""
+    """Take numbers in a worker thread; a caller that is cancelled leaves a gap in the numbers."""
     return await to_thread.run_sync(take, abandon_on_cancel=True)
 
 

@@ -1,7 +1,7 @@
-"""Requests of one thread, one after the other.
+"""Lanes: queues that keep the requests of one thread in order.
 
-Here lives the queueing: jobs of one lane run in the order they came, jobs of different lanes side
-by side. What a job does is not known here.
+Here lives the queueing: jobs of one lane run one after the other, in the order in which they came;
+jobs of different lanes run side by side. What a job does is not known here.
 """
 
 from collections import deque

@@ -1,20 +1,20 @@
-"""How much of a thing anybody may send.
+"""The largest paths and lists that a client or a model may send.
 
-Here live the bounds that hold wherever a path or a list comes in, from a client or a model. Bounds
-of one part alone are that part's (`transport.lines`, `model.limits`, `patch.plan`).
+Here live the limits that hold wherever a path or a list comes in. A limit that concerns one module
+alone lives there (`transport.lines`, `model.limits`, `patch.plan`).
 """
 
 from typing import Any, cast
 
 PATH_LIMIT = 4096
-"""Bytes of a path: no system takes a longer one, and to resolve it costs the square of it."""
+"""Bytes of a path: no system takes a longer one, and resolving it takes quadratic time."""
 LIST_LIMIT = 10_000
 """Elements of a list in the params of a request, or in an answer."""
 _DEPTH = 4
 
 
 class LimitExceeded(ValueError):
-    """More than is taken; str() says of what."""
+    """Something is too long; str() says what, and how long it may be."""
 
 
 def check_path(path: str) -> None:
@@ -24,10 +24,10 @@ def check_path(path: str) -> None:
 
 
 def check_lists(value: Any, where: str = "params", depth: int = _DEPTH) -> None:
-    """Raise LimitExceeded where a list near the top of a message is longer than any that is meant.
+    """Raise LimitExceeded where a list near the top of a message has more than LIST_LIMIT elements.
 
-    Checked before anything else is: what is wrong with each of a million elements takes minutes to
-    find out, and gigabytes to say.
+    To be called before the validation: a million wrong elements take minutes to validate, and
+    gigabytes for the errors.
     """
     if isinstance(value, list):
         if len(cast("list[Any]", value)) > LIST_LIMIT:

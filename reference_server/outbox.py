@@ -1,8 +1,8 @@
-"""The only writer of a connection: what is put first is written first.
+"""The only writer of a connection: messages are written in the order in which they are put.
 
-Here lives the queue between everything that speaks and the transport. Messages put while a write
-is under way go out together in the next one. The queue is bounded by asking producers to wait
-(`room`), never by dropping a message.
+Here lives the queue between all that sends messages and the transport. Messages put during a write
+go out together in the next one. Where the queue is full, producers are asked to wait (`room`); no
+message is ever dropped.
 """
 
 from collections import deque
@@ -77,7 +77,7 @@ class Outbox:
             self.give_up()
 
     def give_up(self) -> None:
-        """Write nothing more, and keep nobody waiting: the peer is taken for gone."""
+        """Take the peer for gone: write nothing more, and end all waiting for room."""
         self.gone = True
         self._queue.clear()
         self._written.set()

@@ -1,8 +1,8 @@
-"""Which servers of a home are there.
+"""Which servers of a home are running.
 
-Here live a server's id and the lock that it holds while it lives, `servers/<id>.lock`: the system
-lets go of it however the server ends. Others ask for a lock to tell a server that is at work from
-one that was killed. What a server leaves behind under its id is `recovery`'s matter.
+Here live a server's id and the lock `servers/<id>.lock` that it holds as long as it runs: the
+system releases it however the server ends. By trying to take the lock, other servers tell one that
+is running from one that was killed. What a killed server has left is settled by `recovery`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ JOURNAL = ".patch.json"
 
 
 class Presence:
-    """This server among those of its home. May be used from several threads."""
+    """The id of this server, and its lock. May be used from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._folder = home.servers
@@ -31,14 +31,14 @@ class Presence:
         self._journals = itertools.count(1)
 
     def id(self) -> str:
-        """Give this server's id; from the first time on its lock is held. Raises OSError."""
+        """Give this server's id; the first call takes its lock. Raises OSError."""
         with self._lock:
             while self._held is None:
                 self._held = self._taken()
             return self._held[0]
 
     def _taken(self) -> tuple[str, int] | None:
-        """Take the lock of a new id; None where another server thought it one that was left."""
+        """Take the lock of a new id; None where another server was just removing that lock file."""
         make_private(self._folder)
         server = os.urandom(8).hex()
         path = _lock_file(self._folder, server)
@@ -53,11 +53,11 @@ class Presence:
         return None
 
     def new_journal(self) -> Path:
-        """Name the journal of a patch, whose fate others settle if this server cannot."""
+        """Give a new path for the journal of a patch, by which others can finish what it began."""
         return self._folder / f"{self.id()}.{next(self._journals)}{JOURNAL}"
 
     def release(self) -> None:
-        """Be gone."""
+        """Give up the id and its lock, as the server ends."""
         with self._lock:
             if self._held is not None:
                 server, descriptor = self._held
@@ -67,7 +67,7 @@ class Presence:
 
 
 def is_running(home: Home, server: str) -> bool:
-    """Tell whether a server of this home is at work."""
+    """Tell whether the server of that id is running."""
     if not _ID.fullmatch(server):
         return False
     try:
@@ -84,7 +84,7 @@ def is_running(home: Home, server: str) -> bool:
 
 
 def leftovers(home: Home) -> dict[str, list[Path]]:
-    """Give the ids that have files here, with their journals in the order they were begun."""
+    """Give the ids of servers that have files here, with their journals, oldest first."""
     found: dict[str, list[Path]] = {}
     with contextlib.suppress(FileNotFoundError), os.scandir(home.servers) as entries:
         for entry in entries:
@@ -100,9 +100,10 @@ def leftovers(home: Home) -> dict[str, list[Path]]:
 
 @contextlib.contextmanager
 def taking_over(home: Home, server: str) -> Generator[bool]:
-    """Hold the lock of a server that is gone; gives whether it is, and nobody else does so.
+    """Hold the lock of a server that is gone, to settle what it has left. Raises OSError.
 
-    The lock file is removed at the end. Raises OSError.
+    Gives False, without the lock, where that server is running or another one settles it. The lock
+    file is removed at the end.
     """
     path = _lock_file(home.servers, server)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -123,13 +124,13 @@ def _locked_instead(descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Somebody only looks whether the server is there (`is_running`), which takes no time.
+        # Another server only asks whether this one is running (`is_running`): no time at all.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return True
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is still the one of that name."""
+    """Tell whether the open file is still the one at this path."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What servers of the home that were killed have left behind.
+"""Settling what killed servers of this home have left behind.
 
-Here lives the look at it when a server starts, and what is made of each patch that was under way:
-its files are all old or all new afterwards, and its item is in the rollout. Nothing that takes time
-to import is, unless there is something to do.
+A server does so when it starts. Each patch that was under way is completed or undone, so that its
+files are all old or all new, and its item is added to the rollout. Modules that take time to import
+are imported only if there is something to settle.
 """
 
 import logging
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def recover(home: Home) -> None:
-    """Settle what servers that are gone have left. Blocks. Never raises for what is on the disk."""
+    """Settle what killed servers have left. Blocks. Never raises, whatever is on the disk."""
     try:
         found = leftovers(home)
     except OSError as error:
@@ -28,12 +28,12 @@ def recover(home: Home) -> None:
     for server, journals in found.items():
         try:
             with taking_over(home, server) as gone:
-                # Another server may have been here since the folder was read.
+                # Another server may have settled it since the folder was read.
                 waiting = [path for path in journals if gone and path.exists()]
                 for path in reversed(waiting):
                     _settle(home, path)
         except OSError as error:
-            # What one has left must not keep another's from being settled.
+            # The files of one killed server must not keep those of the others from being settled.
             _log.warning("what the server %s has left was not settled: %s", server, error)
 
 

@@ -1,7 +1,6 @@
-"""Saying no to a request.
+"""Refusing a request: the one exception that a handler raises to do so.
 
-Here lives the one exception that a handler raises to refuse. Source: the shape of error responses
-is not shown in the document ("Errors"); codes are JSON-RPC's.
+Source: the shape of error responses is not shown in the document ("Errors"); codes are JSON-RPC's.
 """
 
 import errno
@@ -10,7 +9,7 @@ from harness.wire.rpc import ErrorCode
 
 
 class Refusal(Exception):
-    """The request is not carried out; the words go to the client."""
+    """The request is not carried out; `message` is sent to the client."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -19,29 +18,29 @@ class Refusal(Exception):
 
 
 def invalid_request(message: str) -> Refusal:
-    """The request is well formed but cannot be done as things stand."""
+    """Refuse a request that is well formed but cannot be carried out now."""
     return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def invalid_params(message: str) -> Refusal:
-    """A parameter is missing, mistyped or outside its values; the words name it."""
+    """Refuse a request for a parameter; `message` begins with the parameter's name."""
     return Refusal(ErrorCode.INVALID_PARAMS, message)
 
 
 _REMEDIES = {
     errno.ENOSPC: "; free space there, then try again",
     errno.EDQUOT: "; free space there, then try again",
-    errno.EACCES: "; mend its rights, then try again",
-    errno.EPERM: "; mend its rights, then try again",
-    errno.EISDIR: "; move what stands there out of the way, then try again",
-    errno.ENOTDIR: "; move what stands there out of the way, then try again",
+    errno.EACCES: "; change its permissions, then try again",
+    errno.EPERM: "; change its permissions, then try again",
+    errno.EISDIR: "; move away what is there, then try again",
+    errno.ENOTDIR: "; move away what is there, then try again",
     errno.EROFS: "; mount it writable, then try again",
 }
-"""What to do where the system's words do not say it; ours do."""
+"""What the user can do, added to the system's own error text (errors of our own say it already)."""
 
 
 def disk_failure(cause: OSError) -> str:
-    """Say what the server could not do on its disk; the words name the file and the remedy."""
+    """Put an error of the disk in words: the file, what went wrong, what to do."""
     what = cause.strerror or type(cause).__name__
     where = f"{cause.filename}: " if cause.filename else ""
     return f"{where}{what}{_REMEDIES.get(cause.errno or 0, '')}"

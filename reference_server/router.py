@@ -1,7 +1,7 @@
 """From a request to its handler.
 
-Here live the look-up of the method, the check of its params, the queue it waits in and the last
-net under a handler. What a method does is `handlers`' matter.
+Here live the look-up of the method, the check of its params, the choice of its lane, and the answer
+where a handler fails. What a method does lives in `handlers`.
 """
 
 import logging
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _WORDS_LIMIT = 400
-"""Characters of what the validator says: it names all allowed values, and the one given."""
+"""Characters of the validator's message, which lists all allowed values and the given one."""
 
 
 class Router:
@@ -113,9 +113,10 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
 
 
 def field_path(location: tuple[int | str, ...], value: Json) -> str:
-    """Write where a field stands: `input[0].text`.
+    """Write the path of a field: `input[0].text`.
 
-    The validator also names the member of a union it tried; that is no step of the JSON.
+    The validator also names the member of a union that it tried, which is left out: it is no step
+    in the JSON.
     """
     path = ""
     for position, step in enumerate(location):
@@ -130,6 +131,6 @@ def field_path(location: tuple[int | str, ...], value: Json) -> str:
 
 
 def _has_container(value: Json, name: str) -> bool:
-    """Tell whether a step leads further into the JSON; a union's member may have a field's name."""
+    """Tell whether the JSON has an object or array of this name: else it names a union's member."""
     inner: Json = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return isinstance(inner, dict | list)

@@ -1,7 +1,7 @@
-"""Files and folders of the home, opened and made safely.
+"""Opening files and making folders of the home safely.
 
-Here lives what may be opened as a file: a regular one under its own name. A pipe would be waited
-for, a device may never end, and a link leads out of the home. What is in a file is not known here.
+Only regular files are opened, and never through a symbolic link: reading a pipe would wait for a
+writer, a device may never end, and a link may lead out of the home.
 """
 
 import contextlib
@@ -15,19 +15,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-# Not blocking, lest a pipe that has taken the file's place since it was looked at is waited for.
 LINE_LIMIT = 1 << 27
-"""Bytes of a line that is read at once; no record of ours comes near."""
+"""Bytes of a line that is read at once; no record that a server writes comes near."""
 LOCK_TIME = 5.0
-"""Seconds; what servers do under a lock takes thousandths."""
+"""Seconds to wait for a lock; a server holds one for milliseconds."""
 _LOOK_AGAIN = 0.01
+# Not blocking: a pipe may have taken the file's place since it was looked at.
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(path: Path, flags: int) -> int:
     """Open a file, or make one if `flags` say so (0600). Raises OSError, which names the file."""
     try:
-        # Looked at first: opening a device can do something by itself.
+        # Checked before it is opened too: opening a device can have an effect by itself.
         _check(os.stat(path, follow_symlinks=False), path)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
@@ -47,7 +47,7 @@ def open_for_reading(path: Path) -> BinaryIO:
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Give the lines of a file; of one longer than LINE_LIMIT its beginning, as several lines."""
+    """Give the lines of a file; one longer than LINE_LIMIT comes in several pieces."""
     while line := file.readline(LINE_LIMIT):
         yield line
 
@@ -62,7 +62,7 @@ def lock(descriptor: int, path: Path) -> None:
             if time.monotonic() > deadline:
                 words = f"another process has had it locked for {LOCK_TIME:g} s; end that one"
                 raise OSError(errno.EAGAIN, words, str(path)) from None
-            # The system tells nobody when a lock is free, unless one waits for ever.
+            # The only other way to learn that it is free is a wait without a time limit.
             threading.Event().wait(_LOOK_AGAIN)
         else:
             return
@@ -78,9 +78,9 @@ def _check(status: os.stat_result, path: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and what is missing above it, for nobody but the user, whatever the umask.
+    """Make a folder and its missing parents with mode 0700, whatever the umask. Raises OSError.
 
-    The rights of what is there already are its owner's matter. Raises OSError.
+    Folders that exist keep their permissions.
     """
     if folder.is_dir():
         return
@@ -88,7 +88,7 @@ def make_private(folder: Path) -> None:
         make_private(folder.parent)
     with contextlib.suppress(FileExistsError):
         folder.mkdir(0o700)
-        # A umask takes rights away, and may take the user's own.
+        # The umask may even have taken permissions from the user.
         folder.chmod(0o700)
         return
     if not folder.is_dir():

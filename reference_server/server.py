@@ -61,7 +61,7 @@ class Server:
 
     @cached_property
     def services(self) -> "Services":
-        """What every request but the handshake needs; to be asked for on the event loop only."""
+        """What every request but the handshake needs; first used on the event loop."""
         from reference_server.services import Services
 
         return Services(self._tasks, self._home, self._config, self._model_transport, self._clock)
@@ -69,8 +69,9 @@ class Server:
     async def serve(self, connection: Connection, *, then_stop: bool = False) -> None:
         """Serve one client until it leaves or the server stops; any number may be served at once.
 
-        Its threads stay, and their turns go on without it. With `then_stop` the server stops when
-        this client leaves, as over stdio: its turns are interrupted, and it is told so.
+        Its threads stay loaded, and their turns go on without it. With `then_stop` the server stops
+        when this client leaves, as over stdio: running turns are interrupted, and the client is
+        still sent their ends.
         """
 
         async def leave() -> None:
@@ -84,16 +85,16 @@ class Server:
         try:
             await connection.run(self, before_closing=leave)
         finally:
-            # The connection ends without `leave` where the client no longer reads.
+            # Where the client no longer reads, the connection has ended without calling `leave`.
             self._unsubscribe(connection)
             self._connections.discard(connection)
             if then_stop:
                 self.stop()
 
     def stop(self) -> None:
-        """Read nothing more from any client; turns are interrupted, and each client told so.
+        """Read no client any more, interrupt running turns and tell the clients; does not wait.
 
-        It does not wait: every `serve` returns soon.
+        Every call of `serve` returns soon afterwards.
         """
         self._stopping = True
         for connection in self._connections:
@@ -115,7 +116,7 @@ class Server:
     def warm(self, connection: Connection) -> None:
         """Import in the background, once, what the first turn needs.
 
-        It begins when the connection's answers are written: they wait for no import.
+        It begins when the answers queued so far are written, so that they wait for no import.
         """
         if not self._warming:
             self._warming = True

@@ -38,7 +38,7 @@ GRACE = 2.0
 
 
 class Services:
-    """What the requests of all connections work with: one of each per server."""
+    """The threads, the engine, the model client and the tools of one server."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Services:
         tasks.start_soon(self.syncer.run)
 
     def warm(self) -> None:
-        """Import what a first turn without calls needs; may run in a worker thread."""
+        """Import what a first turn without tool calls needs; may run in a worker thread."""
         self.model.warm()
 
     async def no_turn(self) -> None:

@@ -1,8 +1,8 @@
-"""What a thread runs under, and how overrides change it.
+"""The settings of a thread, and how overrides change them.
 
-Here lives the merge of configuration, `thread/start` params and `turn/start` overrides. Which
-overrides last: all but outputSchema, which is not a setting (session-protocol "turn/start"; cwd
-and model are stated, the others are this project's decision).
+Here lives the merge of configuration, `thread/start` params and `turn/start` overrides. Every
+override of a turn stays in force for later turns, except outputSchema, which is not a setting
+(session-protocol "turn/start" says so of cwd and model; for the others it is our decision).
 """
 
 import os
@@ -29,7 +29,7 @@ from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
 
 MOST_ROOTS = 100
-"""Writable roots of one policy: each is looked at, and mounted, for every command."""
+"""Writable roots of one policy: each is checked and mounted for every command."""
 
 
 class ThreadSettings(WireModel):
@@ -49,7 +49,7 @@ class ThreadSettings(WireModel):
 
 
 def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
-    """Give the policy object of a mode's word, in either spelling."""
+    """Give the policy object of a sandbox mode, in either spelling."""
     match mode:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()

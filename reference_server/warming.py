@@ -1,7 +1,7 @@
-"""How the rest of the server is imported while the first requests may already come.
+"""Importing the bulk of the server in a worker thread, while requests may already come.
 
-Here lives what the interpreter is told meanwhile. What is imported, and when, is `server`'s and
-`parts`' matter.
+Here live the settings of the interpreter meanwhile. What is imported, and when, lives in `server`
+and `services`.
 """
 
 import gc
@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 SWITCH = 0.0005
-"""Seconds after which a thread that imports lets the event loop go on, which has requests."""
+"""Seconds after which the importing thread lets the event loop, which has requests, run."""
 _USUAL_SWITCH = sys.getswitchinterval()
 
 
@@ -18,8 +18,8 @@ _USUAL_SWITCH = sys.getswitchinterval()
 def importing() -> Generator[None]:
     """Import fast, without keeping the event loop waiting.
 
-    What is imported is no garbage: to look through it again and again is a tenth of the time. Two
-    servers of one process may do this at once; the collector is on when both have done.
+    The garbage collector is off meanwhile: it would take a tenth of the time and find nothing. Two
+    servers of one process may do this at once; the collector is on again when both are done.
     """
     collecting = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
 """The `agent` command.
 
-Here lives the choice of the subcommand. Nothing heavy is imported before it is chosen: a server has
-0.2 s from its start to its first answer.
+Here lives the choice of the subcommand. Nothing heavy is imported before: a server has 0.2 s from
+its start to its first answer.
 """
 
 import gc
@@ -27,11 +27,11 @@ options:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status. Wrong usage is status 2, with a line on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _without_folders_of_others()
+    _without_working_directory()
     match words:
         case ["app-server", *rest]:
-            # What is imported stays: looking through it for garbage, now or later, is for nothing,
-            # and a twentieth of the start.
+            # Imported modules are never garbage: collections would take a twentieth of the start
+            # and find nothing.
             gc.disable()
             _without_plugins()
             try:
@@ -54,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
 
 
-def _without_folders_of_others() -> None:
-    """Import nothing from the folder that this was started in: a model may write there.
+def _without_working_directory() -> None:
+    """Import nothing from the working directory: the model may write there.
 
-    Python looks there first (`-m`, an empty entry of PYTHONPATH), and much of the server is
-    imported late. Where the server itself lies there it stays.
+    Python looks there first (`-m`, or an empty entry of PYTHONPATH), and most of the server is
+    imported late. The working directory stays on the path if the server itself is installed there.
     """
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     try:
@@ -73,10 +73,10 @@ def _without_folders_of_others() -> None:
 
 
 def _without_plugins() -> None:
-    """Keep pydantic from looking for plugins of its own in everything that is installed.
+    """Keep pydantic from searching all installed packages for plugins of its own.
 
-    A server needs none, and to look for them (which the package's setting turns off, but not the
-    imports for it) is a tenth of the time to the first answer.
+    The server needs none, and the search takes a tenth of the time to the first answer. Pydantic's
+    own setting turns the search off, but not the imports for it.
     """
     none = ModuleType("pydantic.plugin._loader")
     setattr(none, "get_plugins", tuple)  # noqa: B010 (a module has no such attribute by type)

@@ -1,6 +1,6 @@
 """`agent app-server`: the protocol on standard input and output.
 
-Here lives the way from the command line and the environment to a running server, and its signals.
+Here lives how a server is started from the command line and the environment, and what signals do.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 THREADS_END = 1.0
 """Seconds that worker threads have to end after the server has."""
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
-"""Where a scenario's model is asked for; nothing is looked up, the transport is in process."""
+"""The address of a scenario's model. Its transport is in process, so nothing is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ def run(arguments: Sequence[str]) -> int:
         config = load_config(home.config_file, dict(os.environ), complain)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
     except (ConfigError, UsageError) as error:
-        complain(_discreet(str(error)))
+        complain(_without_secrets(str(error)))
         return 2
-    _keep_secrets(config)
+    _hide_secrets_in_log(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
     recover(home)
@@ -104,10 +104,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def leave_hung_threads() -> None:
-    """End the process here where a worker thread waits for what may never come.
+    """End the process at once if a worker thread does not end within `THREADS_END`.
 
-    A file on a disk that does not answer, a lock that another process holds: nobody waits for them
-    any more, but the interpreter would.
+    It may wait for a disk that does not answer, or for a lock of another process. The interpreter
+    would wait for the thread without limit.
     """
     deadline = time.monotonic() + THREADS_END
     others = [one for one in threading.enumerate() if one is not threading.current_thread()]
@@ -120,20 +120,20 @@ def leave_hung_threads() -> None:
         os._exit(0)
 
 
-def _discreet(text: str) -> str:
-    """Give the words of a mistake without secrets: they quote what is wrong."""
+def _without_secrets(text: str) -> str:
+    """Take keys and passwords out of an error message, which quotes what is wrong."""
     from reference_server.model.secrets import Secrets
 
     return Secrets.of_config(Config(environment=dict(os.environ))).hidden_in(text)
 
 
-def _keep_secrets(config: Config) -> None:
+def _hide_secrets_in_log(config: Config) -> None:
     """Take keys and passwords out of every line of the log, tracebacks included."""
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_Discreet(config))
+        handler.setFormatter(_HidingFormatter(config))
 
 
-class _Discreet(logging.Formatter):
+class _HidingFormatter(logging.Formatter):
     """Writes a line of the log without the secrets of the configuration."""
 
     def __init__(self, config: Config) -> None:
@@ -161,7 +161,7 @@ async def _serve(
             config,
             model_transport=model_transport,
             requires_initialize=require_initialize,
-            # What is imported stays: no collection looks through it again.
+            # Imported modules are never garbage: collections need not visit them again.
             warmed=gc.freeze,
         ) as server:
             start_helper()
@@ -169,22 +169,22 @@ async def _serve(
             _stop_on_signals(server)
             await server.serve(connection, then_stop=True)
     finally:
-        # Nothing is left to stop: who asks again must not turn a clean end into a violent one.
+        # The server has ended in order: a second signal must not kill it now.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
 
 def start_helper() -> None:
-    """Start the helper of commands with the server, so that none appears within a turn."""
+    """Start the process that starts commands now, so that no turn sees a new child process."""
     try:
         SHARED.start()
     except LaunchFailed as error:
-        # The first command says so to whoever wants it.
+        # Not fatal: the first command that needs it reports the failure.
         logging.getLogger(__name__).warning("%s", error)
 
 
 def _stop_on_signals(server: Server) -> None:
-    """Let a signal stop the server, however often it comes, until it is closed."""
+    """Let SIGTERM and SIGINT stop the server in order, however often they come."""
     loop = asyncio.get_running_loop()
 
     def stop(_number: int, _frame: object) -> None:
@@ -195,13 +195,13 @@ def _stop_on_signals(server: Server) -> None:
 
 
 def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
-    """Load a scenario. Raises UsageError with the loader's own line."""
+    """Give the transport that plays a scenario's model. Raises UsageError with one line."""
     from harness.backend.inprocess import ScriptedTransport
     from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 
     bundled = bundled_folder() / f"{path}{SUFFIX}"
-    # A row of a family has a path as if it were a file.
+    # A row of a family is named like a file of its own.
     is_own = path.exists() or row_of_path(path) is not None
     if not is_own and not bundled.is_file() and row_of_path(bundled) is None:
         raise UsageError(

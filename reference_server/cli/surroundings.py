@@ -1,7 +1,7 @@
-"""What a process finds when it is started: streams, a locale, a home.
+"""What the server needs of its environment: standard streams, a UTF-8 locale, a home.
 
-Here lives what a server cannot do without, and the one line that says so where it is not there. The
-settings are `config`'s matter; folders of threads are looked at when a request names them.
+Here live the checks at the start, and the one line of error where something is missing. Settings
+live in `config`; folders of threads are checked when a request names them.
 """
 
 import os
@@ -16,20 +16,20 @@ class UsageError(Exception):
 
 
 def speak_utf8() -> None:
-    """Start the process anew where its locale has another encoding for paths.
+    """Restart this process in Python's UTF-8 mode if its locale encodes paths otherwise.
 
-    Paths come and go as UTF-8 (JSON is), and what encodes them is settled when Python starts. It
-    chooses UTF-8 itself in the plain C locale; this is for the others. The process id stays.
+    Paths in messages are UTF-8, since JSON is, and Python fixes their encoding when it starts. The
+    process id stays. (In the plain C locale Python chooses UTF-8 by itself.)
     """
     if sys.getfilesystemencoding().lower() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def check_streams() -> None:
-    """Make sure of standard input and output. Raises UsageError.
+    """Make sure that standard input and output are open. Raises UsageError.
 
-    Where standard error is closed, what is written there is discarded: else it would land in
-    whatever is opened next.
+    If standard error is closed, the null device takes its place: else the next file that is opened
+    would get its descriptor, and all that is written there.
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         closed = "input" if sys.stdin is None else "output"  # pyright: ignore[reportUnnecessaryComparison]

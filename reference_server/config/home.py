@@ -24,7 +24,7 @@ class Home:
         """
         named = environment.get("AGENT_HOME")
         home = Path(named).absolute() if named else Path.home() / ".agent"
-        # What cannot be followed is told by whoever opens it.
+        # A link that cannot be followed is reported when something in the home is opened.
         with contextlib.suppress(OSError):
             home = Path(os.path.realpath(home))
         return cls(home)
@@ -51,5 +51,5 @@ class Home:
 
     @property
     def servers(self) -> Path:
-        """What the servers of this home know of each other, and what they have under way."""
+        """Locks of the running servers of this home, and journals of patches under way."""
         return self.root / "servers"

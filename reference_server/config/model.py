@@ -1,7 +1,6 @@
 """The settings as values, with their defaults.
 
-Here live what a configuration *is* and how a provider is chosen; reading the file is
-`reference_server.config.load`.
+Here lives also how a provider is chosen. Reading the file lives in `config.load`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ WebSearch = Literal["disabled", "live"]
 """Whether the provider's own search is offered to the model."""
 DEFAULT_PROVIDER = "default"
 PROVIDER_KEY = "PROVIDER_API_KEY"
-"""The variable with the key of a provider that names none of its own."""
+"""The environment variable with the key of a provider that has no `env_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,10 @@ class Config:
     def provider(self, provider_id: str) -> Provider | None:
         """Give the provider of that id with its address and key, or None if there is none.
 
-        PROVIDER_BASE_URL beats the file, so that a caller can send any configuration to another
-        address; OPENAI_BASE_URL only fills a gap. With an address from the environment every
-        provider name is good. The key is the variable that `env_key` names, else
-        PROVIDER_API_KEY.
+        PROVIDER_BASE_URL takes precedence over the file, so that any configuration can be used with
+        another address; OPENAI_BASE_URL is used only where the file gives no address. With an
+        address from the environment, providers need not be in the file. The key is the value of
+        the variable that `env_key` names, else of PROVIDER_API_KEY.
         """
         env = self.environment
         known = self.providers.get(provider_id)

@@ -1,9 +1,9 @@
-"""Asking the client, and what its decision means.
+"""Approval requests to the client, and what its decisions mean.
 
-Here live the two approval requests of a turn and the reading of their answers. When to ask is
-`policy`'s matter, what is done with a decision the tool's. Source: session-protocol "Approval
-sequence", "Server requests". An answer that is an error, or a decision that is none, counts as
-decline: nothing runs that was not approved.
+Here live the two approval requests of a turn and the reading of their answers. `policy` says when
+to ask; the tool carries a decision out. Source: session-protocol "Approval sequence", "Server
+requests". An error, or an answer that is not one of the decisions, counts as decline: nothing runs
+that was not approved.
 """
 
 import logging
@@ -33,7 +33,7 @@ Fields = dict[str, Any]
 
 
 class Decision(Enum):
-    """What the client decided, as far as an operation is concerned."""
+    """What the client decided about one command or file change."""
 
     ACCEPT = "accept"
     DECLINE = "decline"
@@ -45,8 +45,8 @@ class Decision(Enum):
 class CommandAnswer:
     """A decision on a command.
 
-    `keep_rule`: commands that begin with `prefix` (None: this very command in its folder) are
-    allowed from now on; with `network` also to reach the network.
+    `keep_rule`: from now on commands that begin with `prefix` are allowed (None: this same command
+    in its folder); with `network`, also to reach the network.
     """
 
     decision: Decision
@@ -69,7 +69,7 @@ DENIED = CommandAnswer(Decision.DECLINE)
 
 @dataclass(slots=True)
 class Approvals:
-    """The questions of one turn."""
+    """The approval requests of one turn."""
 
     thread: LoadedThread
     turn_id: str
@@ -129,8 +129,8 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
         case "applyNetworkPolicyAmendment":
             return CommandAnswer(Decision.ACCEPT, keep_rule=True, network=True)
         case ApplyNetworkPolicyAmendment():
-            # The sandbox has one switch for all hosts: a rule for one host opens it for this
-            # command's words alone, and a rule against one is no consent.
+            # The sandbox opens the network for all hosts or none: a rule that allows one host
+            # allows the network to this command, and a rule that denies one host denies it.
             rule = decision.apply_network_policy_amendment.network_policy_amendment
             allowed = rule.action == "allow"
             return (
@@ -145,7 +145,8 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
 _FILE_ANSWERS = {
     "accept": FileAnswer(Decision.ACCEPT),
     "decline": FileAnswer(Decision.DECLINE),
-    # Not among the document's two, but the shipping server takes them, so clients send them.
+    # The document has two decisions on files; the shipping server takes these too, and clients
+    # send them.
     "acceptForSession": FileAnswer(Decision.ACCEPT, for_session=True),
     "cancel": FileAnswer(Decision.CANCEL),
 }

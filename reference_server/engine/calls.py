@@ -1,8 +1,7 @@
-"""The calls a model makes.
+"""The tool calls of a model.
 
-Here lives what a call is and how its output is written. Carrying one out is the tools' matter. The
-shapes are the Responses API's: a function tool takes a JSON object as text, a custom tool takes
-free text.
+Here lives what a call is and how its output is written. The shapes are the Responses API's: a
+function tool takes a JSON object as text, a custom tool takes free text.
 """
 
 import json
@@ -13,11 +12,11 @@ from reference_server.model.events import without_lone_surrogates
 
 Fields = dict[str, Any]
 Output = str | list[Fields]
-"""What the model is told of a call: a text, or content parts, as for an image."""
+"""The output of a call for the model: a text, or content parts, as for an image."""
 
 
 class CallError(Exception):
-    """A call that cannot be carried out as it stands; str() is what the model is told."""
+    """The call cannot be carried out; str() is the output for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class ToolCall:
         try:
             value: Any = json.loads(self.text or "{}")
             if "\\ud" in self.text or "\\uD" in self.text:
-                # They are JSON within JSON: the event's own reading did not see what they spell.
+                # Arguments are JSON within JSON: reading the event did not decode their escapes.
                 value = without_lone_surrogates(value)
         except (ValueError, RecursionError) as error:
             raise CallError(f"{self.name}: the arguments are not JSON: {error}") from None

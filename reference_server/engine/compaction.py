@@ -1,11 +1,11 @@
 """Compacting a thread's conversation with the model.
 
-Here live what is summarised, what stays as it is, and the contextCompaction item. When it happens
-is the turn's matter (`usage`), or the client's (`thread/compact/start`). Source: session-protocol
-"ThreadItem" ("emitted when conversation history is compacted"), "Other thread operations". What the
-history holds afterwards is not shown there. Here: the user's own words, the newest of them as far
-as they are not too long, then the summary, then what the user said since the model's last answer. A
-compaction that fails or is interrupted leaves the history as it was.
+Here live what is summarised, what stays as it is, and the contextCompaction item. A compaction
+happens when the context is nearly full (`usage`), or when the client asks (`thread/compact/start`).
+Source: session-protocol "ThreadItem" ("emitted when conversation history is compacted"), "Other
+thread operations". What the history holds afterwards is not shown there. Here it is the user's own
+messages, the newest ones up to `KEPT_CHARACTERS`; then the summary; then what the user said since
+the model's last answer. A compaction that fails or is interrupted leaves the history as it was.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from harness.wire.item import ContextCompactionItem
 from harness.wire.thread import TokenCounts
 from reference_server.engine.prompt import request_body
-from reference_server.engine.sampling import Shows
+from reference_server.engine.sampling import Visibility
 from reference_server.engine.turn_context import TurnContext
 from reference_server.engine.usage import token_counts
 from reference_server.model.errors import ModelError
@@ -28,13 +28,13 @@ PROMPT = (
 )
 PREFIX = "Summary of the conversation so far, which was cut to make room:\n\n"
 KEPT_CHARACTERS = 60_000
-"""Of the user's own words in what is summarised, the newest are kept up to this length."""
+"""How much of the user's own messages is kept, the newest first, beside their summary."""
 
 
 async def compact(turn: TurnContext) -> None:
     """Compact the history of a turn's thread. Raises ModelError, OSError.
 
-    Where there is nothing but what the user said last, it stays as it is and no model is asked.
+    A history with nothing but the user's last messages stays as it is, and no model is asked.
     """
     thread = turn.thread
     old, recent = split_history(thread.history)
@@ -50,7 +50,7 @@ async def compact(turn: TurnContext) -> None:
 
 
 def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
-    """Split what can be summarised from what the user said since the model's last word."""
+    """Split into what can be summarised, and what the user said after the model's last item."""
     at = len(history)
     while at and _is_users(history[at - 1]):
         at -= 1
@@ -58,7 +58,7 @@ def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
 
 
 def kept_words(old: list[Fields]) -> list[Fields]:
-    """Give the user's own texts that stay, oldest first; images do not."""
+    """Give the user's own messages that stay, oldest first; images do not stay."""
     kept: list[Fields] = []
     room = KEPT_CHARACTERS
     for item in reversed(old):
@@ -73,11 +73,11 @@ def kept_words(old: list[Fields]) -> list[Fields]:
 
 
 async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCounts | None]:
-    """Ask the model; where even that is too long for it, without the oldest of it."""
+    """Ask the model for a summary; of a history that is too long for it, without the oldest."""
     while True:
         try:
             body = request_body(turn.thread.settings, [*old, _user_text(PROMPT)], [])
-            answer = await turn.ask(lambda body=body: body, Shows.NOTHING)
+            answer = await turn.ask(lambda body=body: body, Visibility.NOTHING)
         except ModelError as failure:
             shorter = without_oldest(old)
             if failure.info != "ContextWindowExceeded" or not shorter:
@@ -94,7 +94,7 @@ async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCo
 
 
 def without_oldest(old: list[Fields]) -> list[Fields]:
-    """Leave the older half away, and outputs whose calls went with it."""
+    """Leave out the older half, and in the rest the outputs whose calls are left out."""
     rest = old[(len(old) + 1) // 2 :]
     called = {item.get("call_id") for item in rest if not _is_output(item)}
     return [item for item in rest if not _is_output(item) or item.get("call_id") in called]
@@ -108,7 +108,7 @@ def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | Non
 
 
 def _is_users(item: Fields) -> bool:
-    """Tell whether the user said it: no summary of an earlier compaction."""
+    """Tell whether the user said it; the summary of an earlier compaction has the same role."""
     return item.get("role") == "user" and not any(t.startswith(PREFIX) for t in _texts(item))
 
 

@@ -1,6 +1,6 @@
-"""Failures in the words of the protocol.
+"""TurnErrors: how failures of a turn are put in terms of the protocol.
 
-Here lives the making of a TurnError. Source: session-protocol "TurnError", "Errors" 1-2.
+Here live also the limits on a whole turn. Source: session-protocol "TurnError", "Errors" 1-2.
 """
 
 from typing import Any, cast
@@ -10,13 +10,13 @@ from reference_server.model.errors import ModelError
 from reference_server.refusal import disk_failure
 
 MODEL_CALLS_LIMIT = 50
-"""Model calls of one turn or review; a model that goes on calling tools is stopped there."""
+"""Model calls of one turn or review: a model that goes on calling tools must end somewhere."""
 SAID_LIMIT = 32 << 20
-"""Characters that a turn may add to the conversation: all of it is sent with each call."""
+"""Characters that a turn may add to the conversation, which is sent with each model call."""
 
 
 def endless(who: str, what: str) -> ModelError:
-    """Give the failure of a turn or review (`what`) whose model (`who`) made all those calls."""
+    """Give the failure of a turn with MODEL_CALLS_LIMIT calls: `who` made them, in one `what`."""
     return ModelError(
         f"The {who} does not come to an end",
         "Other",
@@ -25,7 +25,7 @@ def endless(who: str, what: str) -> ModelError:
 
 
 def weight(items: list[dict[str, Any]]) -> int:
-    """Count the characters that items add to the conversation; images have a bound of their own."""
+    """Count the characters that items add to the conversation; images have their own limit."""
     total = 0
     for item in items:
         total += sum(len(value) for value in item.values() if isinstance(value, str))
@@ -41,7 +41,7 @@ def _is_object(value: object) -> bool:
 
 
 def too_much_said() -> ModelError:
-    """Give the failure of a turn that has said more than any model can be sent again."""
+    """Give the failure of a turn that has added more than SAID_LIMIT to the conversation."""
     return ModelError(
         "The turn has grown too long",
         "ContextWindowExceeded",

@@ -1,9 +1,9 @@
-"""Images of the local disk, as the model is sent them.
+"""Images of the local disk, as they are sent to the model.
 
-Here lives which file may be read for a model, and its bounded reading into a content part of the
-Responses API. Whoever names the file, the model or the client: read is only what the sandbox policy
-lets a command read, and sent only what begins as an image does. What the kernel makes up (/proc,
-/sys, /dev) is no image under any policy.
+Here lives which file may be read for a model, and how it becomes a content part of the Responses
+API. It does not matter whether the model or the client names the file: it is read only if the
+sandbox policy lets a command read it, and sent only if its first bytes are those of an image. Files
+of the kernel (/proc, /sys, /dev) are never read.
 """
 
 import base64
@@ -32,13 +32,13 @@ Fields = dict[str, Any]
 IMAGE_LIMIT = 20 * 1024 * 1024
 """Bytes of the largest local image that is sent."""
 IMAGES_LIMIT = 50 * 1024 * 1024
-"""Bytes of all local images of one turn together, and of one input; providers take no more."""
+"""Bytes of all local images that the tools of one turn read; and of one input."""
 MOST_IMAGES = 50
 """Local images of one input."""
 READING_TIME = 5.0
-"""Seconds that the reading of a file may take: a disk behind a network may never answer."""
+"""Seconds that reading a file may take: a network disk may never answer."""
 READERS = 4
-"""Files that are read at a time; one whose disk never answers keeps its place."""
+"""Files that are read at a time; one whose disk never answers counts until it does."""
 SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -50,17 +50,17 @@ _KINDS = "PNG, JPEG, GIF or WebP"
 
 
 class NoImage(Exception):
-    """A file that is not shown to a model; str() says why."""
+    """The file is not sent to the model; str() says why."""
 
 
 @dataclass(slots=True)
-class Room:
+class ImageBudget:
     """The bytes that are left to the images of one turn or input."""
 
     left: int = IMAGES_LIMIT
 
     def take(self, size: int) -> None:
-        """Take what an image needs. Raises NoImage."""
+        """Take the bytes of an image. Raises NoImage if too few are left."""
         if size > self.left:
             raise NoImage(f"with it the images would be larger than {IMAGES_LIMIT} bytes together")
         self.left -= size
@@ -73,11 +73,11 @@ class LocalImages:
         self._sandbox = sandbox
         self._readers = anyio.CapacityLimiter(READERS)
 
-    async def part(self, path: str, settings: ThreadSettings, room: Room) -> Fields:
+    async def part(self, path: str, settings: ThreadSettings, budget: ImageBudget) -> Fields:
         """Give an image as an input_image part. Raises NoImage.
 
-        A relative path is taken from the thread's folder. When cancelled it does not wait for the
-        disk.
+        A relative path starts at the thread's working directory. When cancelled it does not wait
+        for the disk.
         """
         try:
             plan = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
@@ -104,32 +104,32 @@ class LocalImages:
         kind = kind_of(content)
         if kind is None:
             raise NoImage(f"it is no {_KINDS}")
-        room.take(len(content))
+        budget.take(len(content))
         data = base64.b64encode(content).decode()
         return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
 
     async def parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
-        """Give the local images of a user's input, in order; a text in place of one unreadable."""
-        room = Room()
+        """Give the local images of an input, in order; a text in place of one that is not sent."""
+        budget = ImageBudget()
         found: list[Fields] = []
         for one in content:
             if isinstance(one, LocalImageInput):
                 try:
                     if len(found) >= MOST_IMAGES:
                         raise NoImage(f"one input has at most {MOST_IMAGES} images of the disk")
-                    found.append(await self.part(one.path, settings, room))
+                    found.append(await self.part(one.path, settings, budget))
                 except NoImage as error:
                     found.append(unread_image(one.path, str(error)))
         return found
 
 
 def absolute(cwd: str, path: str) -> str:
-    """Give a path as an item shows it."""
+    """Give a path from the working directory on as an absolute one, as items show it."""
     return os.path.normpath(os.path.join(cwd, path))
 
 
 def kind_of(content: bytes) -> str | None:
-    """Tell the media type of an image by its first bytes; None where it is none that is sent."""
+    """Tell the media type of an image by its first bytes; None if it is of no kind that is sent."""
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for mark, kind in SIGNATURES.items() if content.startswith(mark)), None)
@@ -169,10 +169,10 @@ def _check_size(size: int) -> None:
 
 
 def _opened(path: str, check: Callable[[str, os.stat_result], None]) -> int:
-    """Open a file for reading once `check` has seen where it really is and what it is.
+    """Open a file for reading after `check` has approved its real path and its status.
 
-    What was checked is what is opened, whatever happens to the names meanwhile. A device or a pipe
-    is not opened at all: that alone can have effects, or last for ever.
+    The file that was checked is the one that is opened, even if names change meanwhile. A device or
+    a pipe is never opened: opening alone can have effects, or last for ever.
     """
     if sys.platform != "linux":
         real = os.path.realpath(path)

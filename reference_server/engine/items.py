@@ -55,20 +55,20 @@ class ItemLog:
         self.reroutes = Reroutes(thread, turn_id)
 
     def started(self, item: ThreadItem) -> None:
-        """Tell that an item begins."""
+        """Send `item/started`."""
         self.thread.subscribers.notify(
             ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
 
     def completed(self, item: ThreadItem) -> None:
-        """Record and tell that an item is final. Raises OSError, after telling."""
+        """Record an item and send `item/completed`. Raises OSError, after the notification."""
         try:
             self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
         finally:
             self.notify_completed(item)
 
     def notify_completed(self, item: ThreadItem) -> None:
-        """Tell that an item is final which is recorded already."""
+        """Send `item/completed` for an item that is in the rollout already."""
         self.thread.subscribers.notify(
             ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
@@ -83,9 +83,9 @@ class GrowingItem(Protocol):
 
 
 class GrowingMessage:
-    """An agentMessage: its text is always exactly its deltas joined, if there were any.
+    """An agentMessage while it streams: its text is exactly its deltas joined, if there are any.
 
-    `phase` may become known with the end of the message only.
+    `phase` may be known only at the end of the message.
     """
 
     def __init__(self, log: ItemLog, phase: str | None) -> None:
@@ -112,10 +112,10 @@ class GrowingMessage:
         self._send(self._line.with_text(delta))
 
     def finish(self, whole: str) -> None:
-        """Complete it, given the model's own whole text.
+        """Complete it, given the model's final text.
 
-        Text that was never streamed comes as it is; a rest that was not streamed is streamed
-        first; where the model contradicts its deltas, the deltas stand, since clients have them.
+        A message without deltas gets that text. If the text goes on after the deltas, the rest is
+        streamed first. If it contradicts the deltas, the deltas stand, since clients have them.
         """
         streamed = self.text
         if streamed and len(whole) > len(streamed) and whole.startswith(streamed):
@@ -135,12 +135,12 @@ class GrowingMessage:
 
 
 class GrowingReasoning:
-    """A reasoning item: summary sections and raw blocks, each grown by its index."""
+    """A reasoning item while it streams: summary sections and raw blocks, known by their index."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
         self._id = log.thread.new_item_id()
-        # Of each part its pieces, which are joined once.
+        # For each part a list of its deltas, which are joined only at the end.
         self._summary: list[list[str]] = []
         self._content: list[list[str]] = []
         self._lines: dict[tuple[str, int], DeltaLine] = {}
@@ -171,7 +171,7 @@ class GrowingReasoning:
         self._send("content", index, delta)
 
     def finish(self, summary: list[str], content: list[str]) -> None:
-        """Complete it; what the model gives as final replaces what was streamed."""
+        """Complete it; the model's final parts, if it gives any, replace what was streamed."""
         self._summary = [[text] for text in summary] or self._summary
         self._content = [[text] for text in content] or self._content
         self.complete()
@@ -214,9 +214,10 @@ def _joined(parts: list[list[str]]) -> list[str]:
 
 
 def _grow(parts: list[list[str]], index: int) -> int:
-    """Make room for a part; an index with a gap before it, or a negative one, is the next part.
+    """Give the index of the part that a delta belongs to, adding the part if it is new.
 
-    Where there are as many as may be, it is the last one.
+    An index that leaves a gap, or a negative one, means the next part; after MOST_PARTS parts, the
+    last one.
     """
     if not 0 <= index < len(parts):
         if len(parts) == MOST_PARTS:

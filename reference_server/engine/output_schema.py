@@ -1,11 +1,12 @@
 """outputSchema: the JSON Schema of a turn's final message.
 
-Here lives whether a text fits it, and the words where it does not. Source: session-protocol
-"turn/start" ("constraining the final assistant message"). What becomes of a message that does not
-fit is not shown: the model is told once what is wrong, and if it fails again, so does the turn.
+Here lives whether a text fits it, and what is said where it does not. Source: session-protocol
+"turn/start" ("constraining the final assistant message"). What happens to a message that does not
+fit is not shown: the model is told once what is wrong; if its next answer does not fit either, the
+turn fails.
 
-The judging itself is done in a process of its own (`schema_judge`), one for each question, that is
-bounded in time and memory: a small schema can take for ever. Turns without a schema start none.
+Each check runs in a process of its own (`schema_process`) with limits on time and memory, since
+even a small schema can take for ever. Turns without a schema start no process.
 """
 
 import contextlib
@@ -22,41 +23,44 @@ from reference_server.model.errors import ModelError
 
 Fields = dict[str, Any]
 CPU_TIME = 3
-"""Seconds of a processor that one judgement may take; an honest one takes a tenth of one."""
+"""Seconds of processor time that one check may take; an ordinary one takes 0.1."""
 WALL_TIME = 10.0
-"""Seconds that are waited for it, on however busy a machine."""
+"""Seconds that a check may take in all, also on a busy machine."""
 MEMORY = 768 * 2**20
-"""Bytes of address space that it may take."""
-JUDGES_AT_ONCE = 4
-_PROGRAM = Path(__file__).with_name("schema_judge.py")
+"""Bytes of address space that a check may take."""
+CHECKS_AT_ONCE = 4
+_PROGRAM = Path(__file__).with_name("schema_process.py")
 
 
 class BadSchema(ValueError):
-    """An object that is no JSON Schema, or none that can be used; str() says why."""
+    """The object is no JSON Schema, or takes too much to compile; str() says why."""
 
 
-class NoVerdict(Exception):
-    """It could not be judged; str() says why."""
+class NotChecked(Exception):
+    """The check came to no result; str() says why."""
 
 
-class Judge:
-    """Judges by schemas; one for the whole server, so that few processes run at a time."""
+class SchemaChecker:
+    """Checks texts against schemas; one for the whole server, to limit the number of processes."""
 
     def __init__(self) -> None:
-        self._places = anyio.CapacityLimiter(JUDGES_AT_ONCE)
+        self._places = anyio.CapacityLimiter(CHECKS_AT_ONCE)
 
     async def compiled(self, schema: Fields) -> "OutputSchema":
-        """Check a schema. Raises BadSchema."""
+        """Give a schema that compiles. Raises BadSchema."""
         try:
             answer = await self.ask(schema, None)
-        except NoVerdict as failure:
+        except NotChecked as failure:
             raise BadSchema(f"it cannot be compiled: {failure}; make it simpler") from None
         if why := answer.get("bad"):
             raise BadSchema(str(why))
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
-        """Give what the process says. Raises NoVerdict; cancelling it kills the process."""
+        """Give the answer of a process (`schema_process`). Raises NotChecked.
+
+        Cancelling it kills the process.
+        """
         limits = {"seconds": CPU_TIME, "bytes": MEMORY}
         question = json.dumps({"schema": schema, "text": text, **limits}).encode()
         async with self._places:
@@ -64,13 +68,13 @@ class Judge:
                 try:
                     return await _asked(question)
                 except OSError as error:
-                    raise NoVerdict(f"no process can be started: {error.strerror}") from error
-        raise NoVerdict(f"it takes more than {WALL_TIME:g} s")
+                    raise NotChecked(f"no process can be started: {error.strerror}") from error
+        raise NotChecked(f"it takes more than {WALL_TIME:g} s")
 
 
 async def _asked(question: bytes) -> Fields:
     process: Process | None = None
-    # One that is cancelled while it starts would be killed and never collected.
+    # Shielded: a process that is cancelled while it starts would stay a zombie.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(
             [sys.executable, "-P", str(_PROGRAM)],
@@ -79,33 +83,33 @@ async def _asked(question: bytes) -> Fields:
             start_new_session=True,
         )
     assert process is not None
-    # Leaving the block kills it where it still runs, and waits for its end.
+    # Leaving the block kills the process if it still runs, and waits for its end.
     async with process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # It may be gone before it has read all.
+        # The process may end before it has read everything.
         with contextlib.suppress(anyio.BrokenResourceError, ConnectionError):
             await process.stdin.send(question)
             await process.stdin.aclose()
         said = b"".join([piece async for piece in process.stdout])
         if await process.wait() != 0:
             bounds = f"{CPU_TIME} s of a processor or {MEMORY // 2**20} MiB"
-            raise NoVerdict(f"it takes more than {bounds}")
+            raise NotChecked(f"it takes more than {bounds}")
     return cast("Fields", json.loads(said))
 
 
 class OutputSchema:
-    """A schema to judge by. References to other documents are not followed."""
+    """A schema that texts are checked against. References to other documents are not followed."""
 
-    def __init__(self, schema: Fields, judge: Judge) -> None:
+    def __init__(self, schema: Fields, checker: SchemaChecker) -> None:
         self.schema = schema
-        self._judge = judge
+        self._checker = checker
 
     async def objection(self, text: str) -> str:
-        """Say what is wrong with a final message, "" if nothing is. Raises ModelError."""
+        """Say in which way a final message does not fit; "" if it fits. Raises ModelError."""
         try:
-            answer = await self._judge.ask(self.schema, text)
-        except NoVerdict as failure:
+            answer = await self._checker.ask(self.schema, text)
+        except NotChecked as failure:
             raise ModelError(
                 "The final message cannot be judged by outputSchema", "Other", str(failure)
             ) from None
@@ -113,7 +117,7 @@ class OutputSchema:
 
 
 def correction(objection: str) -> Fields:
-    """Tell the model what is wrong with its answer."""
+    """Give the message that tells the model in which way its answer does not fit."""
     text = (
         f"Your answer does not fit the JSON Schema that was asked for: {objection}. Answer again."
     )

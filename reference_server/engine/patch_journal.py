@@ -1,6 +1,7 @@
-"""The journal of a turn's patch.
+"""The journal of a patch that a turn makes.
 
-Here lives what it says of the thread, so that a later server can record what became of the patch.
+Here lives what it says about the thread and the item: if this server is killed, the next one
+records from it what became of the patch.
 """
 
 from harness.wire.item import FileChangeItem
@@ -10,7 +11,7 @@ from reference_server.rollout.records import ItemRecord
 
 
 def journal_of(log: ItemLog, item: FileChangeItem) -> Journal | None:
-    """Give a patch its journal; nothing is written yet. None in a server without a home's lock."""
+    """Give the journal of a patch, not written yet; None in a server that holds no lock (tests)."""
     thread = log.thread
     if thread.presence is None:
         return None

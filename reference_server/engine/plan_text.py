@@ -1,16 +1,16 @@
-"""A proposed plan within the text of an answer, told apart while the text streams.
+"""Separating a proposed plan from the rest of an answer while the answer streams.
 
-Here lives where the plan begins and ends, without any I/O: a line `<proposed_plan>` and a line
-`</proposed_plan>`, which belong to neither. The document has the plan item and not how a model
-makes one; these lines are what the shipping server looks for. A plan that is not closed goes on to
-the end.
+A plan stands between a line `<proposed_plan>` and a line `</proposed_plan>`; the two lines belong
+neither to the plan nor to the rest. A plan without its last line goes on to the end. The document
+has the plan item, but not how a model makes one; the lines are those that the shipping server looks
+for. No I/O here.
 """
 
 from enum import Enum
 
 OPEN, CLOSE = "<proposed_plan>", "</proposed_plan>"
 LONGEST_LINE = 200
-"""Characters of such a line, with the white space at its end; a longer one is text."""
+"""Characters of such a line, with white space after it; a longer line is ordinary text."""
 
 
 class Side(Enum):
@@ -24,7 +24,7 @@ Piece = tuple[Side, str]
 
 
 class PlanSplitter:
-    """Takes the text in pieces of any length; holds back what may still become one of the lines."""
+    """Takes the text in pieces of any length; holds back what may be the start of such a line."""
 
     def __init__(self) -> None:
         self.side = Side.ANSWER
@@ -32,9 +32,9 @@ class PlanSplitter:
         self._at_line_start = True
 
     def feed(self, text: str) -> list[Piece]:
-        """Give what the next piece adds to either side, in order."""
+        """Give what a piece adds to the plan and to the rest, in order."""
         if not self._held and "<" not in text:
-            # Neither line can begin here; most pieces of most answers go this way.
+            # No such line can begin here: the usual case.
             if text:
                 self._at_line_start = text.endswith("\n")
             return [(self.side, text)]
@@ -69,7 +69,7 @@ class PlanSplitter:
         return [(self.side, held)]
 
     def _is_tag(self, line: str, *, whole: bool) -> bool:
-        """Tell whether a line is the one that is looked for, or may become it."""
+        """Tell whether a line is the expected one of the two, or, if not whole, may become it."""
         if len(line) > LONGEST_LINE:
             return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE

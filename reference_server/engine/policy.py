@@ -1,6 +1,6 @@
 """Whether an operation may run, must be asked about, or is denied.
 
-Here lives the table of the approval policies, and nothing that acts on it. Source:
+Here live the rules of the approval policies; the tools carry them out. Source:
 session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted operations),
 `on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all approval requests).
 What is untrusted and when a failure is asked about is not shown there: the choices are in
@@ -11,12 +11,12 @@ from enum import Enum
 
 from harness.wire.settings import ApprovalPolicy
 
-HEEDING_TRUST: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
+TRUSTING_POLICIES: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
 """The policies under which a command that can only read runs unasked."""
 
 
 class Ruling(Enum):
-    """What comes before an operation."""
+    """What happens to an operation."""
 
     RUN = "run"
     """It runs, within the sandbox."""
@@ -31,12 +31,12 @@ class Ruling(Enum):
 def ruling_on_command(
     policy: ApprovalPolicy, *, allowed: bool, trusted: bool, escalated: bool
 ) -> Ruling:
-    """Rule on a command that nobody has approved in this session.
+    """Decide about a command that was not approved in this session.
 
     `allowed`: a lasting rule covers it. `trusted`: rules and the list of trusted commands together
-    do; that spares a question only where the policy speaks of trust. `escalated`: the model asks
-    to run it outside the sandbox, which only a client can grant, each time: where nobody is asked,
-    it runs inside.
+    cover it, which counts only under TRUSTING_POLICIES. `escalated`: the model asks to run it
+    outside the sandbox. Only a client can grant that, each time; if nobody may be asked, the
+    command runs inside.
     """
     known = allowed and not escalated
     harmless = trusted and not escalated
@@ -52,12 +52,12 @@ def ruling_on_command(
 
 
 def ruling_on_denial(policy: ApprovalPolicy) -> Ruling:
-    """Rule on a command that the sandbox has stopped."""
+    """Decide about running a command again, outside the sandbox, that the sandbox stopped."""
     return Ruling.ASK if policy == "on-failure" else Ruling.FAIL
 
 
 def ruling_on_file_change(policy: ApprovalPolicy, *, inside: bool) -> Ruling:
-    """Rule on a file change; `inside`: the sandbox allows writing all of its files."""
+    """Decide about a file change; `inside`: the sandbox allows writing all of its files."""
     match policy:
         case "on-request" | "untrusted":
             return Ruling.ASK

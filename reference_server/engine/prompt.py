@@ -1,6 +1,6 @@
-"""What the model is sent.
+"""What is sent to the model.
 
-Here lives the body of a model call, and the user's input in the model's terms. Sending it is
+Here live the body of a model call, and the user's input as Responses API items. Sending lives in
 `reference_server.model`.
 """
 
@@ -36,7 +36,7 @@ _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
 
 
 def user_message(content: list[UserInput], images: Iterable[Fields] = ()) -> Fields:
-    """Give the user's input as a Responses API item; `images` are its local ones, in order."""
+    """Give the user's input as a Responses API item; `images`: the parts of its local images."""
     local = iter(images)
     return {"type": "message", "role": "user", "content": [_part(one, local) for one in content]}
 
@@ -47,7 +47,7 @@ def local_images(content: list[UserInput]) -> list[str]:
 
 
 def unread_image(path: str, why: str) -> Fields:
-    """Give what the model is told in place of an image; a missing one need not end the turn."""
+    """Give the text that is sent in place of an image that cannot be read."""
     return _text(f"The image {brief(path)} could not be read: {why}")
 
 
@@ -58,7 +58,7 @@ def request_body(
     output_schema: Fields | None = None,
     instructions: str = INSTRUCTIONS,
 ) -> Fields:
-    """Give the body of a call: the whole history, nothing stored at the provider."""
+    """Give the body of a call: with the whole history, since the provider is to store nothing."""
     body: Fields = {
         "model": settings.model,
         "instructions": instructions + _PERSONALITIES[settings.personality or "none"],

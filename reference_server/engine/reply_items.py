@@ -1,8 +1,9 @@
 """The items of one message of the model: an agentMessage, and plan items where it proposes plans.
 
-Here lives which of the text goes where. The agentMessage begins with the message, so it may be
-empty beside a plan. Source: session-protocol "ThreadItem" (plan: the completed item is
-authoritative and may differ from its deltas), "Events" (agentMessage deltas rebuild the reply).
+Here lives which part of the text goes into which item. The agentMessage item begins with the
+message, so it is empty if all the text is a plan. Source: session-protocol "ThreadItem" (plan: the
+completed item is authoritative and may differ from its deltas), "Events" (agentMessage deltas
+rebuild the reply).
 """
 
 from harness.wire.item import PlanItem
@@ -12,7 +13,7 @@ from reference_server.engine.plan_text import Piece, PlanSplitter, Side, split
 
 
 class _GrowingPlan:
-    """A plan item; its final text is without the empty lines around it."""
+    """A plan item while it streams; its final text has no empty lines around it."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
@@ -30,13 +31,13 @@ class _GrowingPlan:
         self._log.thread.subscribers.send(self._line.with_text(delta))
 
     def complete(self, text: str | None = None) -> None:
-        """Complete it, with `text` where the model has given another than it streamed."""
+        """Complete it, with `text` if the model's final text differs from what was streamed."""
         whole = "".join(self._parts) if text is None else text
         self._log.completed(PlanItem(id=self._id, text=whole.strip("\r\n")))
 
 
 class GrowingReply:
-    """One message of the model while it streams. `text` is all of it, plans and their lines too."""
+    """One message of the model while it streams. `text` is all of it, with plans and tag lines."""
 
     def __init__(self, log: ItemLog, phase: str | None) -> None:
         self._log = log
@@ -56,11 +57,11 @@ class GrowingReply:
         self._stream(self._splitter.feed(delta))
 
     def finish(self, whole: str, phase: str | None) -> None:
-        """Complete the items, given the model's own whole text, and its phase if it says one.
+        """Complete the items, given the model's final text, and its phase if there is one.
 
-        Text that was never streamed comes as it is; a rest that was not streamed is streamed
-        first. Where the model contradicts its deltas, the deltas stand for the agentMessage, since
-        clients have them, and the whole text for the plan, since its final text counts.
+        A message without deltas gets that text. If the text goes on after the deltas, the rest is
+        streamed first. If it contradicts them, the agentMessage keeps the deltas, since clients
+        have them, and the plan gets the final text, since that counts.
         """
         self._message.phase = phase or self._message.phase
         streamed = self.text
@@ -73,7 +74,7 @@ class GrowingReply:
         self._end(_last_plan(whole))
 
     def complete(self) -> None:
-        """Complete the items with what was streamed. Raises OSError, when both are completed."""
+        """Complete the items with what was streamed. Raises OSError, after both are completed."""
         self._end(None)
 
     def _end(self, plan: str | None) -> None:

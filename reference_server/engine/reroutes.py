@@ -1,8 +1,7 @@
-"""Which model answers, where it is not the one that was asked.
+"""`model/rerouted`: another model answers than the one that was asked.
 
-Here lives the one notification of it. Source: session-protocol "Events" (model/rerouted: "the
-backend reroutes to another model"). The type of the reason is not shown there; a provider's answer
-names the model and no reason, so there is one word for all.
+Source: session-protocol "Events" ("the backend reroutes to another model"). The type of the reason
+is not shown there; a provider's answer names the model but no reason, so all have the same one.
 """
 
 from harness.wire.turn import ModelReroutedNotification
@@ -12,7 +11,7 @@ REASON = "providerChoice"
 
 
 class Reroutes:
-    """The reroutes of one turn; each is told when it begins, not for every call."""
+    """The reroutes of one turn; each is sent once, not again with every call."""
 
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self._thread = thread

@@ -1,10 +1,10 @@
-"""Reviews: a reviewer looks at changes, in a conversation of its own.
+"""Reviews: the model reviews changes, in a conversation apart from that of the thread.
 
-Here live what a reviewer is asked, its work, and the two items around it; beginning one is
-`review/start`'s handler. The document has the items alone (session-protocol "ThreadItem":
-enteredReviewMode, a short label; exitedReviewMode, the full plain-text review); the rest is the
-shipping server's, but that the reviewer's structured answer is not shown as a message. The thread's
-own conversation learns of the review what the user does.
+Here live what the reviewer is asked, its work, and the two items around it; the handler of
+`review/start` begins it. The document has only the items (session-protocol "ThreadItem":
+enteredReviewMode, a short label; exitedReviewMode, the full plain-text review). The rest is as in
+the shipping server, except that the reviewer's JSON answer is not shown as a message. The plain
+text of the review is added to the thread's own conversation.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from reference_server.engine.failure import MODEL_CALLS_LIMIT, endless
 from reference_server.engine.items import GrowingMessage
 from reference_server.engine.prompt import request_body
 from reference_server.engine.review_text import SCHEMA, review_text
-from reference_server.engine.sampling import Shows, assistant_message
+from reference_server.engine.sampling import Visibility, assistant_message
 from reference_server.engine.turn_context import TurnContext
 
 Fields = dict[str, Any]
@@ -36,7 +36,7 @@ UNFINISHED = "The review did not come to an end."
 
 
 class Review:
-    """One review; raises ValueError, with words for the client, where the target names nothing."""
+    """One review. Raises ValueError, with words for the client, for an empty target."""
 
     def __init__(self, target: ReviewTarget) -> None:
         self.label, self._task = _described(target)
@@ -51,7 +51,7 @@ class Review:
         try:
             text = review_text(await self._answer(turn))
         finally:
-            # A client that was led into the review is led out of it in any case.
+            # A client that was shown enteredReviewMode is shown exitedReviewMode in any case.
             left = ExitedReviewModeItem(id=thread.new_item_id(), review=text)
             log.started(left)
             log.completed(left)
@@ -65,7 +65,7 @@ class Review:
         history = [_message("user", self._task)]
         for _ in range(MODEL_CALLS_LIMIT):
             body = request_body(turn.thread.settings, history, calls.offers(), SCHEMA, INSTRUCTIONS)
-            answer = await turn.ask(lambda body=body: body, Shows.WORK)
+            answer = await turn.ask(lambda body=body: body, Visibility.WORK)
             turn.count(answer)
             history += answer.history
             if not answer.calls:
@@ -75,7 +75,7 @@ class Review:
 
 
 def _described(target: ReviewTarget) -> tuple[str, str]:
-    """Give the label of a target and what the reviewer is asked. Raises ValueError."""
+    """Give the label of a target, and the task for the reviewer. Raises ValueError."""
     match target:
         case UncommittedChanges():
             return "current changes", (

@@ -1,8 +1,8 @@
-"""A reviewer's answer, and the plain text of it.
+"""A reviewer's JSON answer, and the plain text that is made of it.
 
-Here lives the JSON that a reviewer is asked for and its reading. A reviewer that answers in other
-words is taken at its word. Source: session-protocol "ThreadItem" (exitedReviewMode: "overall notes
-plus bullet findings").
+Here live the schema of the answer and its reading. An answer that is not such JSON is the review as
+it stands. Source: session-protocol "ThreadItem" (exitedReviewMode: "overall notes plus bullet
+findings").
 """
 
 import json
@@ -42,7 +42,7 @@ NOTHING = "The reviewer said nothing."
 
 
 def review_text(answer: str) -> str:
-    """Give the review as people read it: the overall note, then a bullet for each finding."""
+    """Give the plain text of a review: the overall note, then a bullet for each finding."""
     fields = _read(answer)
     if fields is None:
         return answer.strip() or NOTHING

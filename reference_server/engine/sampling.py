@@ -1,7 +1,7 @@
-"""One model call's events turned into items and history.
+"""Turning the events of one model call into items and history.
 
-Here lives the meaning of a model's stream for a turn. It fails nothing and retries nothing: a
-stream that breaks is cut by the caller. Source: session-protocol "ThreadItem", "Events".
+Here lives what each event of a model's stream means for the turn. Failures and retries are up to
+the caller, who calls `cut` where a stream breaks. Source: session-protocol "ThreadItem", "Events".
 """
 
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _MESSAGES = (GrowingReply, UnshownMessage)
 _REASONING = (GrowingReasoning, UnshownReasoning)
 
 
-class Shows(Enum):
+class Visibility(Enum):
     """Which of the model's items the client sees: all, all but its messages, or none."""
 
     ALL = "all"
@@ -41,7 +41,11 @@ class Shows(Enum):
 
 @dataclass(slots=True)
 class Sampled:
-    """What a complete answer leaves behind, as Responses API items; `texts` of its messages."""
+    """The result of one model call.
+
+    `history`: what it adds to the conversation, as Responses API items; `calls`: those of them that
+    are tool calls; `texts`: the texts of its messages.
+    """
 
     history: list[Fields] = field(default_factory=list[Fields])
     calls: list[Fields] = field(default_factory=list[Fields])
@@ -52,9 +56,9 @@ class Sampled:
 class Sampling:
     """Takes the events of one model call, in order."""
 
-    def __init__(self, log: ItemLog, shows: Shows = Shows.ALL) -> None:
+    def __init__(self, log: ItemLog, visibility: Visibility = Visibility.ALL) -> None:
         self._log = log
-        self._shows = shows
+        self._visibility = visibility
         self._open: list[tuple[int | None, GrowingItem]] = []
         self.result = Sampled()
 
@@ -83,9 +87,9 @@ class Sampling:
         await self._log.thread.subscribers.room()
 
     def cut(self) -> list[str]:
-        """Complete every open item with what was streamed; gives the texts the client saw begin.
+        """Complete every open item with what was streamed; gives the texts of its messages.
 
-        Raises OSError, when all are completed.
+        Raises OSError, after all are completed.
         """
         texts: list[str] = []
         failure: OSError | None = None
@@ -107,7 +111,7 @@ class Sampling:
                 self._opened(index, self._new_message(_phase(item)))
             case "reasoning":
                 self._opened(index, self._new_reasoning())
-            case "web_search_call" if self._shows is not Shows.NOTHING:
+            case "web_search_call" if self._visibility is not Visibility.NOTHING:
                 self._opened(index, GrowingSearch(self._log))
             case _:
                 pass
@@ -124,9 +128,9 @@ class Sampling:
                 self._close(reasoning)
                 reasoning.finish(_texts(item, "summary"), _texts(item, "content"))
                 if item.get("encrypted_content"):
-                    # Without it the provider, who stores nothing, could not read it back.
+                    # The provider stores nothing: it needs its own reasoning sent back.
                     self.result.history.append(_without_id(item))
-            case "web_search_call" if self._shows is not Shows.NOTHING:
+            case "web_search_call" if self._visibility is not Visibility.NOTHING:
                 search = self._find(index, (GrowingSearch,))
                 search = search or self._opened(index, GrowingSearch(self._log))
                 self._close(search)
@@ -139,7 +143,7 @@ class Sampling:
                 pass
 
     def _end_messages(self) -> None:
-        """End the messages of a whole answer whose own ends were left out: they count as said."""
+        """Complete the messages that the model, in a complete answer, has not ended itself."""
         for _, item in list(self._open):
             if isinstance(item, _MESSAGES):
                 self._end_message(item, item.text, None)
@@ -161,11 +165,11 @@ class Sampling:
         return found or self._opened(index, self._new_reasoning())
 
     def _new_message(self, phase: str | None) -> GrowingReply | UnshownMessage:
-        shown = self._shows is Shows.ALL
+        shown = self._visibility is Visibility.ALL
         return GrowingReply(self._log, phase) if shown else UnshownMessage()
 
     def _new_reasoning(self) -> GrowingReasoning | UnshownReasoning:
-        shown = self._shows is not Shows.NOTHING
+        shown = self._visibility is not Visibility.NOTHING
         return GrowingReasoning(self._log) if shown else UnshownReasoning()
 
     def _opened(self, index: int | None, item: G) -> G:
@@ -187,7 +191,7 @@ class Sampling:
 
 
 def assistant_message(text: str) -> Fields:
-    """Give the model's words as it is sent them again."""
+    """Give a message of the model as it is sent back to the model."""
     return {
         "type": "message",
         "role": "assistant",
@@ -196,7 +200,7 @@ def assistant_message(text: str) -> Fields:
 
 
 def _without_id(item: Fields) -> Fields:
-    """The ids of items that the provider does not store mean nothing to it."""
+    """Leave out `id` and `status`, which mean nothing to a provider that stores no items."""
     return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 

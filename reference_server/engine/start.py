@@ -1,7 +1,7 @@
-"""Beginning turns.
+"""Starting turns.
 
-Here lives the way from `turn/start` to a running turn: the one active turn of a thread, the
-settings that the params change, the task. Source: session-protocol "turn/start".
+Here lives what happens between `turn/start` and a running turn: a thread has one active turn at
+most, the params change its settings, a task is started. Source: session-protocol "turn/start".
 """
 
 import json
@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from harness.wire.input import UserInput
 from harness.wire.turn import TurnStartParams
 from reference_server.config.model import Config, Provider
-from reference_server.engine.output_schema import BadSchema, Judge, OutputSchema
+from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
 from reference_server.engine.steering import read_input
 from reference_server.engine.turn import ActiveTurn, TurnInput, TurnSupport
 from reference_server.engine.turn_context import Work
@@ -24,11 +24,11 @@ from reference_server.settings import ThreadSettings, settings_of_turn
 
 Fields = dict[str, Any]
 SCHEMA_LIMIT = 256 * 1024
-"""Characters of an outputSchema: it is kept for its turn, and sent with each call of the model."""
+"""Characters of an outputSchema: it is kept for its turn, and sent with each model call."""
 
 
 class Engine:
-    """Starts turns and sees them to their end."""
+    """Starts the turns of all threads."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Engine:
         self._ids = ids
         self._support = support
         self._syncer = syncer
-        self._judge = Judge()
+        self._checker = SchemaChecker()
 
     async def schema(self, thread: LoadedThread, params: TurnStartParams) -> OutputSchema | None:
         """Check the outputSchema of a turn that could begin now, if it has one. Raises Refusal.
 
-        That takes time, so whether the turn can begin has to be asked again.
+        That takes time: afterwards the caller must check again whether the turn can begin.
         """
         if params.output_schema is None:
             return None
@@ -61,23 +61,23 @@ class Engine:
         if size > SCHEMA_LIMIT:
             raise invalid_params(f"outputSchema: has more than {SCHEMA_LIMIT:,} characters")
         try:
-            return await self._judge.compiled(params.output_schema)
+            return await self._checker.compiled(params.output_schema)
         except BadSchema as error:
             raise invalid_params(f"outputSchema: {error}") from None
 
     async def prepare(
         self, thread: LoadedThread, params: TurnStartParams, schema: OutputSchema | None = None
     ) -> ActiveTurn:
-        """Make the thread's next turn; nothing is told yet. Raises Refusal, OSError."""
+        """Make the thread's next turn; no client is sent anything yet. Raises Refusal, OSError."""
         _check_input(params)
         check_idle(thread)
         given = TurnInput(params.input, schema)
         return await self._prepared(thread, given, settings_of_turn(thread.settings, params))
 
     async def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
-        """Make the thread's next turn, which does `work` without any input of the user.
+        """Make the thread's next turn, which does `work` and takes no input of the user.
 
-        Nothing is told yet. Raises Refusal, OSError.
+        No client is sent anything yet. Raises Refusal, OSError.
         """
         check_idle(thread)
         return await self._prepared(thread, TurnInput([], work=work), thread.settings)
@@ -85,7 +85,7 @@ class Engine:
     async def _prepared(
         self, thread: LoadedThread, given: TurnInput, settings: ThreadSettings
     ) -> ActiveTurn:
-        # The requests of a thread come one after the other, so none can begin a turn meanwhile.
+        # Requests of a thread are carried out one by one, so no other can begin a turn meanwhile.
         turn_id = await self._ids.turn_id()
         thread.settings = settings
         name = settings.model_provider
@@ -95,7 +95,7 @@ class Engine:
         return turn
 
     async def read_input(self, thread: LoadedThread, content: list[UserInput]) -> Fields:
-        """Give input for a thread in the model's terms; may read files."""
+        """Give input as a Responses API item; reads its local images."""
         return await read_input(content, thread.settings, self._support.tools)
 
     def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:

@@ -1,9 +1,8 @@
 """Input that joins a turn while it runs.
 
-Here lives the way of a `turn/steer`'s input from its acceptance to the conversation with the model.
-What is accepted is in the rollout before it is answered, so that neither the end of the turn nor
-that of the server loses it; it joins the conversation with the next model call, since the one under
-way was asked without it. Source: session-protocol "turn/steer".
+Here lives what happens to the input of `turn/steer`. It is recorded before the request is answered,
+so that it survives the end of the turn and of the server. It joins the conversation with the next
+model call, since the current call was made without it. Source: session-protocol "turn/steer".
 """
 
 from collections.abc import Callable
@@ -23,20 +22,20 @@ Fields = dict[str, Any]
 async def read_input(
     content: list[UserInput], settings: ThreadSettings, tools: ToolProvider
 ) -> Fields:
-    """Give input in the model's terms; its local images are read, which may take a while."""
+    """Give input as a Responses API item; its local images are read, which may take a while."""
     if not local_images(content):
         return user_message(content)
     return user_message(content, await tools.images.parts(content, settings))
 
 
 def unread_input(content: list[UserInput]) -> Fields:
-    """Give input whose reading was cut short: what it says, without its local images."""
+    """Give input as a Responses API item, with a note in place of each local image."""
     why = "the turn was interrupted"
     return user_message(content, [unread_image(path, why) for path in local_images(content)])
 
 
 class Steering:
-    """The input that one turn was given beyond its first."""
+    """The input that was added to one turn."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
@@ -44,13 +43,13 @@ class Steering:
 
     @property
     def waiting(self) -> bool:
-        """Whether the model has not yet been told of all that was accepted."""
+        """Whether there is accepted input that no model call has held yet."""
         return bool(self._waiting)
 
     def accept(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
-        """Keep input; gives what tells of it. `words` is the input in the model's terms.
+        """Record input; `words` is the same as a Responses API item. Raises OSError.
 
-        Raises OSError, and then nothing was accepted.
+        Gives a function that sends the item's notifications. After an OSError nothing is accepted.
         """
         thread = self._log.thread
         message = UserMessageItem(id=thread.new_item_id(), content=content)
@@ -66,7 +65,7 @@ class Steering:
         return tell
 
     def join(self) -> None:
-        """Let all that waits join the conversation. Raises OSError, when it has joined."""
+        """Add all waiting input to the conversation. Raises OSError, after it is added."""
         if not self._waiting:
             return
         joining, self._waiting = self._waiting, []

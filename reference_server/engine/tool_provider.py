@@ -1,8 +1,7 @@
 """The tools of one server, made when they are first needed.
 
-Here lives the way from a turn to its tools. They are the heaviest part of the server to import, and
-neither the first answer nor a turn without calls should wait for them: `warm` imports them in the
-background.
+Tools take longer to import than any other part of the server. Neither the first answer nor a turn
+without tool calls should wait for that, so `warm` imports them in the background.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,7 @@ Fields = dict[str, Any]
 
 
 class ToolProvider:
-    """What all turns of a server share of their tools."""
+    """The tools that all turns of a server share, and what they rest on."""
 
     def __init__(self, home: Home, config: Config, server_requests: ServerRequests) -> None:
         self._home = home
@@ -44,7 +43,7 @@ class ToolProvider:
 
     @cached_property
     def images(self) -> "LocalImages":
-        """What reads images of the disk."""
+        """The reader of images on the disk."""
         from reference_server.engine.images import LocalImages
 
         return LocalImages(self.sandbox)
@@ -61,11 +60,11 @@ class ToolProvider:
         return offers(self._config)
 
     def warm(self) -> None:
-        """Import and make them; may run in a worker thread."""
+        """Import and make the tools; may run in a worker thread."""
         assert self.toolbox is not None
 
     def context(self, log: ItemLog, interrupt: Callable[[], None]) -> "ToolContext":
-        """Give a turn as its tools see it."""
+        """Give what a tool is given of a turn; `interrupt` interrupts the turn."""
         from reference_server.engine.approvals import Approvals
         from reference_server.engine.tools.base import ToolContext
         from reference_server.patch.diff import TurnDiff
@@ -80,7 +79,7 @@ class ToolProvider:
 
 
 class TurnCalls:
-    """The calls that the model makes in one turn."""
+    """Carries out the tool calls of one turn."""
 
     def __init__(self, tools: ToolProvider, log: ItemLog, interrupt: Callable[[], None]) -> None:
         self._tools = tools
@@ -99,15 +98,15 @@ class TurnCalls:
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]
     ) -> None:
-        """Carry calls out one after the other, remembering each one's output. Raises OSError."""
+        """Carry calls out one after the other; `remember` is given each output. Raises OSError."""
         self._unanswered = [ToolCall.read(call) for call in calls]
         while self._unanswered:
-            # The decision on one call may have interrupted the turn: the next is not begun then.
+            # A decision on the call before may have interrupted the turn.
             await anyio.lowlevel.checkpoint_if_cancelled()
             remember([await self._tools.toolbox.carry_out(self._unanswered[0], self._context)])
             self._unanswered.pop(0)
 
     def cut(self) -> list[Fields]:
-        """Give outputs to what has none; a call without would make the next model call invalid."""
+        """Give an output for each call that has none; without, the next model call is invalid."""
         unanswered, self._unanswered = self._unanswered, []
         return [call.answered("aborted: the turn ended") for call in unanswered]

@@ -1,9 +1,9 @@
 """One turn, from `turn/started` to `turn/completed`.
 
-Here lives the order of what a client is told: turn/started, status active, the user's message, the
-model's items, token usage, status idle (or systemError), turn/completed. The status follows
-turn/started and precedes turn/completed because the document orders only turn/started, items,
-turn/completed ("Ordering"), and a client that sees the turn end should find the thread idle.
+Here lives the order of its notifications: turn/started, status active, the user's message, the
+model's items, token usage, status idle (or systemError), turn/completed. The document orders only
+turn/started, items and turn/completed ("Ordering"). The status comes after turn/started and before
+turn/completed, so that a client that sees the turn end finds the thread idle.
 """
 
 import json
@@ -40,7 +40,7 @@ from reference_server.engine.failure import (
 from reference_server.engine.items import ItemLog
 from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
 from reference_server.engine.prompt import request_body
-from reference_server.engine.sampling import Sampled, Sampling, Shows, assistant_message
+from reference_server.engine.sampling import Sampled, Sampling, Visibility, assistant_message
 from reference_server.engine.steering import Steering, read_input, unread_input
 from reference_server.engine.tool_provider import ToolProvider, TurnCalls
 from reference_server.engine.turn_context import Work
@@ -60,7 +60,7 @@ from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 MOST_ADDED = 32 * 2**20
-"""Bytes of input that may wait for one model call: a client could add to it without end."""
+"""Bytes of steered input that may wait for the next model call."""
 
 
 class Model(Protocol):
@@ -131,11 +131,11 @@ class ActiveTurn:
 
     @property
     def takes_input(self) -> bool:
-        """Whether it talks with the user, so that input can be added to it."""
+        """Whether input can be added to it: it is no compaction and no review."""
         return self._given.work is None
 
     def own_calls(self) -> TurnCalls:
-        """Give a set of tools for calls that the thread's conversation does not hold."""
+        """Give what carries out tool calls of a conversation that is not the thread's own."""
         return TurnCalls(self._support.tools, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
@@ -144,7 +144,7 @@ class ActiveTurn:
 
     @property
     def interrupted(self) -> bool:
-        """Whether its interrupt was asked for."""
+        """Whether a client has asked to interrupt it."""
         return self._interrupted.is_set()
 
     def interrupt(self) -> None:
@@ -153,9 +153,10 @@ class ActiveTurn:
         self._scope.cancel()
 
     def steer(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
-        """Take further input, also in the model's terms; gives what tells of it.
+        """Take further input; `words` is the same as a Responses API item.
 
-        Raises Refusal where too much waits already, OSError.
+        Gives a function that sends the item's notifications. Raises Refusal where too much input
+        waits already, OSError.
         """
         size = sum(len(json.dumps(part)) for part in words["content"])
         self._added = size + (self._added if self._steering.waiting else 0)
@@ -215,7 +216,7 @@ class ActiveTurn:
         for _ in range(MODEL_CALLS_LIMIT):
             # A decision may have interrupted the turn: then the model is not called again.
             await anyio.lowlevel.checkpoint_if_cancelled()
-            # Asked where every call has its output, and never while the turn comes to its end.
+            # Checked here, where every tool call has its output: the turn may fail now.
             if self._said > SAID_LIMIT:
                 raise too_much_said()
             if self.meter.is_full:
@@ -237,7 +238,7 @@ class ActiveTurn:
         try:
             words = await read_input(content, self._thread.settings, self._support.tools)
         except anyio.get_cancelled_exc_class():
-            # The conversation goes on after an interrupt, and this was said.
+            # What the user said stays in the conversation, which goes on after an interrupt.
             self.remember([unread_input(content)])
             raise
         self.remember([words])
@@ -245,28 +246,30 @@ class ActiveTurn:
     async def _sample(self) -> Sampled:
         return await self.ask(self._request_body)
 
-    async def ask(self, body: Callable[[], Fields], shows: Shows = Shows.ALL) -> Sampled:
-        """Call the model until it answers, or its failure is final. Raises ModelError.
+    async def ask(
+        self, body: Callable[[], Fields], visibility: Visibility = Visibility.ALL
+    ) -> Sampled:
+        """Call the model, again after failures that allow it. Raises ModelError.
 
-        `body` is asked for with each try; `shows`: which of the model's items the client sees.
+        `body` is called for each try; `visibility`: which of the model's items the client sees.
         """
         retries = Retries(self._provider)
         while True:
             asked = body()
-            self._sampling = Sampling(self._log, shows)
+            self._sampling = Sampling(self._log, visibility)
             try:
                 await self._support.model.call(self._provider, asked, self._sampling.receive)
             except ModelError as failure:
                 delay = retries.delay(failure)
                 if delay is None:
                     raise
-                # What was streamed stands as it is; the next try begins new items, and the model
-                # is not shown the piece.
+                # Items that were streamed so far are completed as they are. The next try begins
+                # new ones, and the incomplete answer is not added to the conversation.
                 self._sampling.cut()
                 self.tell_retry(failure, retries.count(failure.phase))
                 with anyio.move_on_after(delay):
                     await self._interrupted.wait()
-                # An interrupt ends the pause, and nothing is asked after it.
+                # An interrupt ends the pause, and the model is not called after it.
                 await anyio.lowlevel.checkpoint_if_cancelled()
             else:
                 return self._sampling.result
@@ -284,14 +287,15 @@ class ActiveTurn:
     async def _is_final(self, answer: Sampled) -> bool:
         """Tell whether an answer without calls ends the turn.
 
-        One that breaks the outputSchema does not: the model is told, once. Raises ModelError.
+        One that does not fit the outputSchema does not: the model is told so, once. Raises
+        ModelError where its next answer does not fit either.
         """
         schema = self._given.output_schema
         if schema is None:
             return True
         objection = await schema.objection(answer.texts[-1] if answer.texts else "")
         if not objection:
-            # Judging takes time, in which the user may have added something.
+            # The check took time, in which the user may have added something.
             return not self._steering.waiting
         failure = schema_unmet(objection)
         if self._corrected:
@@ -313,13 +317,13 @@ class ActiveTurn:
         self.meter.report(tokens, of_thread=False)
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
+        """Add to the conversation with the model; `tokens`: what the call took. Raises OSError."""
         if not items and tokens is None:
             return
         thread = self._thread
         self._said += weight(items)
         record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=items)
-        # What cannot be kept is not said again either: the two never differ.
+        # Recorded first: what is not in the rollout is not in the conversation either.
         thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))
         thread.history.extend(items)
 
@@ -335,10 +339,10 @@ class ActiveTurn:
         )
 
     def _end(self, error: TurnError | None) -> None:
-        """Tell and record the end. Does not wait, so that nothing can come in between."""
+        """Record the end and send its notifications; without waiting, so nothing comes between."""
         event: TurnEvent = "failed" if error else "finished"
         if self._interrupted.is_set():
-            # The client was promised this end when turn/interrupt was answered.
+            # The answer to turn/interrupt has promised the client this end.
             event, error = "interrupted", None
         if error is not None:
             self._tell_error(error, retry=False)
@@ -356,9 +360,9 @@ class ActiveTurn:
         self.done.set()
 
     def _cut_off(self) -> None:
-        """Complete open items; a reply the user cut short stays in the conversation.
+        """Complete open items; what was streamed of an interrupted reply joins the conversation.
 
-        So does what the user had added and the model has not heard: its next call brings it.
+        So does input that was added and that no model call has held yet.
         """
         texts = self._sampling.cut()
         if self._interrupted.is_set():

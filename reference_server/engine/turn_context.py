@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from harness.wire.thread import TokenCounts
 from reference_server.engine.items import ItemLog
-from reference_server.engine.sampling import Sampled, Shows
+from reference_server.engine.sampling import Sampled, Visibility
 from reference_server.engine.tool_provider import TurnCalls
 from reference_server.engine.usage import Meter
 from reference_server.model.errors import ModelError
@@ -19,7 +19,7 @@ Fields = dict[str, Any]
 
 
 class TurnContext(Protocol):
-    """A turn, as far as work inside it may use it."""
+    """The turn, as a compaction or a review may use it."""
 
     @property
     def id(self) -> str:
@@ -42,13 +42,15 @@ class TurnContext(Protocol):
         ...
 
     def own_calls(self) -> TurnCalls:
-        """Give a set of tools for calls that the thread's conversation does not hold."""
+        """Give what carries out tool calls of a conversation that is not the thread's own."""
         ...
 
-    async def ask(self, body: Callable[[], Fields], shows: Shows = Shows.ALL) -> Sampled:
-        """Call the model until it answers, or its failure is final. Raises ModelError.
+    async def ask(
+        self, body: Callable[[], Fields], visibility: Visibility = Visibility.ALL
+    ) -> Sampled:
+        """Call the model, again after failures that allow it. Raises ModelError.
 
-        `body` is asked for with each try; `shows`: which of the model's items the client sees.
+        `body` is called for each try; `visibility`: which of the model's items the client sees.
         """
         ...
 
@@ -57,7 +59,7 @@ class TurnContext(Protocol):
         ...
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Add to the conversation with the model; `tokens`: what it cost. Raises OSError."""
+        """Add to the conversation with the model; `tokens`: what the call took. Raises OSError."""
         ...
 
     def count(self, answer: Sampled) -> None:

@@ -1,18 +1,18 @@
-"""Items of the model that the client does not see: a summary of the history, a reviewer's answer.
+"""Model output that no client sees: a summary of the history, a reviewer's answer.
 
-Here lives the keeping of what such an item says; it has no life on the wire.
+The classes have the methods of the items that clients see, and send nothing.
 """
 
 
 class UnshownMessage:
-    """A message that is only kept."""
+    """A message whose text is kept and not sent."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text so far."""
         return "".join(self._parts)
 
     def add(self, delta: str) -> None:
@@ -20,7 +20,7 @@ class UnshownMessage:
         self._parts.append(delta)
 
     def finish(self, whole: str, _phase: str | None) -> None:
-        """Take the model's own whole text, if it gives one."""
+        """Take the model's final text, if it gives one."""
         self._parts = [whole] if whole else self._parts
 
     def complete(self) -> None:
@@ -28,19 +28,19 @@ class UnshownMessage:
 
 
 class UnshownReasoning:
-    """Reasoning that is passed over."""
+    """Reasoning that is neither kept nor sent."""
 
     def begin_summary_part(self, index: int) -> None:
-        """A section of a summary begins."""
+        """Ignore the beginning of a section."""
 
     def add_summary(self, index: int, delta: str) -> None:
-        """A piece of a summary."""
+        """Ignore a delta of a summary."""
 
     def add_content(self, index: int, delta: str) -> None:
-        """A piece of a raw block."""
+        """Ignore a delta of a raw block."""
 
     def finish(self, summary: list[str], content: list[str]) -> None:
-        """It is whole."""
+        """Ignore the final parts."""
 
     def complete(self) -> None:
         """It is told to nobody."""

@@ -1,10 +1,10 @@
-"""Token counts: the provider's words to the protocol's, and how full the context is.
+"""Token counts, and how full the model's context is.
 
-Here lives the reading of `usage` of response.completed, the telling of it, and when the history is
-to be compacted. The payload of thread/tokenUsage/updated is not shown in the document; its shape is
-the shipping server's. The size at which compaction triggers is not shown either ("Limits"): here
-`model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`, else
-never.
+Here live the reading of `usage` in response.completed, thread/tokenUsage/updated, and when the
+history is to be compacted. The payload of the notification is not shown in the document; its shape
+is the shipping server's. The size at which compaction triggers is not shown either ("Limits"): here
+it is `model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`;
+without both it never triggers.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from reference_server.session.thread import LoadedThread
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """What a model call may hold, in tokens: `size` in all, compacted from `limit` on."""
+    """Tokens that a model call may hold: `size` in all; from `limit` on it is compacted."""
 
     size: int | None
     limit: int | None
@@ -32,7 +32,7 @@ class ContextWindow:
 
 
 class Meter:
-    """Counts the tokens of one turn's model calls into those of its thread."""
+    """Adds the tokens of one turn's model calls to those of its thread."""
 
     def __init__(self, thread: LoadedThread, turn_id: str, window: ContextWindow) -> None:
         self._thread = thread
@@ -46,7 +46,7 @@ class Meter:
         return limit is not None and self._thread.context_tokens >= limit
 
     def report(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
-        """Tell what a call cost; nothing where the provider did not say.
+        """Count the tokens of a call and notify the subscribers; None where none were reported.
 
         `of_thread`: the call held the thread's own conversation.
         """

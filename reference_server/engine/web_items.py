@@ -1,4 +1,4 @@
-"""webSearch items: what the provider looked for on the web by itself.
+"""webSearch items: web searches that the provider carried out itself.
 
 Here lives the reading of a web_search_call of the Responses API. Source: session-protocol
 "ThreadItem" (webSearch); the members of the actions other than `search` are not shown there, so
@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 
 
 class GrowingSearch:
-    """A webSearch item; what was looked for is known when it is done."""
+    """A webSearch item; its query is known only when it is done."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
@@ -47,7 +47,7 @@ def _described(item_id: str, action: Fields) -> WebSearchItem:
 
 
 def _action(action: Fields) -> tuple[str, WebSearchAction | None]:
-    """Give the words that stand for an action, and the action if it is one of the document's."""
+    """Give the query that stands for an action, and the action if the document has it."""
     url, pattern = _text(action, "url"), _text(action, "pattern")
     match action.get("type"):
         case "search":

@@ -1,7 +1,7 @@
-"""Items of work while they go on: a command, a change of files.
+"""The items of a running command and of a file change under way.
 
-Here lives what the client is told of them: started, output, completed, each exactly once. What is
-run or changed is the tools' matter. Source: session-protocol "ThreadItem", "Item lifecycle".
+Here live their notifications: started, output, completed, with started and completed exactly once.
+Running and changing live in the tools. Source: session-protocol "ThreadItem", "Item lifecycle".
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class CommandWork:
         await self._log.thread.subscribers.room()
 
     def runs_again(self, output: str) -> None:
-        """Keep the output of a run that is not the last: it was streamed as this item's."""
+        """Keep the output of a run that is followed by another: both belong to this item."""
         self._earlier += output
 
     def complete(
@@ -67,7 +67,7 @@ class CommandWork:
         duration_ms: int | None = None,
         process_id: str | None = None,
     ) -> None:
-        """Complete it. What has no value is left out, as the document marks it optional."""
+        """Complete it; fields that are None are left out, as the document marks them optional."""
         if self._earlier:
             output = self._earlier + (output or "")
         known = {
@@ -92,7 +92,7 @@ class FileWork:
         log.started(self.item)
 
     def output(self, text: str) -> None:
-        """Tell what the tool says."""
+        """Send a piece of output."""
         thread = self._log.thread
         thread.subscribers.notify(
             FileChangeOutputDeltaNotification(

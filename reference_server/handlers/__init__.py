@@ -1,6 +1,6 @@
 """One function per method, in files per resource, found by walking this package.
 
-Here lives what a request does, in the order it does it: check, change, answer, go on. A handler
+Here lives what each request does, step by step: check, change state, answer, then go on. A handler
 raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a function here.
 """
 
@@ -25,5 +25,5 @@ def discover() -> Mapping[str, AnyHandler]:
     return registered()
 
 
-# The others come with the first request that needs one: the handshake is answered before.
+# The other modules are imported with the first request that needs them, after the handshake.
 importlib.import_module(f"{__name__}.initialize")

@@ -1,8 +1,8 @@
 """`thread/compact/start`.
 
-Here lives nothing else; what a compaction is, is `engine.compaction`'s. Source: session-protocol
-"Other thread operations" ("progress arrives by notifications"). Not shown there: it is a turn, so
-it can be interrupted, and it is refused while another turn is active.
+Compacting itself lives in `engine.compaction`. Source: session-protocol "Other thread operations"
+("progress arrives by notifications"). Not shown there: a compaction is a turn, so it can be
+interrupted, and is refused while another turn is active.
 """
 
 from harness.wire.rpc import Empty

@@ -1,9 +1,9 @@
 """`initialize`: the handshake. It is not shown in the document; the shipping server's is followed.
 
-Here lives nothing else; the `initialized` notification asks for nothing and needs no handler. None
-of the client's capabilities has an effect: `experimentalApi` because nothing here is kept from
-those who do not ask for it, `optOutNotificationMethods` because every client is told everything.
-The second is a line in the log, since the client will get what it did not want.
+The `initialized` notification has no effect and needs no handler. Nor has any of the client's
+capabilities: without `experimentalApi` a client is offered everything too, and
+`optOutNotificationMethods` is not supported, which is logged, since the client will be sent
+notifications that it does not want.
 """
 
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @handles("initialize")
 async def initialize(call: Call, params: InitializeParams) -> None:
-    """Greet the client, once per connection."""
+    """Answer the handshake, once per connection."""
     if call.connection.initialized:
         raise invalid_request("Already initialized")
     call.connection.initialized = True

@@ -1,7 +1,4 @@
-"""How a handler makes itself known.
-
-Here live the decorator and the table it fills. No handler lives here.
-"""
+"""The decorator that registers a handler, and the table that it fills. No handler lives here."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar

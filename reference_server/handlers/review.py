@@ -1,8 +1,8 @@
 """`review/start`.
 
-Here lives nothing else; a review's work is `engine.review`'s. The document has no request for a
-review, so this is the shipping server's: inline, the review is a turn of the thread; detached, of a
-new thread under the same settings.
+Reviewing itself lives in `engine.review`. The document has no request for a review, so this is the
+shipping server's: an inline review is a turn of the thread, a detached one a turn of a new thread
+with the same settings.
 """
 
 from harness.wire.review import ReviewStartParams, ReviewStartResult

@@ -1,6 +1,6 @@
 """The `thread/*` requests.
 
-Here lives what each does, step by step; state is `session`'s. Source: session-protocol
+Here lives what each does, step by step; state lives in `session`. Source: session-protocol
 "thread/start", "thread/read".
 """
 

@@ -1,6 +1,6 @@
 """The `turn/*` requests.
 
-Here lives what each does, step by step; running a turn is `engine`'s. Source: session-protocol
+Here lives what each does, step by step; running a turn lives in `engine`. Source: session-protocol
 "turn/start", "turn/interrupt", "turn/steer".
 """
 
@@ -26,7 +26,7 @@ async def turn_start(call: Call, params: TurnStartParams) -> None:
     schema = None
     if params.output_schema is not None:
         schema = await call.services.engine.schema(thread, params)
-        # That takes time, and the thread may be gone.
+        # Compiling the schema took time, and the thread may have been unloaded.
         thread = await call.services.threads.get_loaded(params.thread_id)
     turn = await call.services.engine.prepare(thread, params, schema)
     call.answer(TurnStartResult(turn=turn.wire()))
@@ -50,7 +50,7 @@ async def turn_steer(call: Call, params: TurnSteerParams) -> None:
         raise invalid_params("input: must hold at least one element")
     await _steerable(thread, params.expected_turn_id).begun.wait()
     words = await call.services.engine.read_input(thread, params.input)
-    # Both take time, and the turn may have ended meanwhile.
+    # Waiting and reading took time, and the turn may have ended meanwhile.
     turn = _steerable(thread, params.expected_turn_id)
     tell = turn.steer(params.input, words)
     call.answer(TurnSteerResult(turn_id=turn.id))

@@ -1,8 +1,8 @@
 """One model call: request out, events in.
 
-Here lives all HTTP of the model's side, with time limits of its own (an in-process transport knows
-none). Retries are not here: the engine makes them, since the client is told of each. httpx is
-imported on first use, because it takes longer to import than the first answer may take.
+Here lives all HTTP with the model, with its own time limits (an in-process transport has none).
+Retries live in the engine, since clients are notified of each. httpx is imported on first use: its
+import takes longer than the server's first answer may take.
 """
 
 import contextlib
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 
 BEGINNING = 1 << 10
-"""Bytes of an answer that are kept until its first event is whole."""
+"""Bytes from the beginning of an answer that are kept, for the error if no event comes."""
 DRAIN_TIME = 1.0
-"""Seconds a finished stream may take to end, so that its connection can be used again."""
+"""Seconds to wait for the end of a stream after its last event; else the connection is closed."""
 ERROR_BODY_LIMIT = 1 << 16
-"""Bytes of the body of a failure that are read."""
+"""Bytes that are read of an error's body."""
 ERROR_BODY_TIME = 2.0
-"""Seconds that the body of a failure may take; its status is what counts."""
+"""Seconds that an error's body may take; its status matters more."""
 ANSWERING_MODEL = "openai-model"
-"""The header in which the provider names the model that answers."""
+"""The response header that names the model that answers."""
 
 
 class ModelClient:
@@ -84,7 +84,7 @@ class ModelClient:
     async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         """Make one call and hand its events over, in order, until the answer is complete.
 
-        Raises ModelError; cancelling it closes the stream at once. What is raised holds no secret.
+        Raises ModelError, without secrets in it. Cancelling it closes the stream at once.
         """
         try:
             await self._call(provider, body, receive)
@@ -139,7 +139,7 @@ class ModelClient:
         response: "httpx.Response",
         chunks: AsyncGenerator[bytes],
     ) -> None:
-        """Read what follows the end of the answer: only then can its connection be used again."""
+        """Read to the end of the response: only then can its connection be used again."""
         try:
             with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(*_network_errors()):
                 async for _ in chunks:
@@ -159,7 +159,8 @@ class ModelClient:
         parser, bounds = SseParser(), AnswerLimits()
         beginning = b""
         while (chunk := await _next(chunks)) is not None:
-            # The time the turn takes over the events is not the model's, nor are its failures.
+            # Handling the events does not count as the model's silence, nor its errors as the
+            # model's.
             limit.deadline = math.inf
             if not parser.began and len(beginning) < BEGINNING:
                 beginning += chunk[:BEGINNING]
@@ -187,7 +188,7 @@ async def _send(
         response = await connection.handle_async_request(_request(provider, body))
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         if "@" in (provider.base_url or ""):
-            # The cause may quote a piece of the password, which nobody would recognise.
+            # The cause may quote a part of the password, which could not be found to be hidden.
             raise cannot_connect(
                 f"base_url of {brief(provider.id)} is no address that can be asked; "
                 "special characters of a user name and a password in it must be percent-encoded"
@@ -196,7 +197,7 @@ async def _send(
     except _network_errors() as error:
         raise connection_failed(error) from error
     except ExceptionGroup as group:
-        # A port that is none is found out within the attempts to connect.
+        # An invalid port shows only here, when the connection is attempted.
         raise connection_failed(group.exceptions[0], retryable=False) from group
     if response.is_success:
         return response
@@ -211,7 +212,7 @@ async def _send(
 
 
 def _plain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Give the bytes of an answer that may come encoded all the same. Raises ModelError."""
+    """Decode an answer that comes encoded though none was asked for. Raises ModelError."""
     encoding = response.headers.get("content-encoding", "")
     if is_plain(encoding):
         return chunks
@@ -225,7 +226,7 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
 
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
     headers["User-Agent"] = f"agent/{VERSION}"
-    # Events are read as they come off the wire, without a decoder between.
+    # Events are read as they arrive: a decoder could hold them back.
     headers["Accept-Encoding"] = "identity"
     url = _url(provider.base_url or "")
     if provider.api_key:
@@ -238,14 +239,14 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
 
 @lru_cache
 def _url(address: str) -> "httpx.URL":
-    """Give where an address takes calls; to read one anew takes longer than to make the request."""
+    """Give the URL of `/responses` below an address; cached, since parsing it takes long."""
     import httpx
 
     return httpx.URL(f"{address.rstrip('/')}/responses")
 
 
 def _clean(name: str, provider: Provider) -> str:
-    """Give a name that the provider told without the key, which it may have got hold of."""
+    """Give a name that the provider sent, without the key, which a provider may send back."""
     key = provider.api_key
     return Secrets.of(provider).hidden_in(name) if key and key in name else name
 
@@ -293,9 +294,9 @@ def _read_events(
 
 
 async def _read_error_body(response: "httpx.Response", into: bytearray) -> bool:
-    """Read as much as is wanted, and tell whether it was all.
+    """Read up to ERROR_BODY_LIMIT bytes; tells whether that was the whole body.
 
-    What was read stands when the rest does not come.
+    If the rest does not come, `into` keeps what was read.
     """
     chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
     try:

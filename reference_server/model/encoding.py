@@ -1,8 +1,8 @@
-"""The encoding of an answer's body.
+"""Decoding a response body (Content-Encoding).
 
-Every call asks for none (`Accept-Encoding: identity`), since events are read as they come off the
-wire. Some proxies encode all the same. Here lives the undoing of what the standard library knows,
-in pieces of bounded size, however much a few bytes swell to. What the bytes mean is not known here.
+Every call asks for none (`Accept-Encoding: identity`), since events are read as they arrive, but
+some proxies encode all the same. Here live the decoders that the standard library has, with output
+in pieces of limited size, however much a few bytes decode to.
 """
 
 import zlib
@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import anyio.lowlevel
 
 PIECE = 1 << 16
-"""Bytes that are made at once of what came."""
+"""Decoded bytes that are made at once."""
 _FORMATS = {
     "gzip": 16 + zlib.MAX_WBITS,
     "x-gzip": 16 + zlib.MAX_WBITS,
@@ -20,7 +20,7 @@ _FORMATS = {
 
 
 class Undecodable(Exception):
-    """The bytes are not in the encoding they are said to be in; str() says so."""
+    """The bytes are not in the encoding that the header names; str() says so."""
 
 
 def is_plain(encoding: str) -> bool:
@@ -29,18 +29,18 @@ def is_plain(encoding: str) -> bool:
 
 
 def is_readable(encoding: str) -> bool:
-    """Tell whether `decoded` undoes it; of several in a row it undoes none."""
+    """Tell whether `decoded` can decode it; it decodes no combination of encodings."""
     return encoding.strip().lower() in _FORMATS
 
 
 async def decoded(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes]:
-    """Undo a readable encoding. Raises Undecodable, and whatever `chunks` raises."""
+    """Decode a readable encoding. Raises Undecodable, and whatever `chunks` raises."""
     name = encoding.strip().lower()
     decoder = zlib.decompressobj(_FORMATS[name])
     first = True
     async for chunk in chunks:
         if first and name == "deflate" and not _has_zlib_header(chunk):
-            # Some send the bare format under this name.
+            # Some servers send raw deflate, without the zlib header, under this name.
             decoder = zlib.decompressobj(-zlib.MAX_WBITS)
         first = False
         data = chunk
@@ -51,7 +51,7 @@ async def decoded(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator
                 raise Undecodable(f"the answer is not the {name} it is said to be") from error
             data = decoder.unconsumed_tail
             if decoder.eof and decoder.unused_data and name != "deflate":
-                # Several of them in a row are one (RFC 1952, 2.2).
+                # Concatenated gzip members are one stream (RFC 1952, 2.2).
                 data, decoder = decoder.unused_data, zlib.decompressobj(_FORMATS[name])
             if piece:
                 yield piece

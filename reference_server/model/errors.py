@@ -1,7 +1,7 @@
 """What can go wrong with a model call, and how the protocol names it.
 
-Here lives the one error type of the model client, and the tables from HTTP status, provider's code
-and transport cause to AgentErrorInfo. Source: session-protocol "TurnError"; which cause has which
+Here live the one error type of the model client, and the tables from HTTP status, provider's code
+and network error to AgentErrorInfo. Source: session-protocol "TurnError"; which cause has which
 value is not shown there beyond the names.
 """
 
@@ -16,21 +16,22 @@ from reference_server.brief import brief
 from reference_server.model.secrets import Secrets
 
 Phase = Literal["request", "stream"]
-"""Which budget a retry is taken from: before the answer began, or while it streamed."""
+"""When a call failed: before the answer began, or while it streamed. Each has its own retries."""
 
 MESSAGE_LIMIT = 200
 DETAILS_LIMIT = 2000
-"""Characters of a provider's words that are passed on."""
+"""Characters of a provider's error text that are passed on."""
 SHOWN_OF_NO_STREAM = 200
-"""Characters of an answer that is no stream of events."""
+"""Characters that are shown of an answer that is no stream of events."""
 
 
 @dataclass(eq=False)
 class ModelError(Exception):
     """One model call failed. `retry_after`: seconds the provider asked to wait, if it did.
 
-    `unfinished`: the details end where no more was read. As long as nobody has taken the secrets
-    out (`passed_on`) they are whole, however long: half a secret could not be found.
+    `unfinished`: the details end where reading stopped. `passed_on` takes secrets out and then
+    shortens the details; before, they have their full length, since a secret that is cut in two
+    could not be found.
     """
 
     message: str
@@ -43,7 +44,7 @@ class ModelError(Exception):
     unfinished: bool = False
 
     def passed_on(self, secrets: Secrets) -> "ModelError":
-        """Give the error as others may see it: without secrets, and only then cut to its limits."""
+        """Give the error as clients may see it: without secrets, and shortened after that."""
         details = secrets.hidden_in(self.details, cut=self.unfinished)
         return replace(
             self,
@@ -68,7 +69,7 @@ BY_CODE: dict[str, tuple[AgentErrorInfo, bool]] = {
     "rate_limit_exceeded": ("Other", True),
     "server_is_overloaded": ("InternalServerError", True),
 }
-"""Provider's code -> classification, and whether another try may help. It beats an HTTP status."""
+"""Provider's code -> classification, and whether to retry. It counts more than an HTTP status."""
 
 BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
     "authentication_error": ("Unauthorized", False),
@@ -76,7 +77,7 @@ BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
     "invalid_request_error": ("BadRequest", False),
     "server_error": ("InternalServerError", True),
 }
-"""Words for a whole kind of errors; an HTTP status says more than they do."""
+"""The same for codes that name a whole kind of errors; an HTTP status counts more than these."""
 
 BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
     400: ("BadRequest", False),
@@ -89,11 +90,11 @@ BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
     425: ("Other", True),
     429: ("Other", True),
 }
-"""HTTP status -> the same. From 500 on it is InternalServerError; another try may help."""
+"""HTTP status -> the same. From 500 on it is InternalServerError, to be retried."""
 
 
 def connection_failed(cause: BaseException, *, retryable: bool = True) -> ModelError:
-    """No connection, or none that took the request."""
+    """No connection was made, or the request could not be sent."""
     return ModelError(
         "The connection to the model failed",
         "HttpConnectionFailed",
@@ -103,12 +104,12 @@ def connection_failed(cause: BaseException, *, retryable: bool = True) -> ModelE
 
 
 def cannot_connect(details: str) -> ModelError:
-    """A setting stands in the way of every connection."""
+    """A setting, of a proxy or of TLS, makes every connection fail."""
     return ModelError("The connection to the model failed", "HttpConnectionFailed", details)
 
 
 def no_address(provider: str) -> ModelError:
-    """Nothing says where the model is."""
+    """Neither config.toml nor the environment gives the provider's address."""
     return ModelError(
         "No model is configured",
         "HttpConnectionFailed",
@@ -117,7 +118,7 @@ def no_address(provider: str) -> ModelError:
 
 
 def bad_key(provider: str) -> ModelError:
-    """The key can be no header's value. It is not shown: errors are stored and passed on."""
+    """The key has characters that no header may have. It is not shown: clients see errors."""
     return ModelError(
         "The key of the model's provider cannot be sent",
         "Unauthorized",
@@ -138,9 +139,9 @@ def stream_broken(details: str) -> ModelError:
 
 
 def not_a_stream(content_type: str, beginning: bytes, *, whole: bool) -> ModelError:
-    """The answer had a good status and no event: a proxy's page, for example.
+    """The answer had a good status but no event: the page of a proxy, for example.
 
-    `whole`: the beginning is all there was.
+    `whole`: `beginning` is the whole body.
     """
     shown = beginning.decode(errors="replace").strip()
     what = f"the answer is no stream of events: {content_type or 'no type'}"
@@ -151,17 +152,17 @@ def not_a_stream(content_type: str, beginning: bytes, *, whole: bool) -> ModelEr
 
 
 def encoded(encoding: str) -> ModelError:
-    """The answer had a good status and an encoding that nobody asked for and nobody here reads."""
+    """The answer had a good status, and an encoding that was not asked for and cannot be read."""
     return stream_broken(
         f"the answer is encoded as {encoding}, which was not asked for (Accept-Encoding: identity) "
-        "and is not read here; what stands before the model must leave it as it is"
+        "and cannot be read; a proxy before the model must pass it on unchanged"
     )
 
 
 def http_failed(
     status: int, headers: Mapping[str, str], body: bytes, *, whole: bool = True
 ) -> ModelError:
-    """The provider answered with another status than success; `whole`: its body was all read."""
+    """The provider answered with an error status; `whole`: the whole body was read."""
     code, words = _error_of_body(body)
     info, retryable = _classify_status(status, code)
     if status < 400 and (target := headers.get("location")):
@@ -195,7 +196,7 @@ def response_incomplete(reason: str) -> ModelError:
 
 
 def describe(cause: BaseException) -> str:
-    """Put a cause in words; some exceptions have none of their own."""
+    """Give the text of an exception, or its type's name if it has none."""
     return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
 
 
@@ -208,7 +209,7 @@ def _classify_status(status: int, code: str) -> tuple[AgentErrorInfo, bool]:
 
 
 def _error_of_body(body: bytes) -> tuple[str, str]:
-    """Read `{"error": {"code", "type", "message"}}`; any other body is its own words."""
+    """Give code and message of `{"error": {…}}`; any other body is the message as it stands."""
     text = body.decode(errors="replace").strip()
     try:
         value: Any = json.loads(text)
@@ -224,7 +225,7 @@ def _error_of_body(body: bytes) -> tuple[str, str]:
 
 
 def _code_of(error: Mapping[str, Any]) -> str:
-    """Give the code of an error, or its type where only that is known or there."""
+    """Give the `code` of an error, or its `type` if there is no code or only the type is known."""
     given = [str(error[key]) for key in ("code", "type") if error.get(key)]
     known = [code for code in given if code in BY_CODE]
     return next(iter(known or given), "")
@@ -243,7 +244,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str, now: str | None) -> float | None:
-    """Compare with the provider's own clock, or with ours where it does not tell the time."""
+    """Give the seconds until a date, by the provider's `Date` header or else by our clock."""
     from email.utils import parsedate_to_datetime
 
     try:

@@ -1,7 +1,7 @@
 """The events of a model's stream, as values.
 
-Here lives the reading of one event's data. Events of other types are passed over, since providers
-add new ones. What an event means for a turn is the engine's matter.
+Here lives the reading of one event's data. Events of unknown types are skipped, since providers add
+new ones. What an event means for a turn lives in `engine.sampling`.
 """
 
 import json
@@ -26,19 +26,19 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Read a number; one that no float holds could not be written as JSON again."""
+    """Read a number. Infinity is refused: it could not be written as JSON again."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("a number is too large")
     return value
 
 
-# Without the search of `json.loads` for other encodings, which each delta would pay for.
+# `json.loads` would look for other encodings than UTF-8 in every delta.
 _decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
 DEPTH_LIMIT = 100
-"""Objects and arrays within each other; what is deeper could be neither stored nor sent again."""
-# What JSON spells with a backslash, as far as halves of surrogate pairs are concerned: an escaped
-# backslash, a pair, a half.
+"""Nesting of objects and arrays; what is deeper could be neither stored nor sent again."""
+# The escapes of JSON that matter for lone surrogates: an escaped backslash, a surrogate pair, a
+# lone surrogate.
 _SURROGATES = re.compile(
     rb"\\\\|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -122,7 +122,7 @@ ModelEvent = (
 
 
 def read_event(data: bytes) -> ModelEvent | None:
-    """Read one event; None for a type that means nothing here.
+    """Read one event; None for a type that is skipped.
 
     Raises ModelError where the event reports a failure, or is no JSON object.
     """
@@ -190,12 +190,12 @@ def _text(fields: Fields, key: str) -> str:
 
 
 def _paired(found: re.Match[bytes]) -> bytes:
-    """Replace a half: it has no UTF-8 form, so it could be neither stored nor sent on."""
+    """Replace a lone surrogate: it has no UTF-8 form, so it could be neither stored nor sent."""
     return found[0] if found[1] or found[0] == b"\\\\" else b"?"
 
 
 def without_lone_surrogates(value: Any) -> Any:
-    """Replace what has no UTF-8 form; it could be neither stored nor sent on."""
+    """Replace lone surrogates in all strings of a value, keys included."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))
 

@@ -1,8 +1,7 @@
-"""How much one answer of the model may come to.
+"""Limits on one answer of the model.
 
-Here lives the counting, and the failure of an answer that goes beyond: it is final, since another
-try would say as much. What a turn's answers come to together is the turn's matter
-(`engine.failure`).
+Here live the counting, and the failure of an answer that exceeds a limit; it is not retried, since
+the next answer would be as long. The limits on a whole turn live in `engine.failure`.
 """
 
 from reference_server.model.errors import ModelError
@@ -17,9 +16,9 @@ from reference_server.model.events import (
 )
 
 MOST_BYTES = 64 * 2**20
-"""Bytes of the stream, whatever they mean."""
+"""Bytes of the stream, with all its framing."""
 MOST_TEXT = 8 * 2**20
-"""Characters of all deltas, and bytes of all the whole items, which repeat them."""
+"""Characters of all deltas together; and bytes of all complete items, which repeat them."""
 MOST_ITEMS = 1000
 """Output items and sections of reasoning."""
 MOST_CALLS = 200
@@ -28,7 +27,7 @@ _CALLS = ("function_call", "custom_tool_call")
 
 
 class AnswerLimits:
-    """Counts one answer. Every method raises ModelError where it goes beyond a bound."""
+    """Counts one answer. Every method raises ModelError when the answer exceeds a limit."""
 
     def __init__(self) -> None:
         self._bytes = self._streamed = self._whole = self._begun = self._done = self._calls = 0
@@ -59,7 +58,7 @@ class AnswerLimits:
         self._whole += size
         if self._whole > MOST_TEXT:
             raise _too_much(f"{MOST_TEXT // 2**20} MiB of items")
-        # Counted apart: an item may come without its beginning.
+        # Counted apart from items that begin: an item may come complete, without a beginning.
         self._done += 1
         if self._done > MOST_ITEMS:
             raise _too_much(f"{MOST_ITEMS} items")

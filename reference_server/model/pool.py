@@ -1,10 +1,9 @@
 """Connections to the models, kept alive between calls.
 
-Here lives which connection a call uses. Each is a transport of httpx of its own with one
-connection: a shared pool looks at every connection for every call, which with 20 turns at once
-costs more than the turns, and a client of httpx (redirects, cookies, authentication), which a call
-has no use for, would be a fifth of a short turn. The one used last is used first, so that idle ones
-expire.
+Here lives which connection a call uses. Each is an httpx transport with a single connection. The
+pool of httpx looks at every connection for every call, which with 20 turns at once takes longer
+than the turns; its client (redirects, cookies, authentication: not needed) would take a fifth of a
+short turn. The connection used last is used first, so that idle ones expire.
 """
 
 import importlib
@@ -29,11 +28,11 @@ KEEP_ALIVE = 30.0
 
 
 class BadSetting(Exception):
-    """What the environment says stands in the way; str() says what, and what to do."""
+    """A setting in the environment cannot be used; str() says which, and what to do."""
 
 
 class ConnectionPool:
-    """Connections by address; with a `transport` of the caller's, that one for everything."""
+    """Connections by address; with a `transport` of the caller, that is used for all calls."""
 
     def __init__(self, transport: "Callable[[], httpx.AsyncBaseTransport] | None") -> None:
         self._transport = transport
@@ -48,11 +47,11 @@ class ConnectionPool:
         if self._transport is None:
             import httpx
 
-            # It imports the rest with the first transport that it makes.
+            # Making a transport imports the rest.
             httpx.AsyncHTTPTransport(verify=False)
 
     def take(self, address: str) -> "httpx.AsyncBaseTransport":
-        """Give a connection that no other call uses, not made yet or open. Raises BadSetting."""
+        """Give a connection for one call alone, open or still to be made. Raises BadSetting."""
         if self._transport is not None:
             import_httpx()
             self._only = self._only or self._transport()
@@ -78,7 +77,7 @@ class ConnectionPool:
         return len(self._idle.get(address, []))
 
     async def close(self) -> None:
-        """Close what is idle, and from now on what is given back."""
+        """Close the idle connections, and from now on each that is given back."""
         self._closed = True
         if self._only is not None:
             await self._only.aclose()
@@ -101,8 +100,8 @@ class ConnectionPool:
                 _check_host(proxy)
             return httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits)
         except (ImportError, ValueError, httpx.InvalidURL) as error:
-            # Of an unknown kind, one that needs a package, or no address at all. Where there is a
-            # password the cause may quote a piece of it, which nobody would recognise.
+            # An unknown kind of proxy, one that needs a package, or no address at all. The cause
+            # may quote a part of the proxy's password, which could not be found to be hidden.
             why = f": {error}" if "@" not in (proxy or "") else ""
             raise BadSetting(
                 f"the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) "
@@ -124,7 +123,7 @@ class ConnectionPool:
                 named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({folder})"
                 raise BadSetting(
                     f"the certificates that {named} names cannot be read: "
-                    f"{error.strerror or error}; mend or unset it"
+                    f"{error.strerror or error}; correct or unset it"
                 ) from error
         return self._tls
 
@@ -136,7 +135,7 @@ def proxy_for(address: str) -> str | None:
     try:
         parts = urlsplit(address)
     except ValueError:
-        return None  # httpx says what is wrong with it.
+        return None  # httpx reports what is wrong with it.
     if not parts.hostname or proxy_bypass(parts.hostname):
         return None
     proxies = getproxies()
@@ -145,7 +144,7 @@ def proxy_for(address: str) -> str | None:
 
 
 def _check_host(proxy: str) -> None:
-    """Raise ValueError where a proxy's address names no host; httpx would look for it in vain."""
+    """Raise ValueError if a proxy's address has no host: the error of httpx would not say so."""
     host = urlsplit(proxy).hostname
     if not host or not host.isprintable() or " " in host:
         raise ValueError("it names no host")
@@ -156,11 +155,11 @@ def _is_secure(address: str) -> bool:
 
 
 def import_httpx() -> None:
-    """Import httpx as a library only; takes a few hundredths of a second the first time.
+    """Import httpx without its command line; takes a few hundredths of a second the first time.
 
-    Where the packages for its command line are installed, it would import that too: half of the
-    time, and 5 MiB. httpcore tries to import `sniffio` for every lock, and a module that is not
-    there is searched for on the whole path each time: a fifth of a short turn.
+    With the packages of its command line installed, httpx imports that too: half of the time, and
+    5 MiB. And httpcore tries to import `sniffio` for every lock; if it is not installed, Python
+    searches the whole path each time, which takes a fifth of a short turn.
     """
     absent = cast("dict[str, Any]", sys.modules)
     if "httpx" not in absent:

@@ -1,6 +1,6 @@
 """When a failed model call is tried again, and after how long.
 
-Here lives the arithmetic only; waiting and telling the client are the engine's.
+Here lives the arithmetic only; the engine waits, and notifies the client.
 """
 
 import random
@@ -11,12 +11,12 @@ from reference_server.model.errors import ModelError, Phase
 
 LONGEST_DELAY = 10.0
 LONGEST_RETRY_AFTER = 300.0
-"""Seconds. A provider that asks for a longer pause has given its final answer for this turn."""
+"""Seconds. If a provider asks for a longer pause, the call is not tried again."""
 JITTER = 0.1
 
 
 class Retries:
-    """The retries left to one model call; requests and streams have budgets of their own."""
+    """The retries that one model call has left; `request` and `stream` are counted apart."""
 
     def __init__(self, provider: Provider, rng: Callable[[], float] = random.random) -> None:
         self._allowed: dict[Phase, int] = {
@@ -28,7 +28,7 @@ class Retries:
         self._rng = rng
 
     def delay(self, error: ModelError) -> float | None:
-        """Take a retry: seconds to wait before it, or None when the failure is final."""
+        """Use up a retry; gives the seconds to wait before it, None if the failure is final."""
         used = self._used[error.phase]
         if not error.retryable or used >= self._allowed[error.phase]:
             return None
@@ -41,5 +41,5 @@ class Retries:
         return backoff * (1 + JITTER * (2 * self._rng() - 1))
 
     def count(self, phase: Phase) -> str:
-        """Say how far the budget is used: `2/5`."""
+        """Say how many of the retries are used up: `2/5`."""
         return f"{self._used[phase]}/{self._allowed[phase]}"

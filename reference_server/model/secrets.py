@@ -1,11 +1,11 @@
-"""What must not be passed on: keys and passwords, taken out of texts.
+"""Taking secrets (keys and passwords) out of texts.
 
-Here lives how a secret is recognised in what somebody else wrote: as it is, in the escapes of JSON,
-addresses and pages, and in base64, alone or after other text (`user:key`). Which texts are cleaned
-is the matter of who passes them on: `model.client` for failures, `cli` for standard error.
+Here lives how a secret is found in a text: as it is, with the escapes of JSON, URLs and HTML, and
+in base64, alone or after other text (`user:key`). Callers choose the texts: `model.client` cleans
+its errors, `cli` standard error.
 
-A secret shorter than `SHORTEST` is a placeholder ("none", "x") and would turn every text to mush:
-it is only taken out where it stands for a credential (after `Bearer`, or as an address's password).
+A secret shorter than `SHORTEST` is a placeholder ("none", "x") that may be part of ordinary words:
+it is taken out only where a credential is expected (after `Bearer`, or as the password in a URL).
 """
 
 import base64
@@ -18,19 +18,19 @@ from reference_server.config.model import Config, Provider
 
 HIDDEN = "[key]"
 SHORTEST = 6
-"""Characters from which a secret is looked for everywhere."""
-# The password of any address, ours or not: `scheme://user:password@host`.
+"""Characters of the shortest secret that is looked for in the whole text."""
+# The password in any URL, also one that is not in our settings: `scheme://user:password@host`.
 _PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
 _BEGUN_ESCAPE = re.compile(
     r"%(?:25){0,4}[0-9a-f]?|\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|&#?\w{0,6}", re.I
 )
 _BASE64 = r"[A-Za-z0-9+/_-]?"
-# How often an escape is escaped is bounded: else a heap of backslashes would take for ever.
+# Escapes may be escaped again, but only a few times: else many backslashes would take for ever.
 Unit = re.Pattern[str]
 
 
 class Secrets:
-    """Some secrets, ready to be taken out of any text."""
+    """A set of secrets, compiled for finding them in any text."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         whole = sorted({one for one in secrets if len(one) >= SHORTEST}, key=len, reverse=True)
@@ -48,12 +48,12 @@ class Secrets:
 
     @classmethod
     def of(cls, provider: Provider) -> "Secrets":
-        """Give those of one provider, and of the proxies on the way to it."""
+        """Give the secrets of one provider, and of the proxies on the way to it."""
         return cls([*_of_address(provider.base_url), *_of_proxies(), provider.api_key or ""])
 
     @classmethod
     def of_config(cls, config: Config) -> "Secrets":
-        """Give those of all providers."""
+        """Give the secrets of all providers."""
         env = config.environment
         found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
         for address in (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL")):
@@ -65,8 +65,8 @@ class Secrets:
     def hidden_in(self, text: str, *, cut: bool = False) -> str:
         """Give the text with `[key]` in the place of each secret.
 
-        `cut`: the text is the beginning of a longer one; what could be the beginning of a secret is
-        left out at its end.
+        `cut`: the text is the beginning of a longer one; if it ends with what may be the beginning
+        of a secret, that is left out.
         """
         text = _PASSWORD.sub(rf"\1{HIDDEN}@", text)
         if self._pattern is not None:
@@ -74,7 +74,7 @@ class Secrets:
         return text[: self._begun(text)] if cut else text
 
     def _begun(self, text: str) -> int:
-        """Find where a secret begins that goes on after the text, else the text's end."""
+        """Find where a secret begins that the end of the text may have cut, else that end."""
         found = len(text)
         for units in (*self._forms, *self._cores):
             for start in range(max(0, len(text) - 12 * len(units)), found):
@@ -103,7 +103,7 @@ def _of_proxies() -> Iterator[str]:
 
 
 def _units(secret: str) -> list[Unit]:
-    """Give a pattern for each character, in any way in which it may be written."""
+    """Give a pattern for each character that matches all ways of escaping it."""
     return [_unit(character) for character in secret]
 
 

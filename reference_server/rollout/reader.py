@@ -1,7 +1,7 @@
-"""From records back to a thread.
+"""Reading a rollout: from its records back to a thread.
 
-Here lives the fold over a rollout: its turns with their items, its settings, its history. Lines
-that cannot be read (the torn end of a crash, a record type of another version) are skipped.
+Here lives how the records make up the turns with their items, the settings and the history. Lines
+that cannot be read (one cut short by a crash, a record type of another version) are skipped.
 """
 
 import logging
@@ -41,9 +41,9 @@ class UnreadableRollout(Exception):
 class StoredThread:
     """What a rollout says of its thread; times are seconds since 1970.
 
-    `tokens`: what each model call cost. `context_tokens`: what the conversation held when the model
-    last counted it, 0 where it has been compacted since. `unended`: the servers that run or ran the
-    turns whose end is not recorded, by turn.
+    `tokens`: those of each model call. `context_tokens`: the size of the conversation as the model
+    last counted it, 0 if it was compacted since. `unended`: for each turn whose end is not
+    recorded, the id of the server that runs or ran it.
     """
 
     id: str
@@ -59,13 +59,13 @@ class StoredThread:
 
 
 class GivenUp(Exception):
-    """Nobody waits for the thread any more."""
+    """The caller no longer waits for the thread."""
 
 
 def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:
     """Read a rollout file. Raises OSError, UnreadableRollout.
 
-    A long one takes seconds: who no longer wants it sets `given_up`, which raises GivenUp.
+    A long one takes seconds. A caller that no longer waits sets `given_up`, which raises GivenUp.
     """
     return fold(_records_of(path, given_up or Event()), path)
 
@@ -88,8 +88,8 @@ def _records_of(path: Path, given_up: Event) -> Iterator[Record]:
 def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
     """Build the thread from its records. Raises UnreadableRollout.
 
-    A turn whose end is not recorded reads as interrupted; who knows that it is still running says
-    so (`mark_running`).
+    A turn whose end is not recorded is interrupted; a caller that knows it to be running calls
+    `mark_running`.
     """
     thread: StoredThread | None = None
     turns: dict[str, Turn] = {}
@@ -118,7 +118,7 @@ def fold(records: Iterable[Record], source: object = "memory") -> StoredThread:
 
 
 def _join(thread: StoredThread, steered: dict[str, dict[str, Any]]) -> None:
-    """Let input that a turn was given and did not come to, since the server died, be heard next."""
+    """Add steered input to the history that no HistoryRecord has added: the server died before."""
     thread.history.extend(steered.values())
     steered.clear()
 
@@ -164,12 +164,12 @@ def _take(
 
 
 def mark_running(thread: StoredThread, turn_id: str | None) -> None:
-    """Show the turn that is in progress, in this process or another, as such."""
+    """Mark a turn as in progress; it runs in this process or another."""
     for turn in thread.turns:
         if turn.id == turn_id:
             turn.status = "inProgress"
 
 
 def preview_of(message: UserMessageItem) -> str:
-    """Give the words of a message that stand for its thread: its first text."""
+    """Give the preview of a thread that begins with this message: its first text."""
     return next((part.text for part in message.content if isinstance(part, TextInput)), "")

@@ -1,8 +1,7 @@
-"""The records of a rollout.
+"""The records of a rollout: the shapes of its lines.
 
-Here live the shapes of its lines. What the client saw (`item`) and what the model is sent
-(`history`) are kept apart: some of either has no counterpart in the other. The format is ours, the
-document shows none.
+What clients saw (`item`) and what is sent to the model (`history`) are recorded apart, since parts
+of each have no counterpart in the other. The format is ours, the document shows none.
 """
 
 import json
@@ -21,7 +20,7 @@ FORMAT_VERSION = 1
 
 YEAR_10000 = 253_402_300_800
 Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
-"""Seconds since 1970, within the years that a date can be made of."""
+"""Seconds since 1970, before the year 10000."""
 
 
 class NewerFormat(ValueError):
@@ -44,9 +43,10 @@ class ThreadRecord(WireModel):
 
 
 class TurnStartedRecord(WireModel):
-    """A turn began, under these settings, which are the thread's from then on.
+    """A turn began, with these settings, which are the thread's from then on.
 
-    `server`: who runs it; while that one is at work, a turn without an end is in progress.
+    `server`: the id of the server that runs it; as long as that server runs, a turn without a
+    recorded end is in progress.
     """
 
     type: Literal["turn-started"] = "turn-started"
@@ -68,9 +68,9 @@ class ItemRecord(WireModel):
 class HistoryRecord(WireModel):
     """The conversation with the model grew by these Responses API items.
 
-    `steered`: the ids of the user messages whose SteeredRecord had announced them.
-    `tokens`: what the model counted for the call that they answer; without items, for a call that
-    did not hold this conversation.
+    `steered`: ids of user messages among them that SteeredRecords have recorded before.
+    `tokens`: those of the model call that gave the items; without items, those of a call outside
+    this conversation.
     """
 
     type: Literal["history"] = "history"
@@ -82,9 +82,9 @@ class HistoryRecord(WireModel):
 
 
 class SteeredRecord(WireModel):
-    """A running turn was given further input: an item, and a part of the history that is to come.
+    """Input was added to a running turn: the item, and the same as a Responses API item.
 
-    It joins the history with a later HistoryRecord, or at the end of the turn if there is none.
+    A later HistoryRecord adds it to the history; if none does, it joins at the end of the turn.
     """
 
     type: Literal["steered"] = "steered"
@@ -95,9 +95,9 @@ class SteeredRecord(WireModel):
 
 
 class CompactedRecord(WireModel):
-    """The conversation with the model is this from now on: it was compacted.
+    """The conversation with the model was compacted; from here on it is `history`.
 
-    `tokens`: what the model counted for the call that made the summary.
+    `tokens`: those of the model call that made the summary.
     """
 
     type: Literal["compacted"] = "compacted"
@@ -108,7 +108,7 @@ class CompactedRecord(WireModel):
 
 
 class TurnCompletedRecord(WireModel):
-    """A turn ended. A turn without this record was cut by the end of the server."""
+    """A turn ended. A turn without this record was cut short by the end of its server."""
 
     type: Literal["turn-completed"] = "turn-completed"
     at: Moment
@@ -144,9 +144,9 @@ def parse_record(line: bytes) -> Record:
 
 
 def _newer_version(line: bytes) -> int | None:
-    """Tell of which version a thread record is that cannot be read, where that is the reason."""
+    """Give the version of a thread record if it is newer than this server knows."""
     try:
-        # Whatever else a newer version has changed, it still says these two.
+        # Every version has these two fields.
         record: Any = json.loads(line)
         kind, version = record["type"], record["version"]
     except (ValueError, LookupError, TypeError, RecursionError):

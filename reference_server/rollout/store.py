@@ -1,10 +1,10 @@
-"""Where rollouts lie in a home.
+"""Where the rollouts of a home are.
 
-Here lives naming and finding: `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived
-ones below `archived_sessions`. What is in the files is `records`' and `reader`'s matter.
+Here live naming and finding: `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived
+ones below `archived_sessions`. The content of the files lives in `records` and `reader`.
 
-A home may hold tens of thousands of rollouts, so what a folder holds is remembered until the folder
-changes. Other servers of the home add, move and remove rollouts at any time.
+A home may hold tens of thousands of rollouts, so the content of a folder is remembered until the
+folder changes. Other servers of the home add, move and remove rollouts at any time.
 """
 
 import logging
@@ -28,9 +28,10 @@ _FILE = re.compile(f"rollout-.*-(thr_({NUMBER}))\\.jsonl")
 _TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
 
 _DEPTH = 3
-"""Year, month, day; folders may be links, and such a bound needs no search for circles."""
+"""Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
 _SETTLED = 2_000_000_000
-"""Nanoseconds after which a folder's time tells every later change: clocks of files are coarse."""
+"""Nanoseconds. A folder that changed less than this before it was read may change again without a
+new modification time, since clocks of file systems are coarse."""
 
 
 class RolloutStore:
@@ -50,7 +51,7 @@ class RolloutStore:
 
     def find(self, thread_id: str) -> Path | None:
         """Find a thread's file, archived or not. Blocks. Raises OSError."""
-        # Anything else could lead out of the home.
+        # An id of another form could be a path that leads out of the home.
         if not _THREAD_ID.fullmatch(thread_id):
             return None
         with self._lock:
@@ -63,7 +64,7 @@ class RolloutStore:
             return found
 
     def _look(self, thread_id: str) -> Path | None:
-        """Bring what is known of the folders up to date, and look into them."""
+        """Read the folders that have changed, and find the thread's file in all of them."""
         known, self._folders = self._folders, {}
         for root in (self._home.sessions, self._home.archived_sessions):
             found = [
@@ -72,7 +73,7 @@ class RolloutStore:
                 if thread_id in names
             ]
             if found:
-                # What was not looked at now is as it was known.
+                # The other folders are as they were when they were read.
                 self._folders = known | self._folders
                 return Path(min(found))
         return None
@@ -80,7 +81,7 @@ class RolloutStore:
     def _rollouts(
         self, path: str, known: "dict[str, _Folder]", depth: int = _DEPTH
     ) -> "Iterator[tuple[str, dict[str, str]]]":
-        """Give every folder from here on that holds rollouts, with them."""
+        """Give each folder at or below a path that holds rollouts, with its content."""
         try:
             changed = os.stat(path).st_mtime_ns
             folder = known.get(path)
@@ -116,7 +117,7 @@ class RolloutStore:
 
 @dataclass(slots=True)
 class _Folder:
-    """What a folder held when it had last changed; None: it may have changed unseen since."""
+    """The content of a folder, and when it had changed; None if it may change unnoticed."""
 
     changed: int | None
     folders: list[str] = field(default_factory=list[str])

@@ -1,8 +1,8 @@
-"""Bringing rollouts to the disk without holding up the conversation.
+"""Calling fsync on rollouts without making turns wait for it.
 
-Here lives the one thread that calls fsync, after the end of a turn was told: fsync takes
-milliseconds, and a turn has fewer. Requests that come while one is under way share the next. The
-thread is kept, since handing each request to a new job of the event loop costs a tenth of a turn.
+Here lives the one thread that calls fsync, after turn/completed is sent: fsync takes milliseconds,
+longer than all the rest of a short turn. Requests that come during a call share the next one. The
+thread is kept, since starting a worker for each request would cost a tenth of a turn.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Syncer:
-    """Syncs the recorders it is given, each at least once after every request."""
+    """Syncs recorders on request; a sync that began before a request does not count for it."""
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Recorder | None] = SimpleQueue()
@@ -32,7 +32,7 @@ class Syncer:
             self._asked.set()
 
     async def run(self) -> None:
-        """Serve requests until cancelled; what was asked for by then is still done."""
+        """Serve requests until cancelled, then finish those that were made before."""
         await self._asked.wait()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(to_thread.run_sync, self._work)

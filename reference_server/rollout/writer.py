@@ -1,7 +1,7 @@
 """Where a thread's records go: a file, or memory for an ephemeral thread.
 
-Here lives appending. A record is one write(2), done before the notification that tells of it, so
-that what a client was told is never missing from the file of a server that died.
+Here lives appending. A record is one write(2), done before its notification is sent, so that what
+clients were told is in the file even if the server dies.
 """
 
 import errno
@@ -15,7 +15,7 @@ from reference_server.rollout.records import Record
 from reference_server.safe_files import make_private, open_regular
 
 OPEN_AT_MOST = 64
-"""Rollouts that are open at a time: a server may load more threads than a process has files."""
+"""Rollouts open at a time: a server may load more threads than a process may open files."""
 
 
 class Recorder(Protocol):
@@ -27,7 +27,7 @@ class Recorder(Protocol):
         ...
 
     def append(self, record: Record) -> None:
-        """Add a record. Raises OSError."""
+        """Append a record. Raises OSError."""
         ...
 
     def records(self) -> list[Record] | None:
@@ -35,7 +35,7 @@ class Recorder(Protocol):
         ...
 
     def sync(self) -> None:
-        """Bring everything appended to the disk itself. Blocks. Raises OSError."""
+        """Flush all that was appended to the disk (fsync). Blocks. Raises OSError."""
         ...
 
     def close(self) -> None:
@@ -44,9 +44,9 @@ class Recorder(Protocol):
 
 
 class _OpenFiles:
-    """Descriptors for appending, by path; those used last stay open.
+    """Descriptors for appending, by path; the ones used last stay open.
 
-    One is valid while the lock is held.
+    Use a descriptor only while holding the lock: another thread may close it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _OpenFiles:
         self._descriptors: OrderedDict[Path, int] = OrderedDict()
 
     def descriptor(self, path: Path, *, create: bool = False) -> int:
-        """Give that of a file, opening it if need be. Raises OSError."""
+        """Give the descriptor of a file, opening it if it is not open. Raises OSError."""
         found = self._descriptors.get(path)
         if found is None:
             flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
@@ -99,7 +99,7 @@ class FileRecorder:
         if self._torn:
             line = b"\n" + line
         self._check_place()
-        # Until the whole line is known to be there, the next one must not be glued to it.
+        # If this write fails halfway, the next record must begin on a line of its own.
         self._torn = True
         self._synced = False
         with _files.lock:
@@ -108,12 +108,12 @@ class FileRecorder:
                 while line:
                     line = line[os.write(descriptor, line) :]
             except OSError as error:
-                # It does not say by itself which file.
+                # The error of a descriptor does not name the file.
                 raise OSError(error.errno, error.strerror, str(self._path)) from error
         self._torn = False
 
     def _check_place(self) -> None:
-        """Raise OSError where what is written would be found by nobody."""
+        """Raise OSError if the file was removed or replaced: writes to it would be lost."""
         try:
             found = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
@@ -124,7 +124,7 @@ class FileRecorder:
             raise OSError(errno.ESTALE, words, str(self._path))
 
     def records(self) -> None:
-        """Nothing is kept in memory."""
+        """Give None: nothing is kept in memory."""
         return
 
     def sync(self) -> None:
@@ -164,10 +164,10 @@ class MemoryRecorder:
         return list(self._records)
 
     def sync(self) -> None:
-        """Memory is as durable as it gets."""
+        """Do nothing: there is no disk."""
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is no file."""
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""Loaded threads: their status, their settings and who listens."""
+"""Loaded threads: their status, their settings, their subscribers."""

@@ -1,10 +1,10 @@
-"""What the client has accepted for the session.
+"""What the client has accepted for the session (`acceptForSession`).
 
-Here lives the memory of `acceptForSession`. The session is the loaded thread: it is not shared with
-other threads, and forgotten when the thread is unloaded or the server ends ("acceptForSession
-(approve and cache for the session)"; which session is not shown). A later command is the same when
-its words, its folder and where it is to run are the same; a later file change is covered when each
-of its files is. What was accepted under one sandbox policy says nothing of another.
+The session is the loaded thread: it is not shared with other threads, and is forgotten when the
+thread is unloaded or the server ends ("acceptForSession (approve and cache for the session)"; which
+session is not shown). A later command is covered when it has the same words and folder and is to
+run in the same place, inside or outside the sandbox; a later file change when each of its files
+was. What was accepted under one sandbox policy does not count under another.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from harness.wire.settings import SandboxPolicy
 
 
 class Consents:
-    """The memory of one thread."""
+    """What was accepted for the session on one thread."""
 
     def __init__(self) -> None:
         self._commands: set[tuple[bytes, tuple[str, ...], str, bool]] = set()

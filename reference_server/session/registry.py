@@ -1,6 +1,6 @@
-"""The threads of one server: those in memory, and the way to those on disk.
+"""The threads of one server: those in memory, and those on disk.
 
-Here lives starting, looking up and reading threads. Source: session-protocol "thread/start",
+Here live starting, looking up and reading threads. Source: session-protocol "thread/start",
 "thread/read".
 """
 
@@ -57,7 +57,7 @@ class Threads:
         return list(self._loaded.values())
 
     def unsubscribe(self, outbox: Outbox) -> None:
-        """Tell a connection nothing more of any thread: its client has left."""
+        """Remove a connection, whose client has left, from the subscribers of every thread."""
         for thread in self._loaded.values():
             thread.subscribers.remove(outbox)
 
@@ -94,7 +94,7 @@ class Threads:
         return FileRecorder(self._rollouts.new_path(thread_id, self._clock()))
 
     async def get_loaded(self, thread_id: str) -> LoadedThread:
-        """Give a thread in memory; does not wait for one that is. Raises Refusal, OSError."""
+        """Give a thread that is in memory. Raises Refusal for any other, OSError."""
         if thread := self._loaded.get(thread_id):
             return thread
         if await to_thread.run_sync(self._rollouts.find, thread_id) is not None:
@@ -119,8 +119,8 @@ class Threads:
         elif path is not None:
             stored = await _read(thread_id, path)
             if running is not None and running.done.is_set():
-                # It ended behind the reader's back. The end is recorded now, and no turn can have
-                # begun meanwhile: turn/start waits in the same lane.
+                # It ended while the file was read. The end is recorded now, and no other turn can
+                # have begun meanwhile: turn/start waits in the same lane.
                 stored = await _read(thread_id, path)
         else:
             return thread.snapshot()
@@ -140,7 +140,7 @@ class Threads:
         return stored_snapshot(stored, str(path), with_turns=with_turns)
 
     def _mark_running(self, stored: StoredThread) -> bool:
-        """Show the turns that other servers run as in progress; tells whether there are any."""
+        """Mark the turns that other servers run as in progress; tells whether there are any."""
         running = [turn for turn, by in stored.unended.items() if is_running(self._home, by)]
         for turn in running:
             mark_running(stored, turn)
@@ -162,7 +162,7 @@ def _unknown(thread_id: str) -> Refusal:
 async def _read(thread_id: str, path: Path) -> StoredThread:
     given_up = Event()
     try:
-        # Abandoned when the server ends: a long rollout takes seconds, and nobody waits for it.
+        # Reading a long rollout takes seconds; a server that ends does not wait for it.
         stored = await to_thread.run_sync(read_rollout, path, given_up, abandon_on_cancel=True)
         if stored.id != thread_id:
             raise UnreadableRollout(

@@ -1,11 +1,11 @@
-"""What the server asks its clients, and what they answer.
+"""Requests from the server to its clients, such as approval requests, and their answers.
 
-Here live server requests: their ids, who is asked, which answer counts, and the notification that
-the question is settled. What an answer means is the asker's matter. Source: session-protocol
-"Server request" (message forms), "Approval sequence". Not shown there: several subscribers are
-asked with one id and the first answer counts; an answer that is late, double, or from somebody who
-was not asked changes nothing, and is a line in the log. A question outlives the clients that were
-asked: with none of them left, the turn waits until it is interrupted.
+Here live the ids, which clients are asked, which answer counts, and the notification that the
+request is resolved. What an answer means is up to the caller. Source: session-protocol "Server
+request" (message forms), "Approval sequence". Not shown there: all subscribers are sent the request
+under one id, and the first answer counts; an answer that is late, double, or from a client that was
+not asked changes nothing and is logged. A request stays open when the clients that were asked have
+left: the turn waits for a subscriber to answer, or to be interrupted.
 """
 
 import itertools
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 
 
-class _Question:
-    """One open server request."""
+class _OpenRequest:
+    """One request without an answer yet."""
 
     def __init__(self, subscribers: Subscribers) -> None:
         self.subscribers = subscribers
@@ -35,21 +35,21 @@ class _Question:
 
 
 class ServerRequests:
-    """The open server requests of one server; ids count from 0 and are never used again."""
+    """The open requests of one server; ids count from 0, and none is used twice."""
 
     def __init__(self) -> None:
         self._ids = itertools.count()
-        self._open: dict[Json, _Question] = {}
+        self._open: dict[Json, _OpenRequest] = {}
 
     async def ask(
         self, thread_id: str, subscribers: Subscribers, method: str, params: WireModel
     ) -> Fields:
         """Ask the subscribers of a thread and wait for the first answer, `{id, result | error}`.
 
-        `serverRequest/resolved` is told before it returns, also when it is cancelled.
+        `serverRequest/resolved` is sent before it returns, also when it is cancelled.
         """
         request_id = next(self._ids)
-        question = self._open[request_id] = _Question(subscribers)
+        question = self._open[request_id] = _OpenRequest(subscribers)
         subscribers.send(encode_request(request_id, method, params))
         try:
             await question.answered.wait()

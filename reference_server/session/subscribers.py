@@ -1,7 +1,6 @@
-"""Who hears what happens on a thread.
+"""The connections that are sent what happens on a thread.
 
-Here lives the set of subscribed connections' outboxes. What is said is encoded once, by the
-speaker.
+Here lives the set of their outboxes. Each message is encoded once for all of them.
 """
 
 import time
@@ -14,8 +13,8 @@ from reference_server.envelope import encode_notification
 from reference_server.outbox import Outbox
 
 WORK_AT_A_TIME = 0.002
-"""Seconds after which other tasks get a turn; it is also how long a delta may wait to be written
-together with the next ones."""
+"""Seconds of work after which other tasks may run. A delta waits at most so long before it is
+written, together with the ones after it."""
 
 
 class Subscribers:
@@ -26,7 +25,7 @@ class Subscribers:
         self._paused = 0.0
 
     def add(self, outbox: Outbox) -> None:
-        """Subscribe a connection; a second time changes nothing, nor after its client has left."""
+        """Subscribe a connection, unless it is already, or its client has left."""
         if outbox not in self._outboxes and not outbox.gone:
             self._outboxes.append(outbox)
 
@@ -42,7 +41,7 @@ class Subscribers:
         return outbox in self._outboxes
 
     def notify(self, params: WireModel) -> None:
-        """Send one notification; its class says which."""
+        """Send a notification; its method is the one of the params' class."""
         self.send(encode_notification(BY_PARAMS[type(params)], params))
 
     def send(self, message: bytes) -> None:
@@ -53,8 +52,8 @@ class Subscribers:
     async def room(self) -> None:
         """Wait until every subscriber has room, so that a slow reader slows the work down.
 
-        Now and then it lets other tasks run, also when there is room: a model whose events come
-        faster than they are handled must not keep the others out.
+        Now and then it lets other tasks run even if there is room: a model that sends events faster
+        than they are handled must not keep other tasks from running.
         """
         for outbox in [one for one in self._outboxes if one.is_full]:
             await outbox.room()

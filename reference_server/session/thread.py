@@ -1,7 +1,7 @@
 """A thread in memory.
 
-Here live its state, its settings, its history and the ways to tell and to record what happens to
-it. Running a turn is the engine's matter. Source: session-protocol "Thread", "Thread status".
+Here live its state, its settings, its history, its subscribers and its rollout. Running a turn
+lives in `engine`. Source: session-protocol "Thread", "Thread status".
 """
 
 import time
@@ -70,15 +70,18 @@ class RunningTurn(Protocol):
         ...
 
     def steer(self, content: list[UserInput], words: dict[str, Any]) -> Callable[[], None]:
-        """Take further input, also in the model's terms; gives what tells of it. Raises OSError."""
+        """Take further input; `words` is the same as a Responses API item. Raises OSError.
+
+        Gives a function that sends the item's notifications: the request is answered first.
+        """
         ...
 
 
 class LoadedThread:
     """One thread; `clock` gives seconds since 1970.
 
-    `history` is the conversation as the model is sent it, `context_tokens` what the model counted
-    when it last was, 0 while that is not known.
+    `history` is the conversation as it is sent to the model, as Responses API items;
+    `context_tokens` is its size as the model last counted it, 0 while that is not known.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class LoadedThread:
         return self.recorder.path is None
 
     def server_id(self) -> str | None:
-        """Give the id by which other servers see that this one is at work. Raises OSError."""
+        """Give the id by which other servers see that this one is running. Raises OSError."""
         return None if self.ephemeral or self.presence is None else self.presence.id()
 
     def snapshot(self, turns: list[Turn] | None = None) -> Thread:
@@ -161,7 +164,7 @@ class LoadedThread:
         self.recorder.append(record)
 
     def note_user_message(self, message: UserMessageItem) -> None:
-        """Let the first words of the user stand for the thread."""
+        """Take the thread's preview from its first user message."""
         self._preview = self._preview or preview_of(message)
 
     def new_item_id(self) -> str:
@@ -170,7 +173,7 @@ class LoadedThread:
         return f"item_{self._items}"
 
     def add_tokens(self, last: TokenCounts) -> TokenCounts:
-        """Count one model call's tokens in and give the total."""
+        """Add the tokens of one model call, and give the total of the thread."""
         for name, count in last.plain().items():
             self._tokens[name] = self._tokens.get(name, 0) + count
         return TokenCounts.parse(self._tokens)

@@ -1,8 +1,8 @@
 """State tables of threads and turns.
 
-Here live the tables and the one function that reads them; effects (notifications, records) are the
-callers'. Source: session-protocol "Turn status"; the transitions of a thread's status are not
-shown there, so they are the shipping server's.
+Here live the tables and the functions that read them; callers do what follows from a transition
+(notifications, records). Source: session-protocol "Turn status"; the transitions of a thread's
+status are not shown there, so they are the shipping server's.
 """
 
 from typing import Literal
@@ -40,7 +40,7 @@ COUPLING: dict[TurnStatus, ThreadEvent] = {
 
 
 class IllegalTransition(Exception):
-    """The table has no such row: a defect of this server."""
+    """The table has no such row: the server has a bug."""
 
 
 def next_thread_state(state: ThreadState, event: ThreadEvent) -> ThreadState:

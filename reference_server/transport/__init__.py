@@ -1,4 +1,4 @@
-"""How messages reach the server: a transport gives and takes whole messages as bytes.
+"""Transports: each gives and takes whole messages as bytes.
 
 Here live framing and byte streams. What a message means is not known here.
 """

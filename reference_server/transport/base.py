@@ -1,7 +1,6 @@
-"""The contract of a transport.
+"""The interface of a transport.
 
-Here lives the interface that `reference_server.connection` is written against. Every transport
-must pass the same tests.
+`reference_server.connection` is written against it; every transport must pass the same tests.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import anyio
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
-    """A message that was skipped because it is longer than the transport takes (in bytes)."""
+    """Stands for a message that was skipped: it has more than `limit` bytes."""
 
     limit: int
 
@@ -25,7 +24,7 @@ class Transport(Protocol):
 
     @property
     def taken(self) -> int:
-        """How much the peer has taken so far: it grows with every bit of progress it makes."""
+        """How much the peer has read so far, in a unit of the transport; it never shrinks."""
         ...
 
     async def receive(self) -> list[Incoming]:
@@ -33,7 +32,7 @@ class Transport(Protocol):
         ...
 
     async def ended(self) -> None:
-        """Wait until the peer sends nothing more, though what it sent before may be unread."""
+        """Wait until the peer has closed its side; messages that it sent before may be unread."""
         ...
 
     async def send(self, messages: list[bytes]) -> None:
@@ -46,7 +45,7 @@ class PeerGone(Exception):
 
 
 class MemoryTransport:
-    """A transport inside one process: an end of a pair of message queues."""
+    """A transport inside one process: two queues of messages."""
 
     def __init__(self) -> None:
         self._send_in, self._receive_in = anyio.create_memory_object_stream[Incoming](1000)

@@ -1,6 +1,7 @@
-"""When the other end of a descriptor is closed, though what it wrote before is unread.
+"""Noticing that the other end of a descriptor is closed, without reading from it.
 
-Here lives how each system tells. Reading would tell too, but who reads has to keep what comes.
+Here lives the way of each operating system. Reading would show it too, but what is read would have
+to be kept.
 """
 
 import select
@@ -11,21 +12,21 @@ import anyio
 if sys.platform == "linux":
 
     async def no_more_to_come(descriptor: int) -> None:
-        """Wait until all who could write are gone. Raises OSError where that cannot be waited for.
+        """Wait until every writer has closed it. Raises OSError for a kind that cannot tell.
 
-        An epoll of its own asks for the hang-up alone, and is ready when it has come.
+        An epoll of its own that is asked for the hang-up alone becomes readable when it happens.
         """
         with select.epoll() as hangups:
-            # EPOLLHUP is always asked for: that of pipes. Sockets of which one half is closed:
+            # EPOLLHUP (of pipes) is always reported; this is for a socket with one half closed.
             hangups.register(descriptor, select.EPOLLRDHUP)
             await anyio.wait_readable(hangups.fileno())
 
 else:
 
     async def no_more_to_come(descriptor: int) -> None:
-        """Wait until all who could write are gone. Raises OSError where that cannot be waited for.
+        """Wait until every writer has closed it. Raises OSError for a kind that cannot tell.
 
-        A kqueue of its own tells of what is new alone (`KQ_EV_CLEAR`), the end among it.
+        A kqueue of its own reports each change once (`KQ_EV_CLEAR`), and the end is one of them.
         """
         if not hasattr(select, "kqueue"):
             raise OSError("this system has no kqueue")

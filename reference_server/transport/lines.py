@@ -1,7 +1,7 @@
 """JSON Lines without I/O: bytes in, lines out.
 
-Here lives the splitting of a byte stream at newlines, with a bound on the memory one line may
-take. Whether a line is JSON is not known here.
+Here lives the splitting of a byte stream at newlines, with a limit on the length of a line. Whether
+a line is JSON is not known here.
 """
 
 from reference_server.transport.base import Incoming, Oversized
@@ -9,7 +9,7 @@ from reference_server.transport.base import Incoming, Oversized
 LINE_LIMIT = 10 * 1024 * 1024
 """Bytes of the longest line taken; a longer one is skipped and reported as `Oversized`.
 
-What it means in memory: JSON that is all small objects takes up to 47 times its length.
+Parsed, JSON that consists of small objects takes up to 47 times its length in memory.
 """
 
 
@@ -46,7 +46,7 @@ class LineSplitter:
             return
         self._held += len(piece)
         if self._held > self._limit:
-            # Reported at once and not at its newline: the peer may never send one.
+            # Reported now and not at its newline, which the peer may never send.
             self._skipping = True
             self._pieces.clear()
             lines.append(Oversized(self._limit))

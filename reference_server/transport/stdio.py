@@ -1,7 +1,7 @@
 """JSON Lines on standard input and output.
 
-Here live the two file descriptors. Standard output is taken away from the rest of the process:
-whatever else prints (a library, a child) lands on standard error, never among the messages.
+Here live the two file descriptors. The rest of the process loses standard output: what a library or
+a child process prints goes to standard error, never among the messages.
 """
 
 import os
@@ -64,7 +64,7 @@ class StdioTransport:
         except BlockingIOError:
             return await self._read()
         except PermissionError:
-            # The selector takes no such descriptor (a device that is always ready).
+            # The event loop cannot wait for such a descriptor: a device that is always ready.
             self._input_waits = False
         except OSError:
             return b""
@@ -75,7 +75,7 @@ class StdioTransport:
         try:
             await no_more_to_come(self._input)
         except OSError:
-            # The input is of a kind that says so by its end alone: a file, some devices.
+            # A file, or a device that cannot be watched: only reading shows its end.
             await self._ended.wait()
 
     async def send(self, messages: list[bytes]) -> None:

@@ -11,7 +11,7 @@ from session_peer import session
 from reference_server.rollout import writer
 
 REMEDY = "free space there, then try again"
-CLEAR = "move what stands there out of the way, then try again"
+CLEAR = "move away what is there, then try again"
 
 
 async def test_a_file_where_a_folder_should_be_is_named(tmp_path) -> None:

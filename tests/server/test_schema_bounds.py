@@ -14,8 +14,8 @@ import pytest
 from model_side import says
 from session_peer import Peer, session
 
-from reference_server.engine import output_schema, schema_judge
-from reference_server.engine.output_schema import Judge, NoVerdict
+from reference_server.engine import output_schema, schema_process
+from reference_server.engine.output_schema import NotChecked, SchemaChecker
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 INPUT = [{"type": "text", "text": "hi"}]
@@ -47,7 +47,7 @@ def judges() -> list[psutil.Process]:
 
 def _is_judge(process: psutil.Process) -> bool:
     try:
-        return any("schema_judge" in word for word in process.cmdline())
+        return any("schema_process" in word for word in process.cmdline())
     except psutil.Error:
         return False
 
@@ -127,7 +127,7 @@ async def test_a_turn_that_waits_for_its_schema_comes_before_the_next_one(tmp_pa
 
 def test_the_judge_ends_though_nobody_is_left_to_kill_it() -> None:
     question = {"schema": NOT_TO_JUDGE_BY, "text": "1", "seconds": 1, "bytes": 1 << 30}
-    command = [sys.executable, "-P", schema_judge.__file__]
+    command = [sys.executable, "-P", schema_process.__file__]
     done = subprocess.run(
         command, input=json.dumps(question).encode(), capture_output=True, timeout=60, check=False
     )
@@ -137,18 +137,18 @@ def test_the_judge_ends_though_nobody_is_left_to_kill_it() -> None:
 async def test_a_judge_that_only_waits_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (program := tmp_path / "schema_judge.py").write_text("import signal\nsignal.pause()\n")
+    (program := tmp_path / "schema_process.py").write_text("import signal\nsignal.pause()\n")
     monkeypatch.setattr(output_schema, "_PROGRAM", program)
     monkeypatch.setattr(output_schema, "WALL_TIME", 0.2)
-    with pytest.raises(NoVerdict, match=r"more than 0\.2 s"):
-        await Judge().ask({}, None)
+    with pytest.raises(NotChecked, match=r"more than 0\.2 s"):
+        await SchemaChecker().ask({}, None)
     assert judges() == []
 
 
 async def test_a_judge_that_takes_too_much_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_schema, "MEMORY", 96 * 2**20)
-    with pytest.raises(NoVerdict, match="96 MiB"):
-        await Judge().ask({}, "[" + "[]," * 1_000_000 + "[]]")
+    with pytest.raises(NotChecked, match="96 MiB"):
+        await SchemaChecker().ask({}, "[" + "[]," * 1_000_000 + "[]]")
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ async def test_a_judge_that_takes_too_much_memory_ends(monkeypatch: pytest.Monke
     ],
 )
 def test_what_a_judge_says(text: str | None, said: dict[str, str]) -> None:
-    assert schema_judge.judged(STRING, text) == said
+    assert schema_process.checked(STRING, text) == said

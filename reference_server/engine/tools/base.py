@@ -1,7 +1,7 @@
 """What a tool is, and what it is given.
 
-Here live the shapes between a turn and its tools. No tool lives here, nor what the model is offered
-(`offered`).
+Here live the interfaces between a turn and its tools. Tools have modules of their own; what the
+model is told about them is in `offered`.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from reference_server.engine.approvals import Approvals
 from reference_server.engine.calls import Output, ToolCall
-from reference_server.engine.images import Room
+from reference_server.engine.images import ImageBudget
 from reference_server.engine.items import ItemLog
 from reference_server.patch.diff import TurnDiff
 from reference_server.session.thread import LoadedThread
@@ -21,9 +21,9 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The turn as its tools see it.
+    """What a tool is given of the turn that it is called in.
 
-    `interrupt` ends the turn as interrupted; `image_room` is what its images may still take.
+    `interrupt` ends the turn as interrupted; `image_budget`: the bytes left to images in this turn.
     """
 
     thread: LoadedThread
@@ -31,11 +31,11 @@ class ToolContext:
     approvals: Approvals
     diff: TurnDiff
     interrupt: Callable[[], None]
-    image_room: Room = field(default_factory=Room)
+    image_budget: ImageBudget = field(default_factory=ImageBudget)
 
     @property
     def settings(self) -> ThreadSettings:
-        """What the turn runs under."""
+        """The settings of the turn."""
         return self.thread.settings
 
 
@@ -48,5 +48,5 @@ class Tool(Protocol):
         ...
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Carry a call out and give what the model is told. Raises CallError, OSError."""
+        """Carry a call out, and give its output for the model. Raises CallError, OSError."""
         ...

@@ -1,6 +1,6 @@
 """How this server runs commands: environment, sandbox, lasting rules.
 
-Here lives what is the same for all commands of a server. The way of one command is `shell`'s.
+Here lives what is the same for all commands of a server. What is done for one call is in `shell`.
 """
 
 import logging
@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 class Standing:
     """What is known of a command before anybody is asked.
 
-    `allowed`: lasting rules cover all of it; `network`: those of the network do, so that it may
-    reach it; `trusted`: rules cover some of it, and the rest can only read.
+    `allowed`: lasting rules cover all of it; `network`: they also let it reach the network;
+    `trusted`: each part of it is covered by a rule or can only read.
     """
 
     allowed: bool
@@ -74,15 +74,16 @@ class Execution:
         network: bool,
         by_trust: bool,
     ) -> Prepared:
-        """Put a command together.
+        """Prepare a command, with its environment and its sandbox.
 
-        `outside`: without sandbox; `network`: with the network; `by_trust`: nobody was asked since
-        its programs can only read.
+        `outside`: without sandbox; `network`: with the network; `by_trust`: the client was not
+        asked, since its programs can only read.
         Raises SandboxUnavailable where the policy of `settings` cannot be enforced.
         """
         env = command_environment(self._environment, self._variables, tty=tty)
         if outside or by_trust:
-            # What the model may write must not stand for a program that the client knows by name.
+            # A program in a folder that the model may write must not stand in for the one that the
+            # client knows by this name.
             env["PATH"] = path_without(env.get("PATH", os.defpath), _written_by_model(settings))
         confinement = await self._sandbox.confine(
             DangerFullAccess() if outside else settings.sandbox,
@@ -105,9 +106,9 @@ class Execution:
         return Prepared(Running(command), confinement)
 
     def standing(self, argv: tuple[str, ...], cwd: str, workspace: str) -> Standing:
-        """Look up what the client has allowed for good, and what can do no harm.
+        """Look up which lasting rules cover a command, and whether it can only read.
 
-        `workspace`: the folder of the thread; `cwd`: where the command is to run.
+        `workspace`: the thread's working directory; `cwd`: where the command is to run.
         """
         rules = self._rules.read()
         network = self._network_rules.read().allow(argv, cwd)
@@ -118,10 +119,10 @@ class Execution:
         )
 
     async def keep_rule(self, argv: tuple[str, ...], cwd: str, answer: CommandAnswer) -> None:
-        """Keep what the client wants to be allowed from now on, if it can be a rule.
+        """Keep as a rule what the client allows from now on.
 
-        Where the client states no words, that is this very command in this folder: it has seen no
-        more. Where it cannot be kept, that is a line in the log: this once it is accepted.
+        If the client gives no prefix, the rule is this same command in this folder, since the
+        client has seen no more. A rule that cannot be kept is logged; the command runs this once.
         """
         rules = self._network_rules if answer.network else self._rules
         if answer.prefix is None:

@@ -1,7 +1,6 @@
 """The tool `view_image`: the model looks at an image of the disk.
 
-Here lives the one item of it and what the model is sent. Source: session-protocol "ThreadItem"
-(imageView).
+Here live its item and its output for the model. Source: session-protocol "ThreadItem" (imageView).
 """
 
 from typing import Any
@@ -25,16 +24,16 @@ class ViewImageTool:
         self._images = images
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Read the file and show that it was looked at. Raises CallError, OSError.
+        """Read the file and show an imageView item; none if it cannot be read.
 
-        A file that cannot be read was not looked at: it makes no item.
+        Raises CallError, OSError.
         """
         path = call.arguments().get("path")
         if not isinstance(path, str) or not path:
             raise CallError("view_image: `path` must be the path of a file")
         whole = absolute(context.settings.cwd, path)
         try:
-            part = await self._images.part(whole, context.settings, context.image_room)
+            part = await self._images.part(whole, context.settings, context.image_budget)
         except NoImage as error:
             raise CallError(f"view_image: failed to read {brief(whole)}: {error}") from None
         item = ImageViewItem(id=context.thread.new_item_id(), path=whole)

@@ -1,9 +1,8 @@
-"""What the tools of a server look like to the model: the entries of `tools` in a model call.
+"""What the model is told about the tools: the entries of `tools` in a model call.
 
-Here live names, descriptions and arguments only. What carries a call out is imported with the first
-call, or in the background: it is the heaviest part of the server, and no turn without calls waits
-for it. The shapes follow the Responses API. To add a tool: its entry here, and what carries it out
-in `standard`.
+Here live names, descriptions and arguments, apart from what carries calls out, which takes long to
+import: a turn without tool calls does not wait for that. The shapes follow the Responses API. To
+add a tool: its entry here, and its class in `standard`.
 """
 
 from typing import Any
@@ -17,7 +16,7 @@ APPLY_PATCH = "apply_patch"
 UPDATE_PLAN = "update_plan"
 VIEW_IMAGE = "view_image"
 STEP_STATUS = ("pending", "in_progress", "completed")
-"""What a step of a plan may be, in the model's words."""
+"""The status of a step of a plan, in the words that the model uses."""
 
 _COMMAND: Fields = {
     "type": "function",

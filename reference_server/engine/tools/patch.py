@@ -1,8 +1,8 @@
 """The tool `apply_patch`: changes of files as fileChange items.
 
-Here lives the way of one patch: whether it may be made, the question to the client, the making, and
-the diff of the turn that follows each fileChange item. How a patch is read and made is
-`reference_server.patch`'s. Source: session-protocol "Approval sequence", "ThreadItem" (fileChange),
+Here lives what is done for one patch: whether it may be applied, the approval request, applying it,
+and the diff of the turn that follows each fileChange item. Reading and applying a patch lives in
+`reference_server.patch`. Source: session-protocol "Approval sequence", "ThreadItem" (fileChange),
 "Events" (turn/diff/updated: "after every fileChange item").
 """
 
@@ -37,18 +37,18 @@ Fields = dict[str, Any]
 
 DECLINED = "patch rejected by user"
 PLANS_AT_ONCE = 4
-"""Patches whose files are read and compared at one time."""
+"""Patches that are planned (their files read and compared) at the same time."""
 REFUSED = "not applied: the approval policy allows no one to be asked about it"
 
 
 class PatchTool:
-    """Makes patches; also those that come through a shell's heredoc."""
+    """Applies patches; also those in a command line's heredoc."""
 
     name = APPLY_PATCH
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        # Its own: a plan that is abandoned takes nothing from the server's other threads.
+        # A limiter of its own: an abandoned plan must not take a worker thread from other work.
         self._planning = anyio.CapacityLimiter(PLANS_AT_ONCE)
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
@@ -61,12 +61,12 @@ class PatchTool:
         return await self.apply(text, context.settings.cwd, context)
 
     async def apply(self, text: str, cwd: str, context: ToolContext) -> str:
-        """Make a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
+        """Apply a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
         settings = context.settings
         try:
             check_path(cwd)
             view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
-            # It only reads: an interrupt need not wait for it.
+            # Planning only reads, so an interrupt need not wait for it.
             plan, changes = await to_thread.run_sync(
                 _planned, text, cwd, view, abandon_on_cancel=True, limiter=self._planning
             )
@@ -94,7 +94,7 @@ class _PatchRun:
         self._journal = journal_of(context.log, self._work.item)
 
     async def carry_out(self) -> str:
-        """Give what the model is told. When cancelled, the item is completed first."""
+        """Give the output for the model. When cancelled, the item is completed first."""
         settings, consents = self._context.settings, self._context.thread.consents
         match ruling_on_file_change(settings.approval_policy, inside=self._denied is None):
             case Ruling.RUN:
@@ -130,17 +130,17 @@ class _PatchRun:
 
     async def _apply(self) -> str:
         try:
-            # Not abandoned when cancelled: it is all or nothing.
+            # Not abandoned when cancelled: a patch is applied wholly or not at all.
             await to_thread.run_sync(apply_plan, self._plan, self._journal)
         except PatchError as error:
-            # What others did to its files meanwhile is nothing of the turn's.
+            # Changes that others made to these files meanwhile are not part of the turn's diff.
             if isinstance(error, HalfMade):
                 self._context.diff.note(self._plan)
             self._work.output(f"{error}\n")
             await self._complete("failed")
             return f"failed: {error}"
         except anyio.get_cancelled_exc_class():
-            # The interrupt came first, so it did not begin.
+            # The interrupt came before it began.
             await self._complete("failed")
             raise
         self._context.diff.note(self._plan)
@@ -153,7 +153,7 @@ class _PatchRun:
         self._work.complete(status)
         if self._journal is not None:
             self._journal.forget()
-        # The diff follows every fileChange item, also one that an interrupt ends.
+        # The diff follows every fileChange item, even one that an interrupt ended.
         with anyio.CancelScope(shield=True):
             diff = await to_thread.run_sync(context.diff.text, self._forbids)
             context.thread.subscribers.notify(
@@ -164,9 +164,9 @@ class _PatchRun:
 
 
 def _why_not(view: View | None, path: str, status: os.stat_result | None) -> str | None:
-    """Say why a file may not be looked at, however the client would decide.
+    """Say why a file may not be read, whatever the client would decide; None if it may.
 
-    A patch that is checked against a file tells the model of its content.
+    Whether a patch matches a file tells the model what the file contains.
     """
     if of_kernel(path):
         return "is not a file of a disk"
@@ -176,7 +176,7 @@ def _why_not(view: View | None, path: str, status: os.stat_result | None) -> str
 
 
 def _denied(plan: Plan, view: View | None) -> str | None:
-    """Say what of a patch the sandbox does not let be written; None: nothing."""
+    """Say which files of a patch the sandbox does not allow to write; None if it allows all."""
     paths = [] if view is None else [path for path in plan.paths if not view.writable(path)]
     if not paths or view is None:
         return None
@@ -187,11 +187,14 @@ def _denied(plan: Plan, view: View | None) -> str | None:
 
 
 def _led_elsewhere(plan: Plan, cwd: str) -> str | None:
-    """Say where links lead a patch: a question shows paths as they were named. None: nowhere."""
+    """Say which paths of a patch are links to other places; None if none is.
+
+    The approval request shows the paths as the model has written them.
+    """
     try:
         resolved = os.path.realpath(cwd)
     except OSError:
-        # A link was replaced at this very moment; what is said then is more than is needed.
+        # A link was replaced at this moment; at worst a path is listed that is no link.
         resolved = cwd
     led: list[str] = []
     for change in plan.changes:

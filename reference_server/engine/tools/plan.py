@@ -22,16 +22,16 @@ _STATUS: dict[str, Literal["completed", "inProgress", "pending"]] = {
 }
 """The model's word -> the protocol's."""
 MOST_STEPS = 1_000
-"""Steps of a plan: all of them are told with each change of one."""
+"""Steps of a plan: all of them are sent with each change of one."""
 
 
 class PlanTool:
-    """Takes the whole plan as it is now."""
+    """Sends the whole plan, as the model gives it, to the client."""
 
     name = UPDATE_PLAN
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Tell the plan. Raises CallError."""
+        """Send the plan. Raises CallError."""
         arguments = call.arguments()
         explanation = arguments.get("explanation")
         if not isinstance(explanation, str | None):

@@ -1,9 +1,9 @@
 """The tool `exec_command`: commands as commandExecution items.
 
-Here lives the way of one command: whether it may run, the question to the client, its run within
-the sandbox, what the client and the model are told. Source: session-protocol "Approval sequence",
-"ThreadItem" (commandExecution), "Enumerations". A command that failed or was stopped is a result
-for the model, never the end of the turn.
+Here lives what is done for one command: whether it may run, the approval request, running it in the
+sandbox, what the client and the model are told. Source: session-protocol "Approval sequence",
+"ThreadItem" (commandExecution), "Enumerations". A command that fails or is stopped is an output for
+the model; it never ends the turn.
 """
 
 import os
@@ -17,7 +17,7 @@ from harness.wire.item import DeclinableStatus
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import (
-    HEEDING_TRUST,
+    TRUSTING_POLICIES,
     Ruling,
     ruling_on_command,
     ruling_on_denial,
@@ -38,9 +38,9 @@ Fields = dict[str, Any]
 V = TypeVar("V", str, bool)
 
 SHOWN = 20_000
-"""Characters of the beginning and of the end of a command's output that the model is given."""
+"""Characters from the beginning, and as many from the end, of a command's output for the model."""
 LONGEST = 1e15
-"""Milliseconds of a time limit; more is a slip, and may be no float."""
+"""Milliseconds of the longest time limit; a larger number is a mistake, and may fit no float."""
 DECLINED = "rejected by user"
 OUTSIDE = "To run outside the sandbox"
 SHORTER = "no system runs that: write it to a script with apply_patch, and run the script"
@@ -82,7 +82,7 @@ class ShellCall:
 
     @property
     def question(self) -> str | None:
-        """The reason to show to the client: the model's, and that it wants out of the sandbox."""
+        """The reason that the client is shown: the model's, and whether it is to run outside."""
         if not self.escalated:
             return self.reason
         return OUTSIDE + (f": {self.reason}" if self.reason else "")
@@ -129,7 +129,7 @@ class _CommandRun:
         self._by_trust = False
 
     async def carry_out(self) -> str:
-        """Give what the model is told. When cancelled, the item is completed first."""
+        """Give the output for the model. When cancelled, the item is completed first."""
         wanted, settings = self._wanted, self._context.settings
         standing = self._execution.standing(wanted.argv, wanted.cwd, settings.cwd)
         network = standing.network and not wanted.escalated
@@ -141,7 +141,9 @@ class _CommandRun:
         )
         match ruling:
             case Ruling.RUN:
-                self._by_trust = settings.approval_policy in HEEDING_TRUST and not standing.allowed
+                self._by_trust = (
+                    settings.approval_policy in TRUSTING_POLICIES and not standing.allowed
+                )
                 return await self._run(outside=False, network=network)
             case Ruling.ASK:
                 if self._was_accepted(outside=wanted.escalated):
@@ -155,7 +157,7 @@ class _CommandRun:
                 return REFUSED
 
     def _was_accepted(self, *, outside: bool) -> bool:
-        """Tell whether the session remembers it; asked only where the client would be."""
+        """Tell whether the client has accepted the same command for the session."""
         wanted = self._wanted
         return self._context.thread.consents.has_command(
             self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
@@ -172,7 +174,8 @@ class _CommandRun:
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
-        # What may run outside has no sandbox that a rule could open: the session remembers it.
+        # A lasting rule never lets a command run outside the sandbox: so it is accepted for the
+        # session.
         if answer.for_session or (answer.keep_rule and outside):
             self._context.thread.consents.accept_command(
                 self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
@@ -194,7 +197,7 @@ class _CommandRun:
         return self._finish(finished, prepared)
 
     async def _prepare(self, *, outside: bool, network: bool) -> Prepared:
-        """Confine it. Raises CallError, with the item failed, where its sandbox cannot be had."""
+        """Put the command into its sandbox. Raises CallError if that fails; the item fails too."""
         wanted = self._wanted
         try:
             return await self._execution.prepare(
@@ -215,7 +218,7 @@ class _CommandRun:
             raise
 
     async def _execute(self, prepared: Prepared) -> Finished:
-        """Run it to its end; when cancelled, everything it started is gone first."""
+        """Run the command to its end; when cancelled, all its processes are ended first."""
         try:
             return await prepared.running.run(self._work.output)
         except BaseException:
@@ -249,7 +252,7 @@ class _CommandRun:
 
 
 def _told(finished: Finished) -> str:
-    """Give the model the exit code, what ended the command, and the output."""
+    """Give the output for the model: exit code, whether it took too long, what was written."""
     head = [f"Exit code: {finished.exit_code}"]
     if finished.timed_out:
         head.append("The command took too long and was ended.")
@@ -257,7 +260,7 @@ def _told(finished: Finished) -> str:
 
 
 def _shortened(output: str) -> str:
-    """Give the model the beginning and the end; the client has all of it."""
+    """Leave out the middle of a long output, which the client has as a whole."""
     cut = len(output) - 2 * SHOWN
     if cut <= 0:
         return output

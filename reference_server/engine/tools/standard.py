@@ -1,4 +1,4 @@
-"""The tools of a server, put together. What the model is told of them is `offered`'s matter."""
+"""The list of the tools of a server. What the model is told about them is in `offered`."""
 
 from reference_server.config.home import Home
 from reference_server.config.model import Config

@@ -1,7 +1,7 @@
-"""The tools of a server: who carries out a call.
+"""Finding the tool that carries out a call.
 
-Here lives the look-up, and what the model is told of calls that cannot be carried out. To add a
-tool: a module beside this one, its line in `standard`, its entry in `offered`.
+Here lives also the output of calls that cannot be carried out. To add a tool: a module beside this
+one, its line in `standard`, its entry in `offered`.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class Toolbox:
 
     @property
     def names(self) -> list[str]:
-        """What the model can call them by."""
+        """The names by which the model calls them."""
         return list(self._tools)
 
     async def carry_out(self, call: ToolCall, context: ToolContext) -> Fields:

@@ -1,10 +1,10 @@
-"""A program of its own: judges one text by one JSON Schema, and is killed by its own limits.
+"""A program of its own that checks one text against one JSON Schema.
 
-Here lives what may take for ever: a few kilobytes of schema can ask for more steps than there is
-time, and nothing can stop them from within. It reads one JSON object from standard input, `schema`
-and perhaps `text`, `seconds` and `bytes` that it may take, and writes one: `{"bad": why}` for what
-is no schema, `{"objection": why}` for a text that does not fit, `{}` where nothing is wrong. It
-imports nothing of this project, so that it starts fast; who starts it is `output_schema`.
+A few kilobytes of schema can take for ever to compile or check, and only the system can stop that:
+so this is a process, which limits itself. It reads a JSON object from standard input: `schema`,
+perhaps `text`, and the limits `seconds` and `bytes`. It writes one: `{"bad": why}` for what is no
+schema, `{"objection": why}` for a text that does not fit, `{}` where nothing is wrong. It imports
+nothing of this project, so that it starts fast; `output_schema` starts it.
 """
 
 import contextlib
@@ -15,28 +15,28 @@ from typing import Any
 
 Fields = dict[str, Any]
 OBJECTION_LIMIT = 500
-"""Characters of what is said to be wrong."""
+"""Characters of a reason."""
 
 
 def main() -> None:
-    """Judge what comes on standard input."""
+    """Answer the question on standard input."""
     asked: Fields = json.loads(sys.stdin.buffer.read())
     _bound(asked["seconds"], asked["bytes"])
-    sys.stdout.write(json.dumps(judged(asked["schema"], asked.get("text"))))
+    sys.stdout.write(json.dumps(checked(asked["schema"], asked.get("text"))))
 
 
 def _bound(seconds: int, size: int) -> None:
-    """Take limits that hold also when nobody is left to kill this process."""
+    """Limit this process, since the one that started it may be killed before it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The kernel's own end: this program has no chance to run a handler within a long call.
+    # The kernel ends it: Python runs no signal handler within a long call of the library.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    # Not every system has this one.
+    # Not every system has this limit.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
-def judged(schema: Fields, text: str | None) -> Fields:
-    """Compile a schema, and judge a text by it if there is one."""
+def checked(schema: Fields, text: str | None) -> Fields:
+    """Compile a schema, and check a text against it if there is one."""
     import jsonschema_rs
 
     try:
@@ -52,7 +52,7 @@ def judged(schema: Fields, text: str | None) -> Fields:
     try:
         error = next(iter(validator.iter_errors(value)), None)
     except ValueError as failure:
-        # Too deep to be looked through, or text that has no UTF-8 form.
+        # Nested too deeply, or text that has no UTF-8 form.
         return _objection(f"it cannot be judged by the schema: {failure}")
     if error is None:
         return {}
