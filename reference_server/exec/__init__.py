@@ -1,13 +1,13 @@
-"""Commands: their processes, output and sandbox, and what can be told of them beforehand.
+"""Commands: their processes, output and sandbox, and what can be known of them before they run.
 
-Nothing here knows of threads, turns, items or approvals; the engine puts the parts together.
+Nothing here knows of threads, turns, items or approvals; the engine brings them together.
 
 | module | does |
 |---|---|
-| `process` | runs one command to its end, streams its output, leaves nothing behind |
+| `process` | runs one command to its end, streams its output, ends all its processes |
 | `warden`, `launcher` | the helper program that holds a command's process tree, and the way to it |
-| `output` | decodes and bounds what a command prints |
-| `environment` | which variables a command gets |
+| `output` | decodes and limits what a command prints |
+| `environment` | which environment variables a command gets |
 | `sandbox`, `mounts`, `probe` | a policy as a bubblewrap command line; whether it works here |
 | `words` | a command line as simple commands |
 | `actions`, `trust`, `rules` | what a command does, whether it only reads, earlier consent |

@@ -1,6 +1,6 @@
-"""What a command does, as far as its words tell: the `commandActions` of an item.
+"""What a command does, as far as its command line shows: the `commandActions` of an item.
 
-Best effort, for showing only: nothing is decided by it. Source: session-protocol "ThreadItem",
+Best effort, for display only: no decision rests on it. Source: session-protocol "ThreadItem",
 commandExecution (commandActions).
 
 | program | action |
@@ -10,11 +10,12 @@ commandExecution (commandActions).
 | grep and its kin, rg, ag, ack, `git grep` | search |
 | anything else | unknown |
 
-Of a pipeline, what only shapes text (`| head`, `| wc -l`, `| sort`) is not an action of its own;
-`cd`, `echo` and their like are none beside others, and `cd` moves the paths after it. A program
-that is told to write or run something is unknown, whatever it is else (`DOES_MORE`): who is asked
-must not be shown less than a command does. What cannot be taken apart is one unknown, and so is
-what is too long to be of use: each action repeats the text of its command and its folder.
+In a pipeline, commands that only shape text (`| head`, `| wc -l`, `| sort`) are no actions of their
+own. `cd`, `echo` and the like are none beside others, and `cd` applies to the paths after it. A
+program whose arguments make it write or run something is unknown (`DOES_MORE`): a client that is
+asked must not be shown less than the command does. A command line that cannot be parsed is one
+unknown action, and so is one that is too long: each action repeats the text of its command and its
+folder.
 """
 
 import re
@@ -34,7 +35,7 @@ Action = ReadAction | ListFilesAction | SearchAction | UnknownAction
 
 _SHAPING = "awk column cut fmt fold grep head nl rev sed sort tail tr uniq wc"
 SHAPING = frozenset(_SHAPING.split())
-"""After a pipe and without a file of their own these only shape what another command printed."""
+"""Programs that, after a pipe and without a file operand, only shape another command's output."""
 NO_ACTION = frozenset({"cd", "echo", "printf", "pwd", "set", "true", ":"})
 _HARMLESS_TARGETS = frozenset({"/dev/null", "1", "2", "&1", "&2"})
 _WITH_VALUES = {
@@ -77,9 +78,9 @@ DOES_MORE: dict[str, Callable[[list[str]], bool]] = {
 }
 """Whether a program's arguments have it write or run something."""
 LONGEST = 8192
-"""Characters of a command that is taken apart."""
+"""Characters of the longest command that is parsed."""
 MOST = 64
-"""Actions that a command may come to."""
+"""Actions of one command."""
 
 
 def actions_of(argv: Sequence[str]) -> list[Action]:
@@ -217,7 +218,7 @@ def _searches(words: list[str], source: str, folder: str) -> list[Action]:
     query: str | None = None
     for given in ("-e", "--regexp"):
         if given in options:
-            # Its value was taken for the first operand: the option is not one of those above.
+            # An option that is not listed above: its value was taken for the first operand.
             query = operands.pop(0) if operands else None
             break
     else:

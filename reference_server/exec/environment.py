@@ -1,8 +1,7 @@
-"""The variables that a command gets.
+"""The environment variables that a command gets.
 
-Here lives what they are made of: a short list of the server's own, and what config.toml adds. The
-rest of the server's environment stays with it, whatever it is called. Who confines the command is
-`sandbox.py`.
+They are a short list of the server's own, and what config.toml adds. No other variable of the
+server's environment is passed on, whatever its name. The sandbox lives in `sandbox.py`.
 """
 
 import os
@@ -30,9 +29,9 @@ class CommandVariables:
 def command_environment(
     environment: Mapping[str, str], wanted: CommandVariables, *, tty: bool
 ) -> dict[str, str]:
-    """Make the environment of one command out of the server's own.
+    """Make the environment of one command from the server's own.
 
-    Without a terminal, TERM is `dumb` and pagers are `cat`, so that nothing waits for a key.
+    Without a terminal, TERM is `dumb` and pagers are `cat`, so that no program waits for a key.
     """
     patterns = (*PASSED, *wanted.passed)
     made = {
@@ -48,7 +47,7 @@ def command_environment(
 
 
 def path_without(path: str, folders: Iterable[str]) -> str:
-    """Give a PATH without the entries that lie in these folders, or that are no absolute path."""
+    """Give a PATH without entries in these folders and without relative entries."""
     real = [os.path.join(os.path.realpath(folder), "") for folder in folders]
 
     def stays(entry: str) -> bool:

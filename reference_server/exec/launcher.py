@@ -1,7 +1,7 @@
-"""The server's way to the wardens: one helper process, and two descriptors handed to it a command.
+"""The server's side of the helper process, which forks a warden for each command.
 
-Here lives starting and ending the helper; what it does is in `warden.py`, what a command is in
-`process.py`.
+Here live starting and ending the helper, and handing it two descriptors for each command. What the
+helper does is in `warden.py`, what a command is in `process.py`.
 """
 
 import atexit
@@ -20,21 +20,20 @@ _AS_COMPILED = (
     "import sys; from importlib.machinery import SourceFileLoader; "
     "exec(SourceFileLoader('__main__', sys.argv.pop(1)).get_code('__main__'))",
 )
-"""A bare interpreter that runs a file from its byte code; to compile it is a third of a start."""
+"""A bare interpreter that runs the byte code of the helper: compiling is a third of its start."""
 _END_BOUND = 5.0
 _OF_THE_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 class LaunchFailed(Exception):
-    """The helper process cannot be started or does not answer; str() says what was tried."""
+    """The helper process cannot be started, or does not answer; str() says what was tried."""
 
 
 class Launcher:
     """The helper process of one server. It ends with `close`, or when the server's process ends.
 
-    `start` costs the event loop about 2 ms, once. Where it is called as the server starts, the
-    helper is one of the server's processes from its first answer on; else the first command
-    starts it.
+    `start` blocks the event loop for about 2 ms, once. If it is called as the server starts, the
+    helper is a child of the server from its first answer on; else the first command starts it.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class Launcher:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                # Its working directory must not keep a folder busy, its streams not a reader.
+                # Its working directory must keep no folder busy, and its streams no reader waiting.
                 self._process = subprocess.Popen(
                     [sys.executable, *_AS_COMPILED, str(_PROGRAM), str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
@@ -96,7 +95,7 @@ class Launcher:
             try:
                 socket.send_fds(self._channel, [b"!"], fds)
             except OSError as error:
-                # It was ended from outside; a second one may do.
+                # The helper was killed from outside: try once more with a new one.
                 self.close()
                 if attempt == 2:
                     raise LaunchFailed("the helper that starts commands went away") from error
@@ -104,7 +103,7 @@ class Launcher:
                 return
 
     def close(self) -> None:
-        """End the helper; commands that run are not ended by this but by their own sockets."""
+        """End the helper. Running commands do not end with it, but when their sockets close."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -118,7 +117,7 @@ class Launcher:
 
 
 def _environment() -> dict[str, str]:
-    """What the interpreter itself needs: any command can read its parent's variables."""
+    """Give only what the interpreter needs: commands can read the variables of their parent."""
     return {name: os.environ[name] for name in _OF_THE_LOADER if name in os.environ}
 
 

@@ -1,7 +1,7 @@
-"""Links on the way to a folder, and which of them a command may have made.
+"""Symbolic links in the paths of writable roots, which an earlier command may have made.
 
-Here lives what is remembered of folders that the client named: where they led when they were first
-used. Whether a command can still put a link in the way is `warden.py`'s to see.
+Here lives what is remembered about the folders that the client named: where each led when it was
+first used. A link that a command makes while another starts is noticed by `warden.py`.
 """
 
 import os
@@ -11,13 +11,13 @@ from reference_server.exec.mounts import Refused
 from reference_server.exec.places import inside
 
 _MOST = 40
-"""Links in one path, as the kernel has it."""
+"""Links that are followed in one path: the kernel's own limit."""
 
 
 def follow(path: str) -> tuple[str, list[str]]:
-    """Follow an absolute path once: what it leads to, and the links, each where it really lies.
+    """Follow an absolute path as the kernel does; gives its target, and the links on the way.
 
-    As the kernel does it; a path of too many links ends at one of them.
+    Each link is given by its real path. A path with too many links ends at one of them.
     """
     rest = path.split("/")[::-1]
     at = "/"
@@ -44,18 +44,18 @@ def follow(path: str) -> tuple[str, list[str]]:
 
 
 class KnownRoots:
-    """Where the roots of one server led to when they were first used, and what commands write."""
+    """Where roots led to when they were first used, and which folders commands may write."""
 
     def __init__(self) -> None:
         self._led: dict[str, str] = {}
         self._written: set[str] = set()
 
     def are_written(self, roots: Iterable[str]) -> None:
-        """Remember that commands write in these resolved folders: what is there may be theirs."""
+        """Remember that commands may write in these resolved folders, so links there are theirs."""
         self._written |= set(roots)
 
     def judge(self, folder: str, real: str) -> None:
-        """Raise Refused where a command may have made the folder lead to what it leads to."""
+        """Raise Refused if a command may have changed where the folder leads."""
         if self._led.get(folder) == real:
             return
         led, links = follow(folder)

@@ -1,17 +1,17 @@
-"""What a policy that confines lets be read and written, as bubblewrap mounts.
+"""Which files a policy allows to read and write, as mounts of bubblewrap.
 
-Here lives the plan: which paths are writable, protected or hidden, and in which order that is
-mounted. Commands get it as mounts; patches and images, which the server itself writes and reads,
-ask it (`readable`, `writable`). Which policy asks for what is `sandbox.py`, where secrets and
-sockets lie is `places.py`. The plan only looks at the file system.
+Here lives the plan: which paths are writable, protected or hidden, and in which order they are
+mounted. Commands run under these mounts; for patches and images, which the server itself writes and
+reads, the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where
+secrets and sockets are in `places.py`. The plan changes nothing in the file system.
 
 How it holds:
 
 - mounts are made in the order of their depth, so a protected folder inside a writable one wins;
-- every path is resolved first, so a link leads nowhere else; a root that lies inside another
-  writable root is not looked at, since an earlier command could have put a link there;
-- bubblewrap looks its paths up again, when a command that runs may have put a link in the way; so
-  what it mounted is compared with the plan (`expected`) before the command starts (`warden.py`);
+- every path is resolved first, so that no link leads elsewhere; a root inside another writable root
+  is not resolved, since an earlier command could have put a link there;
+- bubblewrap resolves the paths again, and another running command may have made a link meanwhile;
+  so its mounts are compared with the plan (`expected`) before the command starts (`warden.py`);
 - a mount point cannot be renamed or removed, but the folders above it can; so each folder between
   a root and what is protected inside it is a mount of its own;
 - a hard link into a writable root fails by itself: roots and rest are different mounts.
@@ -30,11 +30,11 @@ REPOSITORY = ".git"
 
 
 class Refused(Exception):
-    """No mounts can give this; str() is a sentence that names the path."""
+    """The plan cannot be made safely; str() is a sentence that names the path."""
 
 
 class Kind(enum.IntEnum):
-    """What is mounted on a path; of two for one path the greater wins."""
+    """What is mounted on a path; if there are two for one path, the greater wins."""
 
     WRITABLE = 0
     READABLE = 1
@@ -59,7 +59,7 @@ class Plan:
         return tuple(self._roots)
 
     def add(self, path: str, kind: Kind, source: str | None = None) -> None:
-        """Mount on a path that exists. Its `source` is what it leads to, where it is a link."""
+        """Mount on a path that exists; `source`: what it leads to, if it is a link."""
         if source is not None:
             self._sources[path] = source
         self._mounts[path] = max(kind, self._mounts.get(path, kind))
@@ -70,11 +70,11 @@ class Plan:
         protected: Iterable[str],
         judge: Callable[[str, str], None] = lambda _folder, _real: None,
     ) -> None:
-        """Make these folders writable. Raises Refused where one cannot or must not be.
+        """Make these folders writable. Raises Refused if one cannot or must not be.
 
         `judge` is called with each folder and what it leads to, and may raise Refused.
 
-        One that does not exist, or is no folder, is left out with a note: nothing can be written
+        A path that does not exist, or is no folder, is left out with a note: nothing can be written
         there anyway.
         """
         refused = (*KERNELS, *protected)
@@ -107,8 +107,8 @@ class Plan:
     def writable(self, path: str) -> bool:
         """Whether a resolved path can be written.
 
-        More is protected here than mounts can: also what does not exist yet, and the repositories
-        within a root.
+        This protects more than mounts can: also protected paths that do not exist yet, and
+        repositories deeper inside a root.
         """
         if of_kernel(path) or any(inside(path, absent) for absent in self._absent):
             return False
@@ -117,18 +117,18 @@ class Plan:
         return self._kind(path) is Kind.WRITABLE and not in_repository
 
     def _kind(self, path: str) -> Kind:
-        """What is mounted on a path, or on the nearest folder above it."""
+        """The mount of a path, or of the nearest folder above it that has one."""
         for above in (path, *map(str, Path(path).parents)):
             if above in self._mounts:
                 return self._mounts[above]
         return Kind.READABLE
 
     def protect(self, path: str, kind: Kind) -> None:
-        """Mount on a path, and hold the folders between it and the root that it is in."""
+        """Mount on a path and on each folder between it and its root, so that none can be moved."""
         self.protect_resolved(resolved(path), kind)
 
     def protect_resolved(self, real: str, kind: Kind) -> None:
-        """Protect a path that was resolved before; most of them are not there."""
+        """Protect a path that is already resolved; most such paths do not exist."""
         if not os.path.exists(real):
             self._absent.add(real)
             return
@@ -140,7 +140,8 @@ class Plan:
             if not any(inside(above, root) for root in within):
                 continue
             if self._mounts.get(above, Kind.WRITABLE) > Kind.WRITABLE:
-                # Nothing below can be moved; a folder that is held would be writable again.
+                # Nothing below can be moved anyway, and a mount on a folder between would make that
+                # folder writable again.
                 if kind is not Kind.READABLE:
                     self.add(real, kind)
                 return
@@ -156,9 +157,9 @@ class Plan:
         return None
 
     def expected(self) -> tuple[tuple[str, str], ...]:
-        """What is to be found mounted where: a path, and the path of its source.
+        """The mounts that the command must find: pairs of a path and the path of its source.
 
-        The source is empty for what hides a folder.
+        The source is empty for a mount that hides a folder.
         """
         return tuple((path, self._source(path, kind)) for path, kind in self._ordered())
 
@@ -169,7 +170,7 @@ class Plan:
         return "" if os.path.isdir(path) else os.devnull
 
     def _ordered(self) -> list[tuple[str, Kind]]:
-        """The mounts, shallow ones first, without those that nobody would find."""
+        """The mounts, shallow ones first, without those that another one hides."""
         ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
         return [
             (path, kind)
@@ -223,7 +224,7 @@ def _normal(folder: str) -> str:
         raise Refused(f"the root {folder!r} is not an absolute path")
     if "\0" in folder or ".." in Path(folder).parts:
         raise Refused(f"the root {folder!r} holds `..` or a NUL character")
-    # POSIX lets two leading slashes mean something else; here they do not.
+    # POSIX allows two leading slashes to mean something else; on Linux they mean one.
     return "/" + os.path.normpath(folder).lstrip("/")
 
 
@@ -241,7 +242,7 @@ def _repository(root: str) -> Iterator[str]:
 
 
 def _pointed_to(path: Path) -> str:
-    """The path that a file holds; it is a command's to write. Raises OSError, ValueError."""
+    """The path that a file contains; a command may have written it. Raises OSError, ValueError."""
     with open_for_reading(path) as file:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)

@@ -1,7 +1,7 @@
-"""What a command prints: decoded as it comes, and bounded.
+"""What a command prints: decoded as it comes, and limited in length.
 
-Here lives the pure part; reading from the command is `process.py`. The pieces that come out,
-joined, are exactly the output that is kept: nothing is streamed that a later reader does not find.
+No I/O here: reading from the command is in `process.py`. The pieces that come out, joined, are
+exactly the output that is kept, so that what is streamed is also in the completed item.
 """
 
 import codecs
@@ -9,7 +9,7 @@ import codecs
 HEAD_LIMIT = 512 * 1024
 """Bytes kept of the beginning; they are passed on as they come."""
 TAIL_LIMIT = 512 * 1024
-"""Bytes kept of the end; what follows the head is passed on when the command is over."""
+"""Bytes kept of the end; output after the head is passed on when the command is over."""
 
 
 def marker(cut: int) -> str:
@@ -47,7 +47,7 @@ class Output:
 
     def _keep_of_end(self, data: memoryview) -> None:
         self._tail += data
-        # Trimmed now and then, so that each byte is moved about once however much is printed.
+        # Trimmed only now and then, so that each byte is moved about once.
         if len(self._tail) > 2 * self._tail_limit + len(data):
             self._trim()
 
@@ -62,7 +62,7 @@ class Output:
         self._trim()
         if not self.cut_bytes:
             return self._pass_on(self._decoder.decode(bytes(self._tail), final=True))
-        # Characters that the cut divides go with what is cut.
+        # A character that the cut divides is left out too.
         self.cut_bytes += len(self._decoder.getstate()[0])
         start = 0
         while start < min(3, len(self._tail)) and self._tail[start] & 0xC0 == 0x80:

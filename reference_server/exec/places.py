@@ -1,7 +1,7 @@
-"""Places of this machine that confined commands see otherwise than they are, or never change.
+"""Places in the file system that are hidden from confined commands, or protected from them.
 
-Here lives where secrets, sockets of programs outside, and the server's own code lie. What is
-mounted on them is `mounts.py`'s.
+Here lives where secrets, sockets of programs outside the sandbox, and the server's own code are.
+What is mounted on them is in `mounts.py`.
 """
 
 import os
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 KERNELS = ("/proc", "/sys", "/dev")
-"""What is no disk: never a root, and never read or written by the server for a model."""
+"""File systems of the kernel: never a root, and never read or written for a model."""
 HISTORIES = (
     ".bash_history",
     ".zsh_history",
@@ -30,7 +30,7 @@ HISTORIES = (
     ".lesshst",
     ".local/share/fish/fish_history",
 )
-"""What was typed, passwords included."""
+"""Histories of what the user typed, passwords included."""
 SECRETS = (
     ".ssh",
     ".aws",
@@ -105,7 +105,7 @@ _BASES = {
     ".gradle/": "GRADLE_USER_HOME",
     ".composer/": "COMPOSER_HOME",
 }
-"""Variables that move what lies in these folders of the home."""
+"""Environment variables that move these folders of the home elsewhere."""
 _MOVED = (
     "GNUPGHOME",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -162,7 +162,7 @@ RUN_KEPT = (
 Of the latter the files alone: those who wrote them listen beside them.
 """
 _LOOKED_AT = 1000
-"""Entries of a folder in /run that are looked at for sockets; programs put theirs near the top."""
+"""Entries of a folder in /run that are searched for sockets; programs put theirs near the top."""
 
 
 def inside(path: str, folder: str) -> bool:
@@ -171,7 +171,7 @@ def inside(path: str, folder: str) -> bool:
 
 
 def of_kernel(path: str) -> bool:
-    """Whether a resolved path is in a file system that the kernel makes up."""
+    """Whether a resolved path is in a file system of the kernel."""
     return any(inside(path, kernel) for kernel in KERNELS)
 
 
@@ -181,9 +181,9 @@ def secrets_of(home: str) -> set[str]:
 
 
 def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> set[str]:
-    """The secrets that these variables put elsewhere, resolved, whether they exist or not.
+    """The secrets that these variables move elsewhere, resolved, whether they exist or not.
 
-    Not a folder that holds a home, or is one: that would hide everything.
+    Without folders that are or contain a home: hiding one would hide everything.
     """
     named = [
         os.path.join(environment[variable], name.removeprefix(base))
@@ -206,7 +206,7 @@ def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> se
 
 
 def _resolved(paths: Iterable[str]) -> set[str]:
-    """Resolve many paths, of which most are not there and many have their folder in common."""
+    """Resolve many paths; fast if most do not exist and many are in the same folder."""
     folders: dict[str, str] = {}
     found: set[str] = set()
     for path in paths:
@@ -219,7 +219,7 @@ def _resolved(paths: Iterable[str]) -> set[str]:
 
 
 def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
-    """Folders with sockets of programs outside; /run is the first."""
+    """Folders with sockets of programs outside the sandbox; /run is the first."""
     for path in ("/run", "/var/run"):
         if os.path.isdir(path):
             yield os.path.realpath(path)
@@ -230,7 +230,7 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
 
 
 def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Sockets that the environment leads to: of the ssh agent, tmux, the message bus, Docker."""
+    """Sockets that the environment names: of the ssh agent, tmux, the message bus, Docker."""
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
     named = (
         environment.get("SSH_AUTH_SOCK", ""),
@@ -255,13 +255,13 @@ def socket_within(folder: str) -> str | None:
             if stat.S_ISSOCK(os.lstat(path).st_mode):
                 return path
     except OSError as error:
-        # What cannot be looked at is not shown either.
+        # A folder that cannot be searched is treated as if it had a socket: it stays hidden.
         return error.filename or folder
     return None
 
 
 def _devices_of_run() -> set[int]:
-    """The file systems in memory in /run: of the system, and of each user who is there."""
+    """The devices of the in-memory file systems in /run: the system's, and each user's."""
     users = [f"/run/user/{os.getuid()}"]
     return {os.stat(path).st_dev for path in ("/run", *users) if os.path.isdir(path)}
 
@@ -281,7 +281,7 @@ def _everything_in(folder: str) -> Iterator[str]:
 
 
 def kept_of_run() -> Iterator[str]:
-    """What of /run stays to be seen."""
+    """The paths in /run that stay visible."""
     for name in RUN_KEPT:
         path = os.path.join("/run", name)
         if os.path.exists(path):

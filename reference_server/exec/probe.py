@@ -1,6 +1,6 @@
-"""Whether bubblewrap is there and can do here what it is to do.
+"""Whether bubblewrap is installed and works on this machine.
 
-Here lives looking for it and trying it once. A machine can have it and still not allow it: user
+Here live finding it and trying it once. A machine can have it and still not allow it: user
 namespaces may be off, or /proc may not be mountable inside another container.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from reference_server.exec.process import Command, run
 
 PLACES = "/usr/bin:/usr/local/bin:/bin"
-"""Where it is looked for before the server's PATH, which may name folders that others write to."""
+"""Searched before the server's PATH, which may name folders that others can write to."""
 ADVICE = "install the package `bubblewrap`, or allow user namespaces"
 _BOUND = 10.0
 
@@ -21,7 +21,7 @@ class SandboxUnavailable(Exception):
 
 
 class Probe:
-    """The answer, found once. A bubblewrap that was missing is looked for again."""
+    """The result, found once. If bubblewrap is missing, each call looks again."""
 
     def __init__(self) -> None:
         self._tried: dict[tuple[str, ...], str | None] = {}
@@ -36,7 +36,7 @@ class Probe:
     async def require(self, *options: str, inputs: Mapping[int, bytes]) -> str:
         """The path of a bubblewrap that works with these options. Raises SandboxUnavailable.
 
-        `inputs` as a `Command` has them.
+        `inputs`: see `Command`.
         """
         program = self.program()
         key = (program, *options)

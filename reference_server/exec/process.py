@@ -1,10 +1,10 @@
-"""One command: started, streamed, bounded, and gone afterwards with everything it started.
+"""Running one command: its output is streamed, and all its processes are gone afterwards.
 
-Here lives the server's side of a command's life; the process tree is held by its warden
-(`warden.py`), what is kept of the output is decided in `output.py`.
+Here lives the server's side; the process tree is held by the command's warden (`warden.py`), and
+what is kept of the output is decided in `output.py`.
 
-A command is over when its main process has ended. What it started and left running has
-`DRAIN` seconds to print a last word, and is then ended too.
+A command is over when its main process has ended. Background processes that it leaves have `DRAIN`
+seconds to print something, and are then ended too.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ from reference_server.exec.output import Output
 GRACE = 1.0
 """Seconds between TERM and KILL."""
 DRAIN = 0.25
-"""Seconds that background processes have for a last word after the main process ended."""
+"""Seconds in which background processes may still print after the main process ended."""
 GONE_BOUND = 10.0
-"""Seconds after a KILL in which the warden must report; only the kernel can exceed it."""
+"""Seconds after a KILL in which the warden must report; only a stuck kernel call takes longer."""
 _READ = 256 * 1024
 _PIPE_SIZE = 1024 * 1024
 _END = b"T"
@@ -44,13 +44,13 @@ OnOutput = Callable[[str], Awaitable[None]]
 class Command:
     """What to run. `argv` is not a shell's line; `cwd` is absolute.
 
-    `env`: all of its variables; None is the server's own environment.
-    `wrapper`: what goes in front of `argv` (a sandbox); `argv` is still what is looked up and
-    named in failures. Without `tty` standard input is empty; with it, standard input, output and
-    error are one terminal, and `Running.write` types into it. `timeout` and `grace` are seconds.
-    `inputs`: what the first process finds to read at further descriptors, by their numbers.
-    `mounts`: what the wrapper is to have mounted, each a path and its source; it waits for the
-    warden to see it (`sandbox.LOOKED_AT`).
+    `env`: all of its variables; None means the server's own environment.
+    `wrapper`: goes in front of `argv` (a sandbox); the program of `argv` is still the one that is
+    looked up, and named in failures. Without `tty` standard input is empty; with it, standard
+    input, output and error are one terminal, and `Running.write` types into it. `timeout` and
+    `grace` are in seconds. `inputs`: bytes that the first process can read from further
+    descriptors, by their numbers. `mounts`: what the wrapper must have mounted, as pairs of a path
+    and its source; the wrapper waits until the warden has checked it (`sandbox.LOOKED_AT`).
     """
 
     argv: tuple[str, ...]
@@ -66,13 +66,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How it ended.
+    """How a command ended.
 
-    `exit_code`: its own, or 128 + the number of the signal that ended it, as shells say it; None
-    where it never started, and then `failure` is one sentence. `output` is what was passed to
-    `on_output`, joined; `cut_bytes` were printed and not kept. `timed_out` and `stopped` say that
-    it was ended by us. `left`: process ids that even KILL did not end within the bound, in
-    practice none.
+    `exit_code`: its own, or 128 + the number of the signal that ended it, as in shells; None if it
+    never started, and then `failure` is one sentence. `output` is what was passed to `on_output`,
+    joined; `cut_bytes` were printed and not kept. `timed_out` and `stopped`: the server ended it.
+    `left`: ids of processes that even KILL did not end in time, in practice none.
     """
 
     exit_code: int | None
@@ -86,13 +85,13 @@ class Finished:
 
 
 class CannotStart(Exception):
-    """This command cannot be started; str() is one sentence."""
+    """The command cannot be started; str() is one sentence."""
 
 
 def find_program(command: Command) -> str:
     """The path of the first program to execute: the wrapper's, or the command's own.
 
-    Raises CannotStart where it can be told beforehand that the command cannot be started.
+    Raises CannotStart if it is clear now that the command cannot be started.
     """
     env = os.environ if command.env is None else command.env
     texts = (*command.argv, *command.wrapper, command.cwd, *env, *env.values())
@@ -138,19 +137,18 @@ def _located(program: str, cwd: str, path: str) -> str:
 
 
 async def run(command: Command, on_output: OnOutput, *, launcher: Launcher = SHARED) -> Finished:
-    """Run a command to its end; never raises for what a command is or does.
+    """Run a command to its end; never raises, whatever the command is or does.
 
-    Cancelling ends the whole tree before the cancellation goes on; `Running` keeps the result
-    then.
+    Cancelling ends the whole process tree first; the result is then in `Running.finished`.
     """
     return await Running(command, launcher).run(on_output)
 
 
 class Running:
-    """One command. `run` it once; the rest may be used from other tasks meanwhile.
+    """One command. `run` it once; the other methods may be called from other tasks meanwhile.
 
-    `finished` is set when `run` ends, also where it was cancelled. `pid` is the main process's
-    once it has started. An exception of `on_output` ends the command and is raised, in a group.
+    `finished` is set when `run` ends, even if it was cancelled. `pid` is that of the main process,
+    once it has started. An exception from `on_output` ends the command and is raised, in a group.
     """
 
     def __init__(self, command: Command, launcher: Launcher = SHARED) -> None:
@@ -221,7 +219,7 @@ class Running:
         else:
             source, sink = os.pipe()
             if hasattr(fcntl, "F_SETPIPE_SZ"):
-                # A user has a limit for all their pipes; a small one does as well.
+                # The pipes of one user have a common limit; a pipe of the default size will do.
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(source, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         try:
@@ -253,14 +251,14 @@ class Running:
             account.end()
             with anyio.move_on_after(self.command.grace + GONE_BOUND):
                 await account.gone()
-            # Everything is in the pipe by now: no more waiting, only reading what is there.
+            # All output is in the pipe by now: read what is there, without waiting for more.
             self._last_call = True
             if self._reading is not None:
                 self._reading.cancel()
         return self._finish()
 
     async def _last_word(self, account: "_Account") -> None:
-        """Let background processes print on for a moment: until silence, their end, or DRAIN."""
+        """Let background processes print until they are silent or ended, or DRAIN is over."""
         with anyio.move_on_after(DRAIN):
             async with anyio.create_task_group() as tasks:
 
@@ -283,7 +281,7 @@ class Running:
             account.end()
 
     async def _pump(self, on_output: OnOutput) -> None:
-        """Pass on the output until its end; who takes it slowly makes the command wait."""
+        """Pass on the output until its end; a slow `on_output` makes the command wait."""
         unyielding = 0
         while data := await self._read():
             unyielding += len(data)
@@ -304,7 +302,7 @@ class Running:
                 if self._last_call:
                     return b""
             except OSError as error:
-                # A terminal whose last user has left reads as an error, not as an end.
+                # When its last process has closed a terminal, reading gives an error, not an end.
                 if error.errno == errno.EIO:
                     return b""
                 raise
@@ -345,7 +343,7 @@ class Running:
 
 
 class _Account:
-    """What the warden says of a command; each wait may be cancelled and taken up again."""
+    """What the warden reports about a command; each wait may be cancelled and begun again."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -396,7 +394,7 @@ class _Account:
         self._control.close()
 
     async def _until(self, reached: Callable[[], bool]) -> None:
-        """Read on until then, or until the warden has nothing more to say."""
+        """Read the warden's lines until `reached` is true or there are no more."""
         while not self.over.is_set() and not reached():
             line, found, rest = self._buffer.partition(b"\n")
             if found:

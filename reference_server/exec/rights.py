@@ -1,8 +1,8 @@
-"""What a command of root may read, which has none of root's capabilities.
+"""Which files a confined command could read if the server runs as root.
 
-Here lives the judgement of owner, group and others, as the kernel makes it for such a command. For
-any other user the kernel judges the server itself in the same way, so nothing is to be done. Where
-an access list has the say, it is not read but taken to refuse.
+Such a command has none of root's capabilities: permissions apply to it, though not to the server.
+Here lives the check of owner, group and others, as the kernel does it. For any other user the
+kernel applies them to the server itself. An access control list is not read; it counts as refusing.
 """
 
 import os
@@ -16,7 +16,7 @@ _READ, _SEARCH = 4, 1
 def may_read(real: str, status: os.stat_result | None = None) -> bool:
     """Whether a command could read a file with a resolved path.
 
-    `status` is that of the open file; without one only the way to it is judged.
+    `status` is that of the open file; without it only the folders above it are checked.
     """
     if os.geteuid() != 0:
         return True
@@ -37,7 +37,7 @@ def _can_be_searched(folder: str) -> bool:
     try:
         status = os.stat(folder, follow_symlinks=False)
     except OSError:
-        # What is not there keeps nobody out.
+        # A folder that does not exist forbids nothing.
         return True
     return not stat.S_ISDIR(status.st_mode) or _lets(status, folder, _SEARCH)
 

@@ -1,19 +1,20 @@
-"""What the user allowed for good: the rules of an agent's home.
+"""Lasting rules: commands that the client has allowed for good.
 
-Here lives the file `rules/default.rules`: one rule a line. `#` begins a comment.
+They are in the file `rules/default.rules` of the home, one rule a line. `#` begins a comment.
 
-    # made by acceptWithExecpolicyAmendment: this very command in this folder
+    # made by acceptWithExecpolicyAmendment: this same command in this folder
     allow exactly ["bash", "-c", "npm run build"] in "/home/me/project"
-    # the client itself said which words a command is to begin with
+    # the client said with which words a command must begin
     allow ["npm", "run"]
 
-A command is allowed where an `exactly` is about it, or where it is one or more simple commands,
-joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule; so `npm run build;
-rm x` is not, nor is anything with a redirection or substitution. To programs that run what they are
-given (`RUNNERS`) a rule allows no further word. A line that is no rule is reported, without effect.
+A command is allowed if it is the one of an `exactly` rule; or if it consists of simple commands,
+joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule. So `npm run build;
+rm x` is not allowed, nor is anything with a redirection or substitution. For programs that run what
+their arguments say (`RUNNERS`), a rule allows no words beyond its own. A line that is no rule is
+logged and has no effect.
 
-A rule spares a question, nothing else: what it allows runs within the sandbox, and where a command
-is to run outside of it, no rule counts. Source: session-protocol "Approval sequence",
+A rule only spares the approval request: what it allows runs inside the sandbox, and no rule counts
+for a command that is to run outside. Source: session-protocol "Approval sequence",
 acceptWithExecpolicyAmendment.
 """
 
@@ -31,17 +32,17 @@ from reference_server.safe_files import lock, make_private, open_for_reading, op
 
 FILE = "rules/default.rules"
 NETWORK_FILE = "rules/network.rules"
-"""What may also reach the network (applyNetworkPolicyAmendment), in the same form."""
+"""Rules for commands that may also reach the network (applyNetworkPolicyAmendment), same form."""
 _RUN_WORDS = """
 sudo su doas env nohup nice timeout xargs eval exec command builtin source time setsid stdbuf
 python perl ruby node php lua osascript ssh busybox toybox find fd sed awk gawk mawk make tar vi vim
 """
 RUNNERS = SHELLS | frozenset(_RUN_WORDS.split())
-"""Programs that run what their arguments say: a rule allows them with its own words alone."""
+"""Programs that run what their arguments say: a rule allows them with no words beyond its own."""
 TOO_WIDE = RUNNERS | frozenset(
     ["git", "npm", "npx", "pnpm", "yarn", "pip", "docker", "podman", "rm"]
 )
-"""Programs that do anything: one of them without more than options is no rule."""
+"""Programs that can do anything: a rule must have more than their name and options."""
 FILE_LIMIT = 1 << 20
 """Bytes of a file of rules; it is read before each command."""
 RULE_LIMIT = 10_000
@@ -66,17 +67,17 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules as they stood in the file, and the lines that were none, `file:line: why`."""
+    """The rules of a file; and for each line that is no rule, `file:line: why`."""
 
     prefixes: tuple[tuple[str, ...], ...] = ()
     exact: frozenset[Exact] = frozenset()
     damaged: tuple[str, ...] = ()
 
     def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
-        """Whether a command, run in `cwd`, was allowed for good.
+        """Whether lasting rules allow a command that is run in `cwd`.
 
-        `trusted_in`: trust counts too, for a thread that works in this folder. What no rule
-        covers of a list or pipe may be trusted then, and so may all of it (`trust.py`).
+        With `trusted_in`, the working directory of the thread, the simple commands that no rule
+        covers may be trusted ones instead (`trust.py`), even all of them.
         """
         if Exact(tuple(argv), cwd) in self.exact or tuple(argv) in self.prefixes:
             return True
@@ -96,7 +97,7 @@ class Rules:
         if command.redirects or command.assigns or not command.words or command.then not in JOINS:
             return False
         words = tuple(word.text for word in command.words)
-        # What a variable or a pattern stands for was not seen by who allowed it.
+        # Whoever allowed the rule has not seen what a variable or pattern will stand for.
         if any(word.varies for word in command.words):
             return False
         if _name(words[0]) in RUNNERS:
@@ -148,7 +149,7 @@ class RulesFile:
         self.path = home / name
 
     def read(self) -> Rules:
-        """The rules that are in force; never raises."""
+        """The rules in the file now; never raises."""
         try:
             with open_for_reading(self.path) as file:
                 text = file.read(FILE_LIMIT).decode("utf-8", "replace")
@@ -176,13 +177,13 @@ class RulesFile:
     def add(self, words: Sequence[str]) -> None:
         """Allow from now on what begins with these words. Raises BadRule, OSError.
 
-        The rule is on the disk when this returns; of two servers that add at once, neither loses.
+        The rule is on the disk when this returns, even if two servers add rules at once.
         """
         prefix = checked(list(words))
         self._append(json.dumps(prefix, ensure_ascii=False))
 
     def add_exactly(self, argv: Sequence[str], folder: str) -> None:
-        """Allow from now on this very command in this folder. Raises BadRule, OSError."""
+        """Allow from now on this same command in this folder. Raises BadRule, OSError."""
         words = json.dumps(_words(list(argv)), ensure_ascii=False)
         self._append(f"exactly {words} in {json.dumps(folder, ensure_ascii=False)}")
 
@@ -197,7 +198,7 @@ class RulesFile:
                 raise BadRule(f"{self.path} has no room for it: take out rules that are not needed")
             if line.encode() in text.splitlines(keepends=True):
                 return
-            # An edit by hand may have left the last line without its end.
+            # The user may have edited the file and left its last line without a newline.
             torn = bool(text) and not text.endswith(b"\n")
             os.write(file, ("\n" + line if torn else line).encode())
             os.fsync(file)

@@ -1,37 +1,37 @@
-"""A sandbox policy, enforced: what stands in front of a command's argv.
+"""Enforcing a sandbox policy: the bubblewrap command line in front of a command's argv.
 
-Here lives what each policy means; `mounts.py` says how the file system looks then, `places.py`
-where what is hidden lies, `links.py` which roots may be a command's doing, `probe.py` whether this
-machine can do it. Source: session-protocol "SandboxPolicy (object)".
+Here lives what each policy means. `mounts.py` has the view of the file system, `places.py` the
+places that are hidden, `links.py` the check that no command has redirected a root, `probe.py`
+whether bubblewrap works here. Source: session-protocol "SandboxPolicy (object)".
 
 | policy | files | network |
 |---|---|---|
 | dangerFullAccess | as the server | as the server |
-| externalSandbox | as the server; somebody else confines it | none unless `enabled` |
+| externalSandbox | as the server; the client's own sandbox confines it | none unless `enabled` |
 | readOnly | all readable, none writable | none |
 | workspaceWrite | all readable; the workspace and the roots writable | none unless networkAccess |
 
 Under readOnly and workspaceWrite, also:
 
-- what `places.SECRETS` lists of the user's home cannot be read, nor where the environment moves it,
-  nor the agent's own home, but for its skills; `.git` of a root that has one is read-only, and so
-  is the server's own code in a root;
-- a command starts once the warden has seen that the mounts are those of the plan;
+- the secrets in the user's home (`places.SECRETS`), also where the environment moves them, cannot
+  be read, nor the agent's own home except its skills; the `.git` of a root is read-only, and so is
+  the server's own code in a root;
+- a command starts only after the warden has checked that the mounts are those of the plan;
 - sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
-  and the variables that name them are taken away;
-- processes outside are neither seen nor reached; no capability is held, also by root;
+  and the variables that name them are removed;
+- processes outside are neither visible nor reachable; no capability is held, not even by root;
 - the kernel's keyrings, and sockets that no network namespace confines, are refused (`seccomp.py`);
-- TMPDIR is a private folder in memory that lasts as long as the command, while /tmp is read-only,
-  so that a write to it is seen to be denied.
+- TMPDIR is a private folder in memory that lasts as long as the command; /tmp is read-only, so that
+  a program sees that writing there is denied.
 
-A policy that cannot be enforced is `SandboxUnavailable`: nothing runs open instead.
+If a policy cannot be enforced (`SandboxUnavailable`), the command does not run.
 
-Patches and images, which the server makes and reads itself, ask the same plan (`view`).
+Patches and images, which the server itself writes and reads, follow the same plan (`view`).
 
-Not covered for commands (patches are held to it): a `.git` or a secret's place that a command makes
-where there was none; a `.git` further down in a root; a root's `.git` that is a link can be
-replaced. Nor are sockets elsewhere than in the places named, and, where the network is open, those
-in the abstract namespace.
+Not covered for commands (but for patches): a `.git`, or a place of secrets, that a command creates
+where there was none; a `.git` deeper inside a root; a root's `.git` that is a link, which can be
+replaced. Nor are sockets in other places than those named, nor, if the network is open, those in
+the abstract namespace.
 """
 
 import os
@@ -72,7 +72,7 @@ LOOKED_AT = (
     ' exec "$@" 9>&-',
     "sh",
 )
-"""What goes before a command within the sandbox: it waits until the warden has seen the mounts."""
+"""Goes before the command inside the sandbox: it waits until the warden has checked the mounts."""
 PRIVATE_TMP = "/dev/shm"
 """Bubblewrap's own /dev is in memory and ends with the command."""
 _LEADING_OUTSIDE = frozenset(
@@ -96,10 +96,10 @@ _NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How to run a command under a policy: `wrapper`, `env` and `inputs` of its `Command`.
+    """How to run a command under a policy: `wrapper`, `env`, `inputs`, `mounts` of its `Command`.
 
-    `files` and `network`: whether these are restricted by us. `notes`: what of the policy had no
-    effect, for the log. `mounts`: see `Command`.
+    `files` and `network`: whether this server restricts them. `notes`: parts of the policy that
+    have no effect, for the log.
     """
 
     wrapper: tuple[str, ...]
@@ -114,8 +114,8 @@ class Confinement:
 class Sandbox:
     """The sandbox of one server: `home` is the agent's own, `user_home` the user's.
 
-    `environment` is the server's: it leads to sockets of other programs, which are hidden though
-    no command is given the variables.
+    `environment` is the server's: it names sockets of other programs, which are hidden, even though
+    commands are not given the variables.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Sandbox:
         self._root = os.geteuid() == 0 if root is None else root
         self._home = os.path.realpath(home)
         homes = [user_home] if user_home else [Path.home(), _home_of_account()]
-        # In order, each once: they are mostly the same.
+        # In order and without duplicates: mostly they are the same folder.
         self._user_homes = list(dict.fromkeys(str(one) for one in homes if one is not None))
         self._probe = probe or Probe()
         self._environment = os.environ if environment is None else environment
         self._filter = _filter()
-        # Once seen it stays one, though a command should remove the link that led to it.
+        # Never removed from here again, even if a command removes the link that led to it.
         self._secrets: set[str] = set()
         self._sockets: set[str] = set()
         self._known = KnownRoots()
@@ -152,11 +152,11 @@ class Sandbox:
         tty: bool = False,
         network: bool = False,
     ) -> Confinement:
-        """Say how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
+        """Give how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
 
-        `workspace` is the thread's working directory, the first root of workspaceWrite. Never
-        give it a folder that the model chose, as `cwd` may be. `network`: the client lets this
-        command reach the network though the policy does not.
+        `workspace` is the thread's working directory, the first root of workspaceWrite. It must
+        never be a folder that the model chose; `cwd` may be one. `network`: the client lets this
+        command reach the network, although the policy does not.
         """
         match policy:
             case DangerFullAccess():
@@ -171,9 +171,9 @@ class Sandbox:
                 return await self._confined(roots, reach, workspace, cwd, env, tty)
 
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
-        """Say what a policy lets be read and written; None: it confines no files. Raises Refused.
+        """Give the plan of a policy for the server itself: patches, images. Raises Refused.
 
-        For what the server itself does for a model: patches, images.
+        None if the policy does not restrict files.
         """
         match policy:
             case DangerFullAccess() | ExternalSandbox():
@@ -188,7 +188,7 @@ class Sandbox:
     async def _external(
         self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
     ) -> Confinement:
-        # The other values are not shown; only the one that is shown opens the network.
+        # The document shows only this value, so no other opens the network.
         if policy.network_access == "enabled":
             return Confinement((), env)
         options = (*_ALWAYS, _NO_NETWORK, *_session(tty), *self._filtered, "--dev-bind", "/", "/")
@@ -271,7 +271,7 @@ class Sandbox:
             plan.add(skills, Kind.READABLE)
 
     def _links_to_home(self, home: Path) -> list[str]:
-        """The links that lead to the agent's home, which is looked up again at the next start."""
+        """The links that lead to the agent's home: the next server will follow them again."""
         named = self._environment.get("AGENT_HOME")
         usual = [named] if named else [os.path.join(one, ".agent") for one in self._user_homes]
         ways = (os.path.abspath(one) for one in (str(home), *usual))
@@ -280,16 +280,16 @@ class Sandbox:
 
 
 def _check(plan: Plan, cwd: str) -> None:
-    """See that the command can be where it is to run. Raises Refused."""
+    """Check that the working directory is visible to the command. Raises Refused."""
     hider = plan.hides(resolved(cwd))
     if hider is not None:
         raise Refused(f"the folder {cwd} lies in {hider}, which commands cannot see")
 
 
 def _show(plan: Plan, workspace: str) -> None:
-    """Let the client's workspace be seen where it lies in a place of sockets. Raises Refused.
+    """Make the client's workspace visible if it is in a hidden place of sockets. Raises Refused.
 
-    Never a folder that the model chose: with it a place would be open.
+    Never call it with a folder that the model chose, which could be the hidden place itself.
     """
     places = list(places_of_sockets())
     if plan.hides(workspace) in places and workspace not in places and os.path.isdir(workspace):
@@ -298,7 +298,7 @@ def _show(plan: Plan, workspace: str) -> None:
 
 
 def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
-    """Raise Refused where a folder that would be shown holds sockets of programs outside."""
+    """Raise Refused if a folder that would become visible has sockets of programs outside."""
     for place in places:
         if inside(folder, place):
             found = place if folder == place else socket_within(folder)
@@ -310,13 +310,14 @@ def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
 
 
 def _filter() -> dict[int, bytes]:
-    """The program of `seccomp.py` at its descriptor; nothing on a machine that it does not know."""
+    """The program of `seccomp.py` at its descriptor; empty on an architecture without one."""
     made = seccomp_program()
     return {_FILTER_AT: made} if made else {}
 
 
 def _session(tty: bool) -> tuple[str, ...]:
-    # Of its own, it cannot type into our terminal; with a terminal of its own it needs that one.
+    # A new session cannot type into the server's terminal. With `tty` the command has a session
+    # and a terminal of its own already, and needs to keep them.
     return () if tty else ("--new-session",)
 
 
@@ -328,13 +329,13 @@ def _home_of_account() -> Path | None:
 
 
 def looks_denied(finished: Finished, confinement: Confinement) -> bool:
-    """Whether the sandbox seems to have stopped a command: then it may be worth asking.
+    """Whether the sandbox seems to have stopped a command, so that asking to run it outside helps.
 
-    A guess, from what programs print. It fails by itself (not by our stopping it), and says what
-    the kernel says of a read-only file system, a forbidden file or operation, or, where the
-    network is cut, of a network or name that is not reached. Not taken for it: status 126, a file
-    that is not executable, inside as outside; "Connection refused", which a server that does not
-    run says too; messages in other languages than English.
+    A guess from what it printed: it failed by itself (the server did not stop it), and printed the
+    kernel's message for a read-only file system, a forbidden file or operation, or, without
+    network, for an unreachable network or an unknown host. Not counted: status 126 (a file that is
+    not executable is not so outside either), "Connection refused" (which a server that is down
+    gives too), messages in other languages than English.
     """
     if not finished.exit_code or finished.timed_out or finished.stopped:
         return False
@@ -346,7 +347,7 @@ def looks_denied(finished: Finished, confinement: Confinement) -> bool:
 
 
 def not_confined(finished: Finished, confinement: Confinement) -> str | None:
-    """Why the sandbox itself failed, so that the command never ran; None if it ran."""
+    """Why bubblewrap itself failed, so that the command never ran; None if it ran."""
     said = finished.output
     if confinement.wrapper and finished.exit_code == 1 and said.startswith("bwrap: "):
         return said.splitlines()[0]

@@ -1,6 +1,6 @@
-"""What a confined command may not ask of the kernel: a program for bubblewrap's `--seccomp`.
+"""System calls that a confined command may not make: a program for bubblewrap's `--seccomp`.
 
-Here lives the making of its few instructions (classic BPF, as seccomp(2) takes them). Namespaces
+Here lives how its few instructions are made (classic BPF, as seccomp(2) takes them). Namespaces
 confine files, processes and the network, but not these:
 
 - **keyrings** (keyctl, add_key, request_key): the keys of the user who runs the server;
@@ -9,7 +9,7 @@ confine files, processes and the network, but not these:
   this program, and is refused;
 - **calls of another architecture** (32 bit programs, x32), whose numbers are others.
 
-All are answered by an errno that programs take for "this kernel has no such thing".
+All fail with an errno that programs take for "this kernel does not have it".
 """
 
 import errno
@@ -69,7 +69,7 @@ def _made(machine: Machine) -> Sequence[_Instruction]:
         made += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, absent)]
     for number in machine.refused:
         made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, absent)]
-    # A jump counts the instructions it leaves out: what is no socket is allowed at once.
+    # A jump counts the instructions that it skips: any call but socket(pair) is allowed at once.
     made += [
         (_EQUAL, 2, 0, machine.socket),
         (_EQUAL, 1, 0, machine.socketpair),

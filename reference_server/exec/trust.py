@@ -1,9 +1,9 @@
-"""Which commands are trusted to only read, so that approval policy `untrusted` runs them unasked.
+"""Trusted commands: those that can only read, which approval policy `untrusted` runs unasked.
 
-A command is trusted where it is one or more simple commands joined by `|`, `&&`, `||` or `;`, each
-of a program below, and nothing else: no redirection, no substitution, no variable, no assignment,
-no background. A shell's text (`bash -lc TEXT`) is looked into. Programs count by their bare name or
-under /bin, /usr/bin, /usr/local/bin.
+A command is trusted if it consists of simple commands joined by `|`, `&&`, `||` or `;`, each of a
+program below, and of nothing else: no redirection, substitution, variable, assignment or background
+command. The text of a shell (`bash -lc TEXT`) is parsed. Programs count by their bare name, or in
+/bin, /usr/bin or /usr/local/bin.
 
 | program | trusted |
 |---|---|
@@ -19,10 +19,10 @@ under /bin, /usr/bin, /usr/local/bin.
 | sed | only `sed -n {N}p` or `{N},{M}p`, then files |
 | git | status, log, diff, show, rev-parse, ls-files, blame: without --output, --ext-diff, |
 |     | --textconv, --no-index, -O, -o, --contents; branch: listing only; only in the working |
-|     | directory of the thread, since it obeys the configuration of where it is |
+|     | directory of the thread, since a repository's configuration can name programs |
 
-Patterns (`*.py`), tildes and braces may stand where a program is trusted always: elsewhere a file
-could have the name of an option. Long options are compared as programs do, by their beginning.
+Patterns (`*.py`), tildes and braces are allowed only for programs that are trusted always: for
+others a file could have the name of an option. Long options may be abbreviated, as programs allow.
 """
 
 import re
@@ -52,7 +52,7 @@ _GIT_LISTS = frozenset(
 
 
 def program_name(program: str) -> str | None:
-    """The name of a program that the system provides: bare, or in one of its folders."""
+    """The name of a program of the system, given bare or with its folder; None for any other."""
     path = PurePosixPath(program)
     if "/" not in program:
         return program
@@ -60,7 +60,7 @@ def program_name(program: str) -> str | None:
 
 
 def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bool:
-    """Whether one simple command is of the table, beside those that it is run with.
+    """Whether the table trusts one simple command; `among`: all that it is run with.
 
     `at_home`: it is run in the working directory of its thread.
     """
@@ -74,7 +74,7 @@ def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bo
         return True
     moved = any(one.words and one.words[0].text == "cd" for one in among)
     if name == "git" and (moved or not at_home):
-        # It obeys the configuration of the repository that it is in, which can name programs.
+        # Git obeys the configuration of the repository that it is run in, which can name programs.
         return False
     check = _CHECKS.get(name)
     if check is None or any(word.varies for word in arguments):
@@ -83,7 +83,7 @@ def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bo
 
 
 def _without(arguments: list[str], short: str = "", *long: str) -> bool:
-    """Whether none of these options is given: short ones in any cluster, long ones abbreviated."""
+    """Whether none of these options is given, in a cluster of short ones or abbreviated either."""
     for argument in arguments:
         if argument.startswith("--"):
             given = argument.partition("=")[0]
@@ -108,7 +108,7 @@ def _sort(arguments: list[str]) -> bool:
 
 
 def _uniq(arguments: list[str]) -> bool:
-    # An option's value counts as a file here, which errs to the safe side, and all after `--` does.
+    # The value of an option counts as a file here, which is on the safe side; so does all after --.
     end = [*arguments, "--"].index("--")
     files = [one for one in arguments[:end] if not one.startswith("-") or one == "-"]
     return len(files) + len(arguments[end + 1 :]) <= 1
@@ -150,9 +150,9 @@ _CHECKS: dict[str, Callable[[list[str]], bool]] = {
     "sort": _sort,
     "tree": lambda arguments: _without(arguments, "oRH", "--output"),
     "uniq": _uniq,
-    # bash's own printf can set a variable, and that only for the rest of its own text.
+    # The printf of bash can set a variable, which matters for the rest of the same text.
     "printf": lambda arguments: (
         _without(arguments, "v") and not any(map(_COUNTS.search, arguments))
     ),
 }
-"""What else is asked of a program's arguments, none of which varies."""
+"""Checks of a program's arguments, of which none may hold a variable or pattern."""

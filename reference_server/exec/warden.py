@@ -1,4 +1,4 @@
-"""A stand-alone program: holds the process tree of each command, and ends it without remainder.
+"""A stand-alone program: holds the process tree of each command, and ends all of it.
 
 It imports the standard library only, since it runs in a bare interpreter (`python -I -S`), and is
 never imported by the server. It has two roles:
@@ -7,8 +7,8 @@ never imported by the server. It has two roles:
   that starting a command neither forks the large server nor starts an interpreter;
 - a **warden** starts one command in a session of its own and is the reaper of everything below it
   (Linux: PR_SET_CHILD_SUBREAPER). A process that leaves the group or the session, or forks twice,
-  becomes the warden's child, not init's. So the kernel itself says when the tree is gone: the
-  warden has no child any more. Where the server ends, even by KILL, its sockets close, and each
+  becomes the warden's child, not init's. So the kernel itself shows when the tree is gone: the
+  warden has no child any more. When the server ends, even by KILL, its sockets close, and each
   warden ends its command.
 
 The channel to the launcher carries one byte and two descriptors per command: the warden's control
@@ -18,7 +18,7 @@ endian) and a marshalled dict (`REQUEST`), later `END_BYTE`; the warden answers 
 (what could not be ended within `KILL_BOUND`).
 
 On systems without a subreaper (macOS) the tree is the command's process group, which is best
-effort: what left the group is not found.
+effort: processes that left the group are not found.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ are what they should be, or why it must not go on.
 WAITING = 9
 END_BYTE = b"T"
 KILL_BOUND = 5.0
-"""Seconds in which killed processes must be gone; what the kernel holds longer is reported."""
+"""Seconds in which killed processes must be gone; those that are not are reported."""
 _TICK = 0.02
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG = 1
@@ -73,9 +73,9 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _leave_keyring() -> None:
-    """Give this process a keyring of its own: the server's holds keys that are not for commands.
+    """Give this process a keyring of its own: the server's has keys that are not for commands.
 
-    Where the kernel has none there is nothing to leave.
+    On a kernel without keyrings there is nothing to do.
     """
     number = _KEYCTL.get(os.uname().machine) if _LINUX else None
     if number is not None:
@@ -83,9 +83,9 @@ def _leave_keyring() -> None:
 
 
 def _leave_mounts() -> None:
-    """Let no later mount of others reach the sandbox: there it would be as writable as here.
+    """Keep mounts that are made later from appearing in the sandbox, where they would be writable.
 
-    Only root may; for an ordinary user nothing is changed.
+    Only root may do so; for an ordinary user nothing changes.
     """
     if _LINUX and _LIBC.unshare(_CLONE_NEWNS) == 0:
         _LIBC.mount(b"none", b"/", None, _MS_PRIVATE_AND_BELOW, None)
@@ -106,9 +106,9 @@ class _Mounts:
                 self._points[words[0]] = words[4]
 
     def at(self, path: bytes) -> tuple[bytes, bytes, bytes]:
-        """What lies at a path: the device, the path on it, and the kind of file system.
+        """What is at a path: the device, the path on it, and the kind of file system.
 
-        Raises OSError, also where a link is in the way.
+        Raises OSError, also if the path contains a link.
         """
         found = os.open(self._root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -129,7 +129,7 @@ class _Mounts:
 
     @staticmethod
     def fault(pid: int, mounts: list[tuple[bytes, bytes]]) -> bytes:
-        """Why the mounts that a process sees are not these; nothing if they are."""
+        """In which way the mounts that a process sees differ from these; empty if they do not."""
         path = b"/"
         try:
             within, outside = _Mounts(str(pid)), _Mounts("self")
@@ -157,9 +157,9 @@ def _escaped(path: bytes) -> bytes:
 
 
 def _provide(inputs: dict[int, bytes]) -> None:
-    """Let each of these descriptors be a file in memory, read from its beginning.
+    """Make each of these descriptors a file in memory, to be read from its beginning.
 
-    Their numbers are high, so that none is in use.
+    The numbers are high, so that none is in use.
     """
     for number, data in inputs.items():
         file = os.memfd_create(f"input {number}")
@@ -191,9 +191,9 @@ def _states() -> dict[int, int]:
 
 
 def below(ancestor: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """The living descendants of a process, without those `spared` and what is below them.
+    """The living descendants of a process, without those `spared` and their own descendants.
 
-    Nothing where there is no /proc.
+    Empty if there is no /proc.
     """
     try:
         parents = _states()
@@ -216,7 +216,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _send_group(group: int, number: int) -> bool:
-    """Whether there was such a group."""
+    """Send a signal to a process group; tells whether there was such a group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -227,7 +227,7 @@ def _send_group(group: int, number: int) -> bool:
 
 
 def kill_below(ancestor: int, spared: frozenset[int] = frozenset()) -> None:
-    """Stop every descendant until there is none that runs, so that none can fork; then kill."""
+    """Stop every descendant until none runs, so that none can fork any more; then kill them all."""
     stopped: set[int] = set()
     while new := set(below(ancestor, spared)) - stopped:
         for pid in new:
@@ -277,7 +277,7 @@ class Warden:
         self._follow(wake)
 
     def _say(self, line: str) -> None:
-        # The server may have ended; then the account has no reader, and the work remains.
+        # The server may have ended: then nobody reads this, but the tree must still be ended.
         with contextlib.suppress(OSError):
             self._control.sendall(line.encode() + b"\n")
 
@@ -323,7 +323,7 @@ class Warden:
         self._waiting = None
 
     def _patience(self, now: float, killing: bool) -> float | None:
-        """Milliseconds until there is something to do unasked."""
+        """Milliseconds until the warden must act by itself; None: not before an event."""
         if not self._ending:
             return None
         if killing or not _LINUX:
@@ -331,7 +331,7 @@ class Warden:
         return max(0.0, self._deadline - now) * 1000
 
     def _reap(self) -> bool:
-        """Collect what has ended and tell of it; True when nothing of the tree is left."""
+        """Collect ended processes and report them; True when nothing of the tree is left."""
         told: list[str] = []
         try:
             while True:
@@ -377,7 +377,7 @@ def _become(
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in signal.valid_signals():
-            # Also what whoever started the server ignores: a command is to end by its signals.
+            # Also signals that the server's own parent ignored: a command must end by them.
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -434,7 +434,7 @@ class Launcher:
         self._wardens: set[int] = set()
 
     def serve(self) -> None:
-        """Until the server closes the channel or ends."""
+        """Serve until the server closes the channel or ends."""
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -1,9 +1,8 @@
-"""A command line taken apart: simple commands, and what joins them.
+"""Parsing shell text into simple commands, and what joins them.
 
-Here lives the reading of shell text, as far as it is plain; nothing is expanded or run. What is
-more than simple commands (substitutions, here-documents, subshells, loops, functions) is
-`NotSimple`, and so is a list too long to be looked through. It errs to that side: what is read here
-means to every common shell what it says here.
+Only plain text is parsed; nothing is expanded or run. Anything more than simple commands
+(substitutions, here-documents, subshells, loops, functions) is `NotSimple`, and so is a list that
+is too long, or text in doubt: what is parsed here means the same to every common shell.
 """
 
 import re
@@ -28,18 +27,18 @@ _EXPANDING = "*?[]{}"
 LONGEST_WORD = 128 * 1024 - 1
 """Bytes of one word of a process on Linux (MAX_ARG_STRLEN, without the NUL at its end)."""
 MOST_COMMANDS = 200
-"""Simple commands that are looked through: whoever judges them compares each with others."""
+"""Simple commands in one text: the checks compare each with all others."""
 
 
 class NotSimple(ValueError):
-    """The text is more than simple commands, or no whole command; str() says what was met."""
+    """The text is more than simple commands, or is incomplete; str() says what was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as the program gets it, if nothing is expanded.
+    """One word, as the program gets it if nothing in it is expanded.
 
-    `varies`: a variable, a pattern or a tilde in it will be replaced by what is not known here.
+    `varies`: the shell will replace a variable, a pattern or a tilde in it, by what is not known.
     """
 
     text: str
@@ -243,14 +242,14 @@ def too_long(word: str) -> bool:
 
 
 def script_of(argv: Sequence[str]) -> str | None:
-    """The text that a shell is to run, where an argv is `bash -lc TEXT` or the like."""
+    """The text that a shell is to run, if an argv is `bash -lc TEXT` or the like; else None."""
     if len(argv) != 3 or argv[1] not in _SCRIPT_OPTIONS:
         return None
     return argv[2] if PurePosixPath(argv[0]).name in SHELLS else None
 
 
 def commands_of(argv: Sequence[str]) -> list[Simple]:
-    """The simple commands that an argv comes to, a shell's text taken apart. Raises NotSimple."""
+    """The simple commands of an argv, those of its text if it is a shell's. Raises NotSimple."""
     script = script_of(argv)
     if script is not None:
         return simple_commands(script)
