@@ -9,6 +9,7 @@ Nothing here knows of threads, turns, items or approvals; the engine brings them
 | `output` | decodes and limits what a command prints |
 | `environment` | which environment variables a command gets |
 | `sandbox`, `mounts`, `probe` | a policy as a bubblewrap command line; whether it works here |
-| `words` | a command line as simple commands |
-| `actions`, `trust`, `rules` | what a command does, whether it only reads, earlier consent |
+| `shell_syntax` | a command line as simple commands |
+| `actions`, `trust`, `rules` | what a command does, whether it only reads, lasting rules |
+| `permissions` | what a command could read if the server runs as root |
 """

@@ -29,7 +29,7 @@ from harness.wire.item import (
     SearchAction,
     UnknownAction,
 )
-from reference_server.exec.words import NotSimple, Simple, commands_of, script_of
+from reference_server.exec.shell_syntax import NotSimple, Simple, commands_of, script_of
 
 Action = ReadAction | ListFilesAction | SearchAction | UnknownAction
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
+from reference_server.exec.shell_syntax import SHELLS, NotSimple, Simple, commands_of, script_of
 from reference_server.exec.trust import JOINS, only_reads, program_name
-from reference_server.exec.words import SHELLS, NotSimple, Simple, commands_of, script_of
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
 FILE = "rules/default.rules"

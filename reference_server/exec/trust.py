@@ -29,7 +29,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from reference_server.exec.words import Simple
+from reference_server.exec.shell_syntax import Simple
 
 _ALWAYS = """
 basename cat cd cksum cmp comm cut df diff dirname du echo egrep false fgrep grep groups head id ls

@@ -1,1 +1,1 @@
-"""Patches of files: read, worked out, made all at once, and shown as diffs. Knows no session."""
+"""Patches of files: parsed, planned, applied all at once, shown as diffs. Knows no session."""

@@ -1,17 +1,19 @@
-"""Making a plan true: all of its files, or none.
+"""Applying a plan: all of its files are changed, or none.
 
-Here lives writing. New contents are written to temporary files beside their targets; then nothing
-may have changed since the plan was made; then each is put into place, the old file kept under a
-temporary name until all are done and no old file is found to be another than the one that was
-checked. A failure undoes every step, in reverse, made folders too. A file that somebody has made or
-saved meanwhile is never overwritten, and no way back overwrites one either.
+1. New contents are written to temporary files beside their targets.
+2. The targets are compared with the plan: nothing may have changed since it was made.
+3. Each new file is renamed to its place. The old one is kept under a temporary name until all are
+   done, and until each has been checked again to be the file that the plan was made for.
 
-Folders are opened one by one from the root, never through a link, and every name is used from its
-open folder: a link that was swapped in after the plan was checked leads nowhere. Renaming gives the
-file a new inode, so other hard links keep the old content; extended attributes and access lists go
-along, the bits that let a program run as its owner do not. Nothing is synced to the disk itself.
+A failure undoes every step in reverse order, also the folders that were made. A file that somebody
+else has made or saved meanwhile is never overwritten, neither by a step nor by undoing one.
 
-Who gives a journal has all of it settled by a later server where this one is killed on the way.
+Folders are opened one by one from the root, never through a link, and names are used relative to
+their open folder: a link that is put in the way after the plan was made has no effect. Renaming
+gives the file a new inode, so other hard links keep the old content. Extended attributes and access
+lists are copied, setuid and setgid bits are not. There is no fsync.
+
+With a journal, a later server completes or undoes the patch if this one is killed meanwhile.
 """
 
 import contextlib
@@ -23,21 +25,21 @@ from collections.abc import Callable
 
 from reference_server.patch.attributes import copy_attributes
 from reference_server.patch.files import FOLDER_FLAGS, read_file
-from reference_server.patch.journal import Journal, Noted, State, digest
+from reference_server.patch.journal import Journal, JournaledWrite, State, digest
 from reference_server.patch.parse import PatchError
 from reference_server.patch.plan import Plan, Write
 
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV)
 
 
-class HalfMade(PatchError):
-    """A patch that failed, some of whose changes could not be taken back."""
+class PartlyApplied(PatchError):
+    """The patch failed, and some of its changes could not be undone."""
 
 
 def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
     """Write every change. Blocks.
 
-    Raises PatchError when nothing has changed; HalfMade, whose words name what could not be
+    Raises PatchError when nothing has changed; PartlyApplied, whose words name what could not be
     restored.
     """
     with contextlib.ExitStack() as closing:
@@ -50,14 +52,14 @@ def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
                 raise
             words = f"{run.doing}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if lost:
-                raise HalfMade(f"{words} ({'; '.join(lost)})") from error
+                raise PartlyApplied(f"{words} ({'; '.join(lost)})") from error
             raise PatchError(f"{words} (nothing was changed)") from error
 
 
 class _Target:
-    """A write with the names that it uses in its folder, which is open when it is staged.
+    """A write, with the names that it uses in its folder, which is open once it is staged.
 
-    `source` is the file whose attributes it takes over, `made` the status of the new file.
+    `source` is the file whose attributes are copied, `made` the status of the new file.
     """
 
     def __init__(self, write: Write, source: str) -> None:
@@ -69,10 +71,10 @@ class _Target:
         self.old = _temporary_name()
         self.made: os.stat_result | None = None
 
-    def noted(self) -> Noted:
-        """Write it down for who has to settle it."""
+    def noted(self) -> JournaledWrite:
+        """Give what the journal says of it."""
         write = self.write
-        return Noted(
+        return JournaledWrite(
             folder=os.path.dirname(write.real),
             name=self.name,
             fresh=self.fresh,
@@ -100,13 +102,13 @@ class _Run:
         self.doing = "cannot apply the patch"
 
     def carry_out(self, targets: list[_Target]) -> None:
-        """Do every step. Raises OSError or PatchError; `undo` is the caller's."""
+        """Do every step. Raises OSError or PatchError; then the caller must call `undo`."""
         self.doing = "cannot note the patch in the server's home"
         if self._journal is not None:
             self._journal.begin([target.noted() for target in targets], _missing(targets))
         for target in targets:
             self._open(target)
-        # Before anything of a file is written: who watches the disk is told nothing new.
+        # Checked before any file is written, so that a patch that cannot be applied leaves none.
         for target in targets:
             self._check(target, target.name)
         for target in targets:
@@ -117,13 +119,13 @@ class _Run:
             self._commit(target)
         for target in targets:
             if target.write.before is not None:
-                # What was saved in the meantime was kept with it.
+                # If somebody saved the file meanwhile, what they saved has the temporary name now.
                 self._check(target, target.old)
         self._mark(State.COMMITTED)
         self._forget([target for target in targets if target.write.before is not None])
 
     def undo(self) -> list[str]:
-        """Take every step back; gives what could not be."""
+        """Undo every step; gives what could not be undone."""
         lost: list[str] = []
         for words, step in reversed(self._undo):
             try:
@@ -131,7 +133,7 @@ class _Run:
             except OSError as error:
                 lost.append(f"{words}: {error.strerror}")
         self._undo.clear()
-        # What could not be restored now is the user's matter, who is told of it.
+        # The user is told what could not be restored; no later server tries again.
         with contextlib.suppress(OSError):
             self._mark(State.UNDONE)
         return lost
@@ -153,7 +155,7 @@ class _Run:
     def _write_fresh(self, target: _Target, content: bytes) -> None:
         write, folder, fresh = target.write, target.folder, target.fresh
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        # What was private is not open to others for a moment.
+        # Never readable by others, not even for a moment.
         descriptor = os.open(fresh, flags, 0o666 if write.mode is None else 0o600, dir_fd=folder)
         self._on_undo(f"{fresh} could not be removed", lambda: _remove(fresh, folder))
         try:
@@ -161,16 +163,16 @@ class _Run:
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
             if write.owner is not None and write.owner != (os.geteuid(), os.getegid()):
-                # Only root may give a file away; a file of another's becomes ours otherwise.
+                # Only root may change the owner: for others the new file is their own.
                 with contextlib.suppress(PermissionError):
                     os.fchown(descriptor, *write.owner)
             if write.mode is not None:
-                # What ran with its owner's rights was another program.
+                # The program that had setuid or setgid was another one.
                 os.fchmod(descriptor, write.mode & ~(stat.S_ISUID | stat.S_ISGID))
                 self._take_attributes_over(target, descriptor)
         finally:
             os.close(descriptor)
-        # Some disks set the time when a file is closed.
+        # Some file systems set the time only when a file is closed.
         target.made = os.stat(fresh, dir_fd=folder, follow_symlinks=False)
 
     def _take_attributes_over(self, target: _Target, descriptor: int) -> None:
@@ -180,7 +182,7 @@ class _Run:
             source = os.open(name, flags, dir_fd=self._folder(folder, make=False))
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP):
-                # It has changed since the plan was made, which is found when all is checked.
+                # It has changed since the plan was made; the check of all targets will find that.
                 return
             raise
         try:
@@ -211,13 +213,13 @@ class _Run:
             self._on_undo(kept, restore)
         if linked:
             os.replace(target.fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-            # From now on the second name is the old content's only one: never just removed.
+            # From now on the old content has only its second name, which must not just be removed.
             self._undo[-1] = (kept, restore)
         elif write.after is not None:
             self._put_in(target)
 
     def _put_in(self, target: _Target) -> None:
-        """Give a new file a name that no file has. Raises PatchError where one has it now."""
+        """Put a new file where none is. Raises PatchError if there is one now."""
         folder, fresh, name = target.folder, target.fresh, target.name
         try:
             os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -235,7 +237,7 @@ class _Run:
             os.unlink(fresh, dir_fd=folder)
 
     def _take_name(self, target: _Target) -> None:
-        """Take the name with an empty file, which nobody can open: for disks without links."""
+        """Reserve the name with an empty file of mode 0, for file systems without hard links."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(target.name, flags, 0, dir_fd=target.folder)
@@ -250,12 +252,15 @@ class _Run:
             _only_ours(target, target.folder)
             _remove(target.name, target.folder)
 
-        # Where there was a file before, that one is put back instead.
+        # If there was a file before, another step puts that back instead.
         if target.write.before is None:
             self._on_undo(f"{target.write.real} stays", remove)
 
     def _linked(self, target: _Target) -> bool:
-        """Give the old file a second name, so that its own is never missing; whether it can be."""
+        """Give the old file a second name by a hard link, so that its own is never missing.
+
+        Tells whether the file system allows that.
+        """
         folder, old = target.folder, target.old
         try:
             os.link(target.name, old, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -267,7 +272,7 @@ class _Run:
         return True
 
     def _forget(self, targets: list[_Target]) -> None:
-        """Remove the old files. While all of them are there, all can still be taken back."""
+        """Remove the old files; as long as all of them are there, all can still be undone."""
         removed = False
         for target in targets:
             self.doing = f"cannot remove the old {target.write.real}"
@@ -275,13 +280,14 @@ class _Run:
                 os.unlink(target.old, dir_fd=target.folder)
             except OSError:
                 if not removed:
-                    # Still time to go back; who is killed on the way back has not come through.
+                    # All can still be undone. If the server is killed meanwhile, a later one must
+                    # undo the rest, too.
                     self._mark(State.PREPARED)
                     raise
             removed = True
 
     def _folder(self, path: str, *, make: bool) -> int:
-        """Open a folder, through open folders only; made if it may be."""
+        """Open a folder by way of its open parents; with `make`, make it if it is missing."""
         if path in self._folders:
             return self._folders[path]
         above, name = os.path.split(path)
@@ -289,7 +295,7 @@ class _Run:
             return self._opened(path, path, None)
         folder = self._folder(above, make=make)
         if make:
-            # Asked first: a folder that cannot be written to is no obstacle when nothing is made.
+            # Opened first: making one that exists may fail in a read-only parent.
             try:
                 os.stat(name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
@@ -312,7 +318,7 @@ class _Run:
         return descriptor
 
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
-        """Remember how to take a step back, and what to say if that fails."""
+        """Remember how to undo a step, and what to say if that fails."""
         self._undo.append((words, step))
 
 
@@ -335,7 +341,7 @@ def _changed(write: Write) -> PatchError:
 
 
 def _only_ours(target: _Target, folder: int) -> None:
-    """See that a name has no file but the one that was made for it. Raises OSError."""
+    """Check that a name has no other file than the one that was made for it. Raises OSError."""
     try:
         now = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -350,7 +356,7 @@ def _saved(status: os.stat_result) -> tuple[int, int]:
 
 
 def _remove(name: str, folder: int) -> None:
-    """Remove a file that may have been renamed since."""
+    """Remove a file, which may already be gone because it was renamed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

@@ -1,7 +1,7 @@
-"""What a file has beside its content, owner and permissions.
+"""Copying extended attributes from an old file to the new one.
 
-Here live extended attributes of users and access lists, where the system has them. Others
-(capabilities, labels) belong to the program or the place, and are not taken over.
+Copied are those of users, and access lists, on systems that have them. Others (capabilities,
+security labels) belong to the program or the place, and are not copied.
 """
 
 import contextlib
@@ -12,13 +12,14 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 
 def copy_attributes(source: int, target: int) -> None:
-    """Give an open file the attributes of another, as far as its file system takes them."""
+    """Copy attributes between open files, as far as the target's file system takes them."""
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError):
         names = os.listxattr(source)
         if _ACCESS_LIST not in names:
-            # One that the folder gave it would let in whom the old file kept out.
+            # The folder may have given the new file an access list, which could admit more users
+            # than the old file did.
             with contextlib.suppress(OSError):
                 mode = os.fstat(target).st_mode
                 os.removexattr(target, _ACCESS_LIST)

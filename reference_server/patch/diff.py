@@ -1,9 +1,8 @@
-"""What a plan changes, and what a turn has changed, as diffs.
+"""Diffs for clients: the changes of a fileChange item, and the diff of a whole turn.
 
-Here lives the wording for clients: the changes of a fileChange item and the diff of the whole turn.
 Source: session-protocol "ThreadItem" (fileChange: path, kind, diff; the form of `kind` and `diff`
 is not shown: it is the real servers') and "Events" (turn/diff/updated: the unified diff of the
-turn). Hunks themselves are `unified`'s.
+turn). Hunks live in `unified`.
 """
 
 import hashlib
@@ -11,33 +10,33 @@ import os
 from dataclasses import dataclass, replace
 
 from harness.wire.item import AddKind, DeleteKind, FileUpdateChange, UpdateKind
-from reference_server.patch.effort import Effort
 from reference_server.patch.files import Forbids, read_in_place
 from reference_server.patch.match import is_text
 from reference_server.patch.plan import Change, Plan
 from reference_server.patch.unified import PAIRS_OF_ALL, TooMuchToShow, unified_hunks
+from reference_server.patch.work_budget import WorkBudget
 
 MOST_SHOWN = 2**20
-"""Bytes of one file that are shown as they are."""
+"""Bytes of one file that are shown."""
 MOST_KEPT = 16 * 2**20
-"""Bytes of all the old contents that a turn's diff keeps."""
+"""Bytes of old contents that are kept for the diff of a turn."""
 MOST_TOLD = 4 * 2**20
-"""Characters of the diff of a turn, but for the few lines of each file beyond."""
+"""Characters of the diff of a turn; files beyond have only a few lines each."""
 _ABSENT = "0" * 40
 
 
 def file_changes(plan: Plan) -> list[FileUpdateChange]:
     """The changes of the item, by path.
 
-    `diff` is the whole content of an added or a deleted file, the hunks of an updated one without
-    file names, then `Moved to: path` if it moves. Bytes that are no UTF-8 are shown as U+FFFD. Of
-    what is too long the beginning is shown, and a line says how much is not.
+    `diff` is the whole content of an added or a deleted file; of an updated one the hunks, without
+    file names, and `Moved to: path` if it moves. Bytes that are no UTF-8 are shown as U+FFFD. Of a
+    diff that is too long the beginning is shown, and a line says how much is left out.
     """
-    effort = Effort(PAIRS_OF_ALL)
-    return [_file_change(change, effort) for change in plan.changes]
+    budget = WorkBudget(PAIRS_OF_ALL)
+    return [_file_change(change, budget) for change in plan.changes]
 
 
-def _file_change(change: Change, effort: Effort) -> FileUpdateChange:
+def _file_change(change: Change, budget: WorkBudget) -> FileUpdateChange:
     match change.kind:
         case "add":
             return FileUpdateChange(path=change.path, kind=AddKind(), diff=_content(change.after))
@@ -49,7 +48,7 @@ def _file_change(change: Change, effort: Effort) -> FileUpdateChange:
             return FileUpdateChange(
                 path=change.path,
                 kind=UpdateKind(move_path=change.moved_to),
-                diff=_hunks(change.before, change.after, effort) + moved,
+                diff=_hunks(change.before, change.after, budget) + moved,
             )
 
 
@@ -59,16 +58,16 @@ def _content(content: bytes | None) -> str:
     rest = len(content) - MOST_SHOWN
     if rest <= 0:
         return _shown(content)
-    # Not with half a character at its end.
+    # Not cut within a character.
     beginning = content[:MOST_SHOWN].decode(errors="ignore")
     return f"{beginning}\n[... {rest} bytes more are not shown ...]\n"
 
 
-def _hunks(before: bytes | None, after: bytes | None, effort: Effort) -> str:
+def _hunks(before: bytes | None, after: bytes | None, budget: WorkBudget) -> str:
     if before == after:
         return ""
     try:
-        return unified_hunks(_shown(before), _shown(after), effort)
+        return unified_hunks(_shown(before), _shown(after), budget)
     except TooMuchToShow:
         sizes = f"{len(before or b'')} bytes before, {len(after or b'')} after"
         return f"[... too much differs to be shown: {sizes} ...]\n"
@@ -80,9 +79,9 @@ def _shown(content: bytes | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A file at one time. `blob` is git's name of its content, None where there is no file.
+    """A file at one time. `blob` is git's hash of its content, None if there is no file.
 
-    `content` is None where none is kept: it cannot be read, or there is too much of it.
+    `content` is None if it is not kept: it cannot be read, or is too large.
     """
 
     blob: str | None
@@ -100,10 +99,10 @@ class _State:
 
 
 class TurnDiff:
-    """The diff from how files were before a turn's first patch of them to how they are on disk.
+    """The diff of a turn: from the files before the turn's first patch of them, to those on disk.
 
-    It is bounded: files whose old contents would be too much to keep differ as binary files do,
-    and so do those whose diffs would make the whole too long.
+    Its size is limited: files whose old contents are too large to keep are shown like binary files,
+    and so are those whose diffs would make the whole too long.
     """
 
     def __init__(self, cwd: str | os.PathLike[str]) -> None:
@@ -113,9 +112,9 @@ class TurnDiff:
         self._room = MOST_KEPT
 
     def note(self, plan: Plan) -> None:
-        """Remember the files of a plan as it found them, those not noted before.
+        """Remember the files of a plan as the plan found them, unless they are remembered already.
 
-        Reads nothing, so it may be called before or after the plan is applied.
+        Reads no file, so it may be called before or after the plan is applied.
         """
         for write in plan.writes():
             if write.real not in self._baseline:
@@ -129,34 +128,34 @@ class TurnDiff:
         return _State(_blob(content), content if kept else None, bool(mode & 0o100))
 
     def text(self, forbids: Forbids = lambda _real, _status: None) -> str:
-        """Give the diff, as git writes it, by path; "" where every file is as it was. Blocks.
+        """Give the diff in git's form, sorted by path; "" if every file is as it was. Blocks.
 
-        Paths are relative to the folder of the turn where they are below it, else absolute. What
-        a command of the turn did to the noted files is in it, too. A moved file is a deleted one
-        and a new one. Never raises: what cannot be read, or must not be, differs as a binary file
-        does; what only a link leads to is gone.
+        Paths below the turn's working directory are relative, others absolute. Changes that
+        commands made to the remembered files are in it, too. A moved file is a deleted one and a
+        new one. Never raises: a file that cannot or must not be read is shown like a binary one; a
+        file that was replaced by a link counts as deleted.
         """
-        room, effort = MOST_TOLD, Effort(PAIRS_OF_ALL)
+        room, budget = MOST_TOLD, WorkBudget(PAIRS_OF_ALL)
         pieces: list[str] = []
         for path in sorted(self._baseline):
-            piece = self._piece(path, forbids, room, effort)
+            piece = self._piece(path, forbids, room, budget)
             room -= len(piece)
             pieces.append(piece)
         return "".join(pieces)
 
-    def _piece(self, path: str, forbids: Forbids, room: int, effort: Effort) -> str:
+    def _piece(self, path: str, forbids: Forbids, room: int, budget: WorkBudget) -> str:
         before, now = self._baseline[path], _on_disk(path, forbids)
-        # The content of the other side may not be kept: the names of both are enough.
+        # The old content may not be kept: comparing the hashes is enough.
         if replace(before, content=None) == replace(now, content=None):
             return ""
         known = self._pieces.get(path)
         brief = replace(now, content=None)
         if known is None or known[0] != brief:
-            known = (brief, _file_diff(self._named(path), before, now, effort))
+            known = (brief, _file_diff(self._named(path), before, now, budget))
             self._pieces[path] = known
         if len(known[1]) <= room:
             return known[1]
-        return _file_diff(self._named(path), replace(before, content=None), now, effort)
+        return _file_diff(self._named(path), replace(before, content=None), now, budget)
 
     def _named(self, path: str) -> str:
         below = os.path.join(self._cwd, "")
@@ -176,7 +175,7 @@ def _on_disk(path: str, forbids: Forbids) -> _State:
     return _State(_blob(found.content), kept, bool(found.mode & 0o100))
 
 
-def _file_diff(name: str, before: _State, now: _State, effort: Effort) -> str:
+def _file_diff(name: str, before: _State, now: _State, budget: WorkBudget) -> str:
     lines = [f"diff --git {_quoted(f'a/{name}')} {_quoted(f'b/{name}')}"]
     same_mode = before.mode == now.mode
     if not before.exists:
@@ -191,7 +190,7 @@ def _file_diff(name: str, before: _State, now: _State, effort: Effort) -> str:
         both = before.exists and now.exists
         mode = f" {now.mode}" if both and same_mode else ""
         lines.append(f"index {before.blob or _ABSENT}..{now.blob or _ABSENT}{mode}")
-    hunks = _hunks_of(before, now, effort)
+    hunks = _hunks_of(before, now, budget)
     if hunks is None:
         return "\n".join([*lines, f"Binary files {old} and {new} differ\n"])
     if hunks:
@@ -199,21 +198,21 @@ def _file_diff(name: str, before: _State, now: _State, effort: Effort) -> str:
     return "\n".join([*lines, hunks])
 
 
-def _hunks_of(before: _State, now: _State, effort: Effort) -> str | None:
-    """The hunks; None where the contents are not shown."""
+def _hunks_of(before: _State, now: _State, budget: WorkBudget) -> str | None:
+    """The hunks; None if the contents are not shown."""
     if before.blob == now.blob and not now.unreadable:
         return ""
     for one in (before, now):
         if one.exists and (one.content is None or not is_text(one.content)):
             return None
     try:
-        return unified_hunks(_shown(before.content), _shown(now.content), effort)
+        return unified_hunks(_shown(before.content), _shown(now.content), budget)
     except TooMuchToShow:
         return None
 
 
 def _blob(content: bytes) -> str:
-    """What git calls the content."""
+    """The hash by which git names the content."""
     name = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     name.update(content)
     return name.hexdigest()
@@ -234,5 +233,5 @@ def _quoted(path: str) -> str:
 
 
 def _ended(path: str) -> str:
-    """A path that has a space is followed by a tab, so that a reader sees its end."""
+    """Put a tab after a path that has a space, as git does to mark its end."""
     return f"{path}\t" if " " in path and not path.startswith('"') else path

@@ -1,8 +1,7 @@
 """Reading one file, safely.
 
-Here lives what counts as a file for a patch: a regular one that is not reached through a link of
-its own name, and not too large to hold; and the way to it through folders that are no links. What
-is done with it is the callers'.
+A patch may change only regular files that are not links and not too large to hold in memory. They
+are reached through folders that are not links either.
 """
 
 import errno
@@ -13,18 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_BYTES = 16 * 2**20
-# Walking needs no right to list a folder where the system has this.
+# With O_PATH, opening a folder does not need the permission to list it.
 FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Forbids = Callable[[str, os.stat_result | None], str | None]
-"""Says of a resolved path why it may not even be read; None: it may.
+"""Says why a resolved path may not be read; None if it may.
 
-Asked before the file is looked at, then with the status of the open file, before it is read.
+It is called before the file is opened, and again before it is read, with the open file's status.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is on disk: content, permission bits, user and group."""
+    """A file on disk: content, permission bits, user and group."""
 
     content: bytes
     mode: int
@@ -32,7 +31,7 @@ class Found:
 
 
 def open_folder(path: str) -> int:
-    """Open a folder from the root on, through no link: one is no folder here. Raises OSError."""
+    """Open a folder, from the root on, through no link. Raises OSError."""
     folder = os.open("/", FOLDER_FLAGS)
     for name in filter(None, path.split("/")):
         above = folder
@@ -44,10 +43,10 @@ def open_folder(path: str) -> int:
 
 
 def read_in_place(real: str, forbids: Forbids) -> Found | None:
-    """Read the file with a resolved path; None if it is not there, also if a link leads there now.
+    """Read the file with a resolved path; None if there is none, or a link has taken its place.
 
-    What is judged is the open file, not its name, which can mean another one at any moment.
-    Raises OSError as `read_file` does, also for what is forbidden.
+    The check is made on the open file, since its name may lead to another one at any moment.
+    Raises OSError as `read_file` does, also for a file that `forbids` names.
     """
     above, name = os.path.split(real)
     try:
@@ -60,7 +59,7 @@ def read_in_place(real: str, forbids: Forbids) -> Found | None:
     def judge(descriptor: int, status: os.stat_result) -> None:
         where = real
         if sys.platform == "linux":
-            # Its folder may have been moved after it was opened.
+            # Its folder may have been moved after the folder was opened.
             where = os.readlink(f"/proc/self/fd/{descriptor}")
         if why := forbids(where, status):
             raise OSError(errno.EACCES, why)
@@ -76,14 +75,14 @@ def read_file(
     folder: int | None = None,
     judge: Callable[[int, os.stat_result], None] = lambda _descriptor, _status: None,
 ) -> Found | None:
-    """Read a file, `path` from the open folder if one is given; None if nothing is there.
+    """Read a file, with `path` relative to the open folder if one is given; None if there is none.
 
-    `judge` sees it open before it is read, and may raise. Raises OSError, also for what is no file,
-    with words in `strerror`.
+    `judge` is called with the open file before it is read, and may raise. Raises OSError, also for
+    what is no regular file, with the reason in `strerror`.
     """
     try:
         _check(os.stat(path, dir_fd=folder, follow_symlinks=False))
-        # Not blocking, lest a pipe that has taken its place since is waited for.
+        # Not blocking: a pipe may have taken its place meanwhile.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, dir_fd=folder)
     except (FileNotFoundError, NotADirectoryError):

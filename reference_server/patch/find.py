@@ -1,17 +1,17 @@
-"""Where lines stand in a text, in time that does not grow with their product.
+"""Finding a block of lines in a text, in linear time.
 
-Here lives the search of a block of lines: as they are, without white space at their ends, with all
-white space alike. What is done at the place is `match`'s.
+The search is tried three times: with lines as they are, without white space at their ends, and with
+all white space taken as equal. What is done with the place is in `match`.
 
-Each line of the text is a number of four bytes, so that a block is searched as a string of bytes,
-in linear time and little memory; what was found so is compared line by line.
+Each line is represented by a number of four bytes, so that a block is found by searching a byte
+string, which takes linear time and little memory; the place is then compared line by line.
 """
 
 import io
 from array import array
 from collections.abc import Callable, Sequence
 
-from reference_server.patch.effort import Effort, go_on
+from reference_server.patch.work_budget import WorkBudget, stop_if_abandoned
 
 FORMS: tuple[Callable[[str], str], ...] = (
     str,
@@ -20,16 +20,16 @@ FORMS: tuple[Callable[[str], str], ...] = (
 )
 """What lines are compared as, one after the other."""
 MOST_WORK = 1 << 30
-"""Bytes that are looked through for one text: a second or two, and no honest patch comes near."""
+"""Bytes that are searched for one text: a second or two; ordinary patches need far fewer."""
 _WIDTH = 4
 
 
 class TooMuchWork(Exception):
-    """So many blocks are looked for in so long a text that it would take too long."""
+    """Too many blocks are searched in too long a text."""
 
 
 class Lines:
-    """The lines of a text that is UTF-8. A block's lines are without their ends."""
+    """The lines of a UTF-8 text. Lines of a block are given without their ends."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -39,20 +39,20 @@ class Lines:
             at += len(line)
             self._ends.append(at)
         self._marks: list[bytes] = []
-        self._effort = Effort(MOST_WORK)
+        self._effort = WorkBudget(MOST_WORK)
 
     def __len__(self) -> int:
         """Count the lines."""
         return len(self._ends)
 
     def raw(self, first: int, end: int) -> bytes:
-        """Give lines as they stand, with their ends."""
+        """Give lines as they are, with their ends."""
         if first >= end:
             return b""
         return self._content[self._ends[first - 1] if first else 0 : self._ends[end - 1]]
 
     def find(self, block: Sequence[str], start: int, last: int | None = None) -> int | None:
-        """The first place of the lines from `start` on, up to `last`. Raises TooMuchWork."""
+        """The first index at which the block is, from `start` to `last`. Raises TooMuchWork."""
         fitting = len(self) - len(block)
         last = fitting if last is None else min(last, fitting)
         for level in range(len(FORMS)):
@@ -77,18 +77,18 @@ class Lines:
         return None
 
     def _spend(self, size: int) -> None:
-        go_on()
+        stop_if_abandoned()
         if not self._effort.take(size):
             raise TooMuchWork
 
     def _is_at(self, level: int, want: list[str], place: int) -> bool:
-        # Two lines may have one number.
+        # Two different lines may have the same number.
         form = FORMS[level]
         return all(form(_text(self.raw(at, at + 1))) == line for at, line in enumerate(want, place))
 
     def _marks_of(self, level: int) -> bytes:
         while level >= len(self._marks):
-            go_on()
+            stop_if_abandoned()
             form = FORMS[len(self._marks)]
             every = io.BytesIO(self._content)
             marks = array("I", (_mark(form(_text(line))) for line in every))
@@ -101,7 +101,7 @@ def _mark(line: str) -> int:
 
 
 def _text(line: bytes) -> str:
-    """A line without its end; what has no end may have a CR for its own."""
+    """A line without its end; a CR at the end of the text without LF is part of the line."""
     if line.endswith(b"\n"):
         line = line[: -2 if line.endswith(b"\r\n") else -1]
     return line.decode()

@@ -1,7 +1,7 @@
 """A patch that comes as a shell command: `apply_patch <<'EOF' … EOF`.
 
-Here lives recognising such a command, and nothing of what a patch says (parse). A command that does
-anything beside it, or whose words the shell would expand, is no patch: the shell has to run it.
+Here lives recognising such a command; its patch is parsed elsewhere (`parse`). A command that does
+anything else too, or whose words the shell would expand, is no patch: the shell has to run it.
 """
 
 import re
@@ -14,23 +14,23 @@ _AND = re.compile(r"[ \t]*&&\s*")
 _GAP = re.compile(r"[ \t]*")
 _BEGIN = "*** Begin Patch"
 
-# A word of a shell command: pieces that mean what they say. `$` and backquotes expand even between
-# double quotes; the other characters left out mean something to the shell when they are bare.
+# A word of a shell command that the shell passes on as it is: without `$` and backquotes, which it
+# expands even between double quotes, and without unquoted characters that are special to it.
 _PIECE = re.compile(
     r"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\.)*)"|\\(?P<escaped>[^\n])"""
     r"""|(?P<bare>[^\s'"\\$`|&;<>(){}\[\]*?!~\#]+)""",
     re.DOTALL,
 )
-# Between double quotes; an escaped newline is none.
+# Escapes between double quotes; an escaped newline is removed.
 _ESCAPE = re.compile(r"\\([\"\\$`\n])")
 
 
 def heredoc_patch(command: str) -> tuple[str, str | None] | None:
-    """The text of the patch and the folder it is made in (None: where the command would run).
+    """The text of the patch, and the folder to apply it in (None: that of the command).
 
-    Read: `apply_patch <<'EOF'` with any word, quoted or not, `applypatch`, the patch as one quoted
-    argument, `cd folder && ` before it, all of it as the script of `bash -lc`. The text between the
-    markers is taken as it stands. Never raises; None for every other command.
+    Recognised: `apply_patch <<'EOF'` with any word, quoted or not; `applypatch`; the patch as one
+    quoted argument; `cd folder && ` before it; all of it as the script of `bash -lc`. The text
+    between the markers is taken as it is. Never raises; None for every other command.
     """
     command = command.strip()
     if shell := _SHELL.match(command):
@@ -41,7 +41,7 @@ def heredoc_patch(command: str) -> tuple[str, str | None] | None:
     folder = None
     if cd := _CD.match(command):
         word = _word(command, cd.end())
-        # `cd -` and `cd -P x` are not about a folder of that name.
+        # `cd -` and `cd -P x` do not name a folder `-` or `-P`.
         if word is None or not word[0] or word[0].startswith("-"):
             return None
         joint = _AND.match(command, word[1])
@@ -58,14 +58,14 @@ def heredoc_patch(command: str) -> tuple[str, str | None] | None:
 
 
 def _document(command: str, start: int) -> str | None:
-    """The text of a heredoc that is all there is from `start` on."""
+    """The text of a heredoc, if the command has nothing else from `start` on."""
     opening = _HEREDOC.match(command, start)
     if opening is None:
         return None
     end = opening[1] or opening[2] or opening[3]
     lines = command[opening.end() :].split("\n")
     marks = [at for at, line in enumerate(lines) if line.removesuffix("\r") == end]
-    # The shell stops at the first; what is behind it would be a command.
+    # The shell ends the text at the first marker; lines after it would be commands.
     if not marks or marks[0] != len(lines) - 1:
         return None
     return "".join(f"{line}\n" for line in lines[:-1])
@@ -80,7 +80,7 @@ def _argument(command: str, start: int) -> str | None:
 
 
 def _word(text: str, start: int) -> tuple[str, int] | None:
-    """The word that begins at `start` and where it ends; None if the shell would expand it."""
+    """The word that begins at `start`, and where it ends; None if the shell would expand it."""
     parts: list[str] = []
     at = start
     while piece := _PIECE.match(text, at):

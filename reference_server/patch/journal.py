@@ -1,9 +1,9 @@
-"""What a patch is about to do, written down before it does it.
+"""The journal of a patch: what it will do, written to disk before it does it.
 
-Here live the file, its three states, and reading it again. It is one line with the state and one
-with all that a later server needs to know when this one is killed in the middle: which names, what
-was and what shall be there. What is then done is `settle`'s matter. Changing the state overwrites
-ten bytes, which needs no room on a full disk.
+If the server is killed while it applies the patch, a later server reads the journal and completes
+or undoes the patch (`settle`). Here live the file, its three states, and reading it. One line has
+the state, another which files change, with their old and new contents' digests. Changing the state
+overwrites ten bytes, which works on a full disk, too.
 """
 
 import hashlib
@@ -25,30 +25,30 @@ _log = logging.getLogger(__name__)
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
 LONGEST = 1 << 27
-"""Bytes of a journal that are read; a patch that is made has less to say."""
+"""Bytes of the longest journal that is read; no patch needs so many."""
 
 
 class State(Enum):
-    """How far a patch has come; all words have the same length."""
+    """How far a patch has come; all values have the same length."""
 
     PREPARED = b"prepared \n"
-    """Some of its writes may have been made."""
+    """Some of its changes may have been made: to be undone."""
     COMMITTED = b"committed\n"
-    """All of them were, and stay."""
+    """All of its changes were made: to be completed."""
     UNDONE = b"undone   \n"
-    """None of them is left to be taken back."""
+    """Nothing is left to be undone."""
 
 
 def _check_place(path: str) -> None:
-    """Take no path that the system would not; raises ValueError."""
+    """Raise ValueError for a path that the system would not take."""
     check_path(path)
     if b"\0" in os.fsencode(path):
         raise ValueError("a path holds a NUL character")
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """One name that a patch changes, and the temporary ones beside it; None: no file there."""
+class JournaledWrite:
+    """One file that a patch changes, and the temporary files beside it; None: no such file."""
 
     folder: str
     name: str
@@ -58,7 +58,7 @@ class Noted:
     after: str | None
 
     def __post_init__(self) -> None:
-        """Take no name that leads elsewhere; raises ValueError."""
+        """Raise ValueError for a name that leads out of its folder."""
         if not os.path.isabs(self.folder) or self.name in ("", ".", "..") or "/" in self.name:
             raise ValueError("a journal names a folder and a name in it")
         _check_place(self.folder)
@@ -69,19 +69,19 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a journal says. `heading` is its owner's."""
+    """What a journal says. `heading` is free for whoever makes the patch."""
 
     state: State
     heading: dict[str, Any]
-    writes: tuple[Noted, ...]
+    writes: tuple[JournaledWrite, ...]
     made: tuple[str, ...]
-    """Folders that were missing, the innermost first."""
+    """Folders that the patch makes, the innermost first."""
 
 
 class Journal:
-    """The journal of one patch, whose file is named, and made, when the patch begins.
+    """The journal of one patch; its file is made when the patch begins.
 
-    Where it is not `required`, a patch is made without one on a disk that takes none.
+    If it is not `required`, the patch goes on without one where it cannot be written.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Journal:
         self._required = required
         self._path: Path | None = None
 
-    def begin(self, writes: list[Noted], made: list[str]) -> None:
-        """Write everything down. Raises OSError."""
+    def begin(self, writes: list[JournaledWrite], made: list[str]) -> None:
+        """Write the journal. Raises OSError."""
         said = {
             "version": VERSION,
             "heading": self._heading,
@@ -128,9 +128,9 @@ class Journal:
                 os.close(descriptor)
 
     def forget(self) -> None:
-        """Remove the file: what became of the patch is on record. Never raises.
+        """Remove the file, once the result of the patch is in the rollout. Never raises.
 
-        What cannot be removed is settled by a later server, who finds nothing left to do.
+        If that fails, a later server settles it and finds nothing to do.
         """
         path, self._path = self._path, None
         if path is not None:
@@ -141,12 +141,12 @@ class Journal:
 
 
 def digest(content: bytes | None) -> str | None:
-    """Give what tells a file's content from others."""
+    """Give the digest of a file's content; None for no file."""
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 def read_journal(path: Path) -> Entry:
-    """Read a journal. Raises OSError, or ValueError where it was never finished or is none."""
+    """Read a journal. Raises OSError, or ValueError if it is incomplete or is none."""
     with open_for_reading(path) as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
@@ -158,7 +158,7 @@ def read_journal(path: Path) -> Entry:
             raise ValueError("is of another version")
         heading: dict[str, Any] = dict(said["heading"])
         made: list[str] = list(said["made"])
-        writes = tuple(Noted(**write) for write in said["writes"])
+        writes = tuple(JournaledWrite(**write) for write in said["writes"])
         for one in made:
             _check_place(one)
         if not all(os.path.isabs(one) for one in made):

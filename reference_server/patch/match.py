@@ -1,12 +1,11 @@
-"""New content out of old content and hunks, without I/O.
+"""Applying hunks to a text, without I/O.
 
-Here lives where in a text a hunk belongs and how its lines are replaced; the search itself is
-`find`'s. A hunk is looked for after the one before it and after the lines of its `@@`, first as it
-stands, then without white space at the ends of lines, then with all white space alike; the first
-place is taken. Lines that
-are only added go below the line of `@@`, without one to the end of the file. Kept as the file has
-them: its context lines, its line endings (added lines get the one that most lines have), a byte
-order mark, and whether the last line ends.
+Here lives where in a text a hunk belongs, and how its lines are replaced; the search lives in
+`find`. A hunk is searched after the hunk before it and after the lines of its `@@`: first as it is,
+then without white space at the ends of lines, then with all white space taken as equal; the first
+match counts. A hunk that only adds lines adds them below the line of its `@@`, or without one at
+the end of the file. Context lines, line endings, a byte order mark, and whether the last line has
+an end stay as they are in the file; added lines get the line ending that most lines have.
 """
 
 import codecs
@@ -17,7 +16,7 @@ from reference_server.patch.parse import Hunk, PatchError
 
 MOST_BYTES = 8 * 2**20
 MOST_LINES = 2_500_000
-"""Bytes and lines of a text that hunks can change."""
+"""Bytes and lines of the largest text that hunks can change."""
 _SHOWN_LINES = 12
 _SHOWN_WIDTH = 200
 
@@ -32,7 +31,7 @@ def is_text(content: bytes) -> bool:
 
 
 def edited(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
-    """Make the hunks in a text. Raises PatchError, which names `name`; `is_text` holds."""
+    """Apply hunks to a text (see `is_text`). Raises PatchError, which names `name`."""
     if len(content) > MOST_BYTES or content.count(b"\n") > MOST_LINES:
         most = f"{MOST_BYTES // 2**20} MiB or {MOST_LINES:,} lines"
         words = f"{name}: is too long for hunks (more than {most})"
@@ -46,7 +45,7 @@ def edited(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
 
 
 class _Text:
-    """A file's lines, and where the hunks so far have come to."""
+    """The lines of a file, and where the hunk before ended."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._lines = Lines(content)
@@ -64,7 +63,7 @@ class _Text:
         for hunk in hunks:
             lines, place = self._place(hunk)
             if place == len(self._lines):
-                # Nothing of the file is passed by: the next hunk may still be about any of it.
+                # Lines added at the end pass nothing by: the next hunk may be anywhere in the file.
                 appended += [text for _, text in lines]
                 continue
             result.keep(self._lines.raw(self._at, place))
@@ -82,7 +81,7 @@ class _Text:
         return result.joined(ends=self._ends)
 
     def _place(self, hunk: Hunk) -> tuple[Sequence[tuple[str, str]], int]:
-        """The hunk's lines, perhaps without its loose ones, and where the file has them."""
+        """The hunk's lines, perhaps without the loose ones, and where they are in the file."""
         start, header = self._start(hunk)
         firm = hunk.lines[: len(hunk.lines) - hunk.loose]
         if all(mark == "+" for mark, _ in firm):
@@ -92,14 +91,14 @@ class _Text:
             block = [text.removesuffix("\r") for mark, text in lines if mark != "+"]
             place = self._find_at_end(block) if hunk.at_end else self._find(block, start)
             if place is None and header is not None and not hunk.at_end:
-                # Models also repeat the header's line as the first one of the hunk.
+                # Models sometimes repeat the line of the header as the first line of the hunk.
                 place = self._find(block, header, header)
             if place is not None:
                 return lines, place
         raise self._not_found(hunk, start)
 
     def _place_to_add(self, hunk: Hunk, header: int | None) -> int:
-        """Nothing is to be found: below the header's line, else at the end of the file."""
+        """Where lines are added without context: below the header's line, else at the end."""
         if hunk.at_end or not hunk.headers:
             return len(self._lines)
         if header is None:
@@ -109,13 +108,13 @@ class _Text:
         return header + 1
 
     def _start(self, hunk: Hunk) -> tuple[int, int | None]:
-        """Where to look from, and the line of the last header if it is not above that."""
+        """From where to search, and the line of the last header unless it is above that."""
         start, found = self._at, None
         for header in hunk.headers:
             found = self._find([header.removesuffix("\r")], start)
             if found is not None:
                 start = found + 1
-            # Several hunks below one header's line may each name it.
+            # Several hunks may repeat the same header.
             elif self._find([header.removesuffix("\r")], 0) is None:
                 words = f"{self._name} has no line {_named(header)} for `@@`"
                 raise PatchError(f"{words}; copy it from the file, or write `@@` alone", hunk.line)
@@ -147,7 +146,7 @@ def _named(header: str) -> str:
 
 
 class _Result:
-    """The new text in pieces; every line but the last has an end."""
+    """The new text, in pieces; every line but the last has an end."""
 
     def __init__(self, ending: bytes) -> None:
         self._ending = ending
@@ -155,17 +154,17 @@ class _Result:
         self._last_end = b""
 
     def keep(self, lines: bytes) -> None:
-        """Take lines of the file with their ends, which the last of a file may lack."""
+        """Add lines of the file with their ends, which the last line may lack."""
         if lines:
             end = b"\r\n" if lines.endswith(b"\r\n") else b"\n" if lines.endswith(b"\n") else b""
             self._take(lines, end)
 
     def add(self, line: str) -> None:
-        """Take a line of the patch, which does not choose line endings."""
+        """Add a line of the patch, with the line ending of the file."""
         self._take(line.removesuffix("\r").encode() + self._ending, self._ending)
 
     def joined(self, *, ends: bool) -> bytes:
-        """Give the whole; `ends`: its last line has an end."""
+        """Give the whole text; `ends`: its last line has an end."""
         if self._pieces and not ends:
             self._pieces[-1] = self._pieces[-1].removesuffix(self._last_end)
         elif self._pieces and not self._last_end:

@@ -1,10 +1,10 @@
-"""The text of a patch, as models write it, without I/O.
+"""Parsing the text of a patch, as models write it, without I/O.
 
-Here lives the format: what is read, what is forgiven, and one clear error for everything else. What
-the files look like is not known here (plan). Forgiven: white space around the whole and around the
-markers, CR LF, a heredoc's markers around the patch, a missing newline at the end, a blank context
-line without its space, blank lines between sections, a first hunk without `@@`. Never guessed: a
-line without its mark, a patch without its end (it may be cut off), line numbers after `@@`.
+Here lives the format. Tolerated are white space around the whole and around the markers, CR LF, a
+heredoc's markers around the patch, a missing newline at the end, a blank context line without its
+space, blank lines between sections, a first hunk without `@@`. Everything else is one clear error,
+such as a line without its mark, a patch without its end (it may be cut off), line numbers after
+`@@`. The files themselves are read elsewhere (`plan`).
 """
 
 import re
@@ -37,13 +37,13 @@ _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@")
 _SECTIONS = "`*** Add File: path`, `*** Delete File: path` or `*** Update File: path`"
 _SHOWN = 80
 MOST_FILES = 2_000
-"""Files of one patch: each is an open folder, a temporary file and a line of the item."""
+"""Files of one patch: each takes an open folder, a temporary file and a change in the item."""
 MOST_TEXT = 2 * 2**20
-"""Characters of a patch: more than any model writes, and each line is held several times over."""
+"""Characters of a patch, more than any model writes; each line is held in memory several times."""
 
 
 class PatchError(Exception):
-    """A patch that is not made; the words say where, what and what to do. `line` counts from 1."""
+    """The patch is not applied; str() says where, why and what to do. `line` counts from 1."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message if line is None else f"line {line} of the patch: {message}")
@@ -52,7 +52,7 @@ class PatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """A file with its whole content."""
+    """Add a file, with its whole content."""
 
     line: int
     path: str
@@ -61,7 +61,7 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A file that goes away."""
+    """Delete a file."""
 
     line: int
     path: str
@@ -69,10 +69,10 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines to find and what becomes of them: pairs of ` `, `-` or `+` and the text.
+    """Lines to find and change: pairs of a mark (` `, `-` or `+`) and the text.
 
     `headers` are lines to find first, one after the other. The last `loose` lines are blank and
-    without their mark: context, or only a gap in the patch.
+    have no mark: they are context, or only blank lines in the patch.
     """
 
     line: int
@@ -84,7 +84,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFile:
-    """A file that changes, moves, or both."""
+    """Change a file, move it, or both."""
 
     line: int
     path: str
@@ -97,7 +97,7 @@ FilePatch = AddFile | DeleteFile | UpdateFile
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What a patch asks for, in its order; at least one file."""
+    """The files of a patch, in its order; at least one."""
 
     files: tuple[FilePatch, ...]
 
@@ -119,7 +119,7 @@ def parse_patch(text: str) -> Patch:
 
 
 class _Reader:
-    """A place in the lines between the first marker and the last."""
+    """Reads the lines between the first marker and the last, from top to bottom."""
 
     def __init__(self, text: str) -> None:
         lines = text.split("\n")
@@ -161,7 +161,7 @@ class _Reader:
                     yield self._update(line, path)
 
     def _skip_blank(self) -> bool:
-        """Go to the next line with something in it; whether there is none."""
+        """Go to the next line that is not blank; tells whether there is none."""
         while self._at < self._end and not self._lines[self._at].strip():
             self._at += 1
         return self._at == self._end

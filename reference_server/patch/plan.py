@@ -1,12 +1,12 @@
-"""From a patch to what every file will be, without writing anything.
+"""Planning a patch: what every file will be, without writing anything.
 
-Here lives what a patch may do to a tree. Choices: a file added over another replaces it, as in the
-real servers (models rewrite files so), and is told as added; moving onto another file is refused,
-since that file's end is shown to nobody; a file named twice is refused; a deleted file may be
-binary. Folders on the way may be links, and `Plan.outside` judges where they lead; a file that is a
-link itself is refused. What may not be read at all is the caller's to say (`Forbids`), and is asked
-before anything is, and again of the file that was opened in the end, which is reached through no
-link: the names may mean others by then.
+Here lives what a patch may do to a tree. Our choices: a file that is added over another replaces
+it, as in the real servers (models rewrite files in this way), and is shown as added; moving onto
+another file is refused, since no client would be shown that this file is lost; a file named twice
+is refused; a deleted file may be binary. Folders in a path may be links, and the plan has their
+real paths; a file that is a link itself is refused. Callers say which paths may not be read
+(`Forbids`): it is called before a file is opened, and again with the open file, which is reached
+through no link, since names may lead elsewhere by then.
 """
 
 import os
@@ -20,14 +20,14 @@ from reference_server.patch.match import edited, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
 
 MOST_BYTES = 32 * 2**20
-"""Bytes of a patch's files, as they are and as they will be: they are held until it is made."""
+"""Bytes of the old and new contents of a patch's files: all are in memory until it is applied."""
 MOST_FOLDERS = 256
-"""Above a file; each is opened, and stays open until the patch is made."""
+"""Folders above one file; each stays open until the patch is applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file's place: as the patch names it, absolute, and with every link on the way resolved."""
+    """The path of a file: as the patch has it, absolute, and with links to folders resolved."""
 
     named: str
     path: str
@@ -36,10 +36,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One name on disk: its content before and after; None: no file there.
+    """One path on disk: its content before and after; None: no file.
 
-    `mode` (permission bits) and `owner` are what it has, or what a moved file brings along; None
-    for a new file.
+    `mode` (permission bits) and `owner` are those of the file, or of the file that moves there;
+    None for a new file.
     """
 
     real: str
@@ -51,7 +51,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one file of the patch. `path` and `moved_to` are absolute."""
+    """The change of one file of the patch. `path` and `moved_to` are absolute."""
 
     kind: Literal["add", "delete", "update"]
     place: Place
@@ -63,16 +63,16 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The file, as clients are told of it."""
+        """The path as clients are shown it."""
         return self.place.path
 
     @property
     def moved_to(self) -> str | None:
-        """Where it goes; None where it stays."""
+        """The path that it moves to; None if it does not move."""
         return self.moved_place.path if self.moved_place else None
 
     def writes(self) -> Iterator[Write]:
-        """What it means for each name on disk."""
+        """The writes that the change consists of, one for each path."""
         if self.moved_place is None:
             yield Write(self.place.real, self.before, self.after, self.mode, self.owner)
         else:
@@ -88,12 +88,12 @@ class Plan:
 
     @property
     def paths(self) -> list[str]:
-        """Every name on disk that changes: resolved, absolute, sorted."""
+        """Every path on disk that changes: resolved, absolute, sorted."""
         return sorted(write.real for write in self.writes())
 
     @property
     def summary(self) -> str:
-        """What a model is told when all is done: `A`, `M` or `D` and the path as it named it."""
+        """The output for the model: `A`, `M` or `D`, and the path as the patch has it."""
         lines = ["Success. Updated the following files:"]
         for mark, kind in (("A", "add"), ("M", "update"), ("D", "delete")):
             lines += [
@@ -104,7 +104,7 @@ class Plan:
         return "\n".join(lines) + "\n"
 
     def writes(self) -> list[Write]:
-        """What changes on disk: what is written before what goes away."""
+        """All writes: new contents first, deletions after them."""
         every = [write for change in self.changes for write in change.writes()]
         return sorted(every, key=lambda write: write.after is None)
 
@@ -112,7 +112,7 @@ class Plan:
 def make_plan(
     patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lambda _real, _status: None
 ) -> Plan:
-    """Read the files and work out what they become; relative paths start at `cwd`.
+    """Read the files and work out their new contents; relative paths start at `cwd`.
 
     Raises PatchError. Nothing is written.
     """
@@ -142,7 +142,7 @@ def make_plan(
 
 
 class _Planning:
-    """One section of a patch beside what is on disk."""
+    """Works out one section of a patch, with the file that is on disk."""
 
     def __init__(self, file: FilePatch, cwd: str, forbids: Forbids) -> None:
         self._file = file
@@ -191,7 +191,7 @@ class _Planning:
         head, tail = os.path.split(joined)
         if tail in ("", ".", ".."):
             raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
-        # Resolved as the system does: `link/..` is beside where the link leads.
+        # Resolved as the system does: `link/..` is the parent of the link's target.
         real = os.path.join(self._resolved(head), tail)
         if real.count("/") > MOST_FOLDERS:
             brief = named if len(named) <= 80 else f"{named[:80]}..."
@@ -207,7 +207,7 @@ class _Planning:
         try:
             return os.path.realpath(folder)
         except OSError as error:
-            # A link that was there when it was looked at, and no more when it was read.
+            # A link was removed while it was being resolved.
             raise PatchError(f"{folder}: {error.strerror}; try again", self._file.line) from None
 
     def _read(self, place: Place) -> Found | None:
@@ -229,7 +229,7 @@ class _Planning:
             return
 
     def _check_writable(self, place: Place, found: Found | None) -> None:
-        # A file is replaced, which its folder's permissions alone would allow.
+        # Replacing a file needs only the permissions of its folder: its own are checked here.
         if found is not None and not os.access(place.real, os.W_OK):
             raise self._error(place, "is read-only")
 

@@ -1,8 +1,8 @@
-"""Bringing a patch to an end that a server was killed in the middle of.
+"""Settling a patch whose server was killed while it applied it.
 
-Here lives the way back (what was not committed), and forward (what was). Only what the patch itself
-has left is touched: a file that is neither what it was nor what the patch made of it has another
-author since, and stays; then its old content stays too, beside it, and the words say where.
+A committed patch is completed, any other is undone. Only files that the patch has left are touched.
+If a file has neither its old nor its new content, somebody has changed it since, and it stays; its
+old content then stays beside it, and the user is told where.
 """
 
 import contextlib
@@ -11,11 +11,11 @@ import os
 import stat
 
 from reference_server.patch.files import open_folder, read_file
-from reference_server.patch.journal import Entry, Noted, State, digest
+from reference_server.patch.journal import Entry, JournaledWrite, State, digest
 
 
 def settle(entry: Entry) -> list[str]:
-    """Settle a patch; gives what its user should know. Raises OSError: then try again later."""
+    """Settle a patch; gives sentences for the user. Raises OSError: then try again later."""
     told: list[str] = []
     for write in reversed(entry.writes):
         try:
@@ -23,7 +23,7 @@ def settle(entry: Entry) -> list[str]:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
-            # A folder that was missing may not have been made.
+            # The patch may not have come to making this folder.
             if write.folder not in entry.made:
                 told.append(f"{write.folder} is no longer the folder that it was")
             continue
@@ -33,13 +33,13 @@ def settle(entry: Entry) -> list[str]:
             os.close(folder)
     if entry.state is State.PREPARED:
         for path in entry.made:
-            # Not where somebody has put something into it, or has removed it.
+            # Fails if somebody has put something into the folder, or has removed it: that is fine.
             with contextlib.suppress(OSError):
                 os.rmdir(path)
     return told
 
 
-def _settle(write: Noted, folder: int, state: State, told: list[str]) -> None:
+def _settle(write: JournaledWrite, folder: int, state: State, told: list[str]) -> None:
     if state is State.COMMITTED:
         _remove(write.old, folder)
     elif state is State.PREPARED:
@@ -47,16 +47,16 @@ def _settle(write: Noted, folder: int, state: State, told: list[str]) -> None:
     _remove(write.fresh, folder)
 
 
-def _take_back(write: Noted, folder: int, told: list[str]) -> None:
+def _take_back(write: JournaledWrite, folder: int, told: list[str]) -> None:
     name, old = write.name, write.old
     path = os.path.join(write.folder, name)
     now, kept = _status(name, folder), _status(old, folder)
     fresh = _status(write.fresh, folder)
-    # The new content waits under its first name until it takes the file's, for a moment with both.
+    # The new content has its temporary name until it is renamed; for a moment it may have both.
     both = now is not None and fresh is not None and os.path.samestat(now, fresh)
     replaced = write.after is not None and (fresh is None or both)
     ours = replaced and now is not None and _digest(name, folder) == write.after
-    # Or an empty file that nobody can open keeps the name for it.
+    # Or the name is reserved by an empty file of mode 0.
     ours = ours or (now is not None and fresh is not None and _keeps_a_name(now))
     if kept is not None:
         if now is not None and os.path.samestat(now, kept):
@@ -79,7 +79,7 @@ def _keeps_a_name(status: os.stat_result) -> bool:
 
 
 def _digest(name: str, folder: int) -> str | None:
-    """Give the digest of a file; None for what is none, which no patch has made."""
+    """Give the digest of a file; None for what is no regular file: no patch has made it."""
     try:
         found = read_file(name, folder)
     except OSError:

@@ -1,28 +1,28 @@
-"""Unified hunks of two texts.
+"""Unified hunks of two texts: what `diff -u` writes below the two file names.
 
-Here lives what `diff -u` writes below the two file names. What the files are called and what became
-of them is not known here (diff).
+File names and what happened to the files live in `diff`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from reference_server.patch.effort import Effort, go_on
+from reference_server.patch.work_budget import WorkBudget, stop_if_abandoned
 
 MOST_CHARACTERS = 2**20
-"""Of what differs, on both sides together; more is not shown line by line."""
+"""Characters that differ, on both sides together; if there are more, no hunks are made."""
 _CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
-# difflib's time grows with the product of both sides; beyond this, what differs is one hunk.
+# The time of difflib grows with the product of both sides; beyond this, all that differs is one
+# hunk.
 _MOST_PAIRS = 4_000_000
 PAIRS_OF_ALL = 4 * _MOST_PAIRS
-"""Of lines that are compared for all the files that are shown together."""
+"""Pairs of lines that are compared for all the files that are shown together."""
 
 _Opcode = tuple[str, int, int, int, int]
 
 
 class TooMuchToShow(Exception):
-    """So much of two texts differs that nobody would read it."""
+    """The texts differ by more than MOST_CHARACTERS."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -32,23 +32,23 @@ def split_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
-def unified_hunks(before: str, after: str, effort: Effort | None = None) -> str:
+def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> str:
     """The hunks, each with three lines of context; "" for equal texts. Raises TooMuchToShow.
 
-    `effort`: the pairs of lines that may still be compared, for several texts together.
+    `budget`: the pairs of lines that may still be compared, for several texts together.
     """
     if before == after:
         return ""
-    go_on()
+    stop_if_abandoned()
     head, tail = _equal_ends(before, after)
     old_end, new_end = len(before) - tail, len(after) - tail
     if old_end + new_end - 2 * head > MOST_CHARACTERS:
         raise TooMuchToShow
-    # Only what lies between the first difference and the last one is taken apart and compared.
+    # Only the lines from the first difference to the last are split and compared.
     above = split_lines(before[_lines_back(before, head) : head])
     old, new = split_lines(before[head:old_end]), split_lines(after[head:new_end])
     below = split_lines(before[old_end : _lines_on(before, old_end)])
-    opcodes = _opcodes(old, new, len(above), len(below), effort or Effort(_MOST_PAIRS))
+    opcodes = _opcodes(old, new, len(above), len(below), budget or WorkBudget(_MOST_PAIRS))
     first = before.count("\n", 0, head) - len(above)
     groups = _Opcodes(opcodes).get_grouped_opcodes(_CONTEXT)
     old, new = above + old + below, above + new + below
@@ -56,7 +56,7 @@ def unified_hunks(before: str, after: str, effort: Effort | None = None) -> str:
 
 
 def _equal_ends(before: str, after: str) -> tuple[int, int]:
-    """How many characters both texts begin with, and end with after those, in whole lines."""
+    """How many characters are equal at the beginning, and at the end, in whole lines."""
     shorter = min(len(before), len(after))
     same = _longest(shorter, lambda low, high: before[low:high] == after[low:high])
     head = before.rfind("\n", 0, same) + 1
@@ -76,7 +76,7 @@ def _begins_a_line(text: str, at: int) -> bool:
 
 
 def _longest(most: int, equal: Callable[[int, int], bool]) -> int:
-    """The largest length up to which two texts are equal, told by `equal` of a stretch."""
+    """The largest length up to which two texts are equal; `equal` compares one stretch."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -104,12 +104,12 @@ def _lines_on(text: str, at: int) -> int:
 
 
 def _opcodes(
-    old: Sequence[str], new: Sequence[str], above: int, below: int, effort: Effort
+    old: Sequence[str], new: Sequence[str], above: int, below: int, budget: WorkBudget
 ) -> list[_Opcode]:
-    """The steps from the old lines to the new ones, which have equal lines around them."""
+    """The opcodes of difflib from the old lines to the new ones, which equal lines surround."""
     middle: Sequence[_Opcode] = [("replace", 0, len(old), 0, len(new))]
     pairs = len(old) * len(new)
-    if pairs <= _MOST_PAIRS and effort.take(pairs):
+    if pairs <= _MOST_PAIRS and budget.take(pairs):
         middle = SequenceMatcher(None, old, new).get_opcodes()
     old_end, new_end = above + len(old), above + len(new)
     return [
@@ -120,7 +120,7 @@ def _opcodes(
 
 
 class _Opcodes(SequenceMatcher[str]):
-    """Opcodes that are known, for their grouping."""
+    """A matcher with given opcodes, to have them grouped."""
 
     def __init__(self, opcodes: list[_Opcode]) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from model_side import calls, patches, runs, says
 from session_peer import Peer, session
 
 from reference_server.engine.tools import patch as patch_tool
-from reference_server.patch.apply import HalfMade
+from reference_server.patch.apply import PartlyApplied
 
 pytestmark = pytest.mark.anyio
 UNASKED = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
@@ -126,7 +126,7 @@ async def test_what_a_patch_could_not_take_back_is_in_the_turns_diff(
 
     def failing(*given: Any) -> None:
         real(*given)
-        raise HalfMade("new.txt could not be restored")
+        raise PartlyApplied("new.txt could not be restored")
 
     monkeypatch.setattr(patch_tool, "apply_plan", failing)
     (cwd := tmp_path / "work").mkdir()

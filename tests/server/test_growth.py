@@ -18,7 +18,7 @@ from reference_server.envelope import decode
 from reference_server.exec.actions import actions_of
 from reference_server.exec.output import Output
 from reference_server.exec.rules import Rules
-from reference_server.exec.words import LONGEST_WORD
+from reference_server.exec.shell_syntax import LONGEST_WORD
 from reference_server.model.errors import ModelError, http_failed, response_failed
 from reference_server.model.events import read_event
 from reference_server.model.sse import SseParser

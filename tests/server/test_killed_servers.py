@@ -19,7 +19,7 @@ import reference_server
 from reference_server import presence as presence_module
 from reference_server import recovery
 from reference_server.config.home import Home
-from reference_server.patch.journal import Journal, Noted, State, digest
+from reference_server.patch.journal import Journal, JournaledWrite, State, digest
 from reference_server.presence import Presence, is_running, leftovers, taking_over
 from reference_server.recovery import recover
 
@@ -33,7 +33,9 @@ def home(tmp_path) -> Home:
     return Home(tmp_path / "home")
 
 
-def killed(home: Home, *writes: Noted, state: State = State.PREPARED, **heading: Any) -> Path:
+def killed(
+    home: Home, *writes: JournaledWrite, state: State = State.PREPARED, **heading: Any
+) -> Path:
     """Leave what a server leaves that was killed with a patch under way."""
     server = Presence(home)
     path = server.new_journal()
@@ -44,9 +46,9 @@ def killed(home: Home, *writes: Noted, state: State = State.PREPARED, **heading:
     return path
 
 
-def noted(file: Path, before: str | None, after: str | None) -> Noted:
+def noted(file: Path, before: str | None, after: str | None) -> JournaledWrite:
     texts = [None if text is None else text.encode() for text in (before, after)]
-    return Noted(str(file.parent), file.name, NEW, OLD, digest(texts[0]), digest(texts[1]))
+    return JournaledWrite(str(file.parent), file.name, NEW, OLD, digest(texts[0]), digest(texts[1]))
 
 
 def test_a_server_is_there_from_its_first_need_to_its_end(home: Home) -> None:

@@ -24,11 +24,11 @@ from reference_server.engine.tools.offered import APPLY_PATCH
 from reference_server.engine.work_items import FileWork
 from reference_server.exec.mounts import Plan as View
 from reference_server.exec.mounts import Refused
+from reference_server.exec.permissions import may_read
 from reference_server.exec.places import inside, of_kernel
-from reference_server.exec.rights import may_read
 from reference_server.exec.sandbox import Sandbox
 from reference_server.limits import check_path
-from reference_server.patch.apply import HalfMade, apply_plan
+from reference_server.patch.apply import PartlyApplied, apply_plan
 from reference_server.patch.diff import file_changes
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
@@ -134,7 +134,7 @@ class _PatchRun:
             await to_thread.run_sync(apply_plan, self._plan, self._journal)
         except PatchError as error:
             # Changes that others made to these files meanwhile are not part of the turn's diff.
-            if isinstance(error, HalfMade):
+            if isinstance(error, PartlyApplied):
                 self._context.diff.note(self._plan)
             self._work.output(f"{error}\n")
             await self._complete("failed")

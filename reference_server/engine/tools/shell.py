@@ -30,7 +30,7 @@ from reference_server.engine.work_items import CommandWork
 from reference_server.exec.actions import actions_of
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Finished
-from reference_server.exec.words import LONGEST_WORD, too_long
+from reference_server.exec.shell_syntax import LONGEST_WORD, too_long
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch
 

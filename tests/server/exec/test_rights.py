@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confined import ORDINARY, Place, a_place
 
-from reference_server.exec import rights
-from reference_server.exec.rights import may_read
+from reference_server.exec import permissions
+from reference_server.exec.permissions import may_read
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 WITHOUT = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")
@@ -71,5 +71,5 @@ def test_an_access_list_of_another_users_file_is_taken_to_refuse(
     (path := place.outside / "listed").write_text("x")
     own(path, ORDINARY, ORDINARY, 0o644)
     assert may_read(str(path), path.stat())
-    monkeypatch.setattr(rights.os, "listxattr", lambda *_, **__: ["system.posix_acl_access"])
+    monkeypatch.setattr(permissions.os, "listxattr", lambda *_, **__: ["system.posix_acl_access"])
     assert not may_read(str(path), path.stat())

@@ -13,7 +13,7 @@ from patch_trees import Snapshot, files, snapshot
 
 from reference_server.patch import apply as apply_module
 from reference_server.patch import files as files_module
-from reference_server.patch.apply import HalfMade, apply_plan
+from reference_server.patch.apply import PartlyApplied, apply_plan
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_restored_is_said_with_where_its_content_is(
         return OSError(errno.EIO, "Input/output error") if broken else None
 
     faults(Faults(failing))
-    with pytest.raises(HalfMade, match="could not be restored, its content is in") as caught:
+    with pytest.raises(PartlyApplied, match="could not be restored, its content is in") as caught:
         apply_plan(plan)
     assert "nothing was changed" not in str(caught.value)
     over = str(caught.value).split(f"{root}/over.sh could not be restored, its content is in ")[1]

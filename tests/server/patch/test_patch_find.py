@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_server.patch import find
-from reference_server.patch.effort import go_on
 from reference_server.patch.find import FORMS, Lines, TooMuchWork
 from reference_server.patch.match import MOST_BYTES, MOST_LINES, edited
 from reference_server.patch.parse import Hunk, PatchError
+from reference_server.patch.work_budget import stop_if_abandoned
 
 LINE = st.sampled_from(["a", "b", "", " a", "a ", "a  b", "a b", "\ra", "é"])
 ENDED = st.tuples(LINE, st.sampled_from(["\n", "\r\n"])).map("".join)
@@ -93,4 +93,4 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
 
 
 def test_elsewhere_than_in_a_thread_of_the_server_work_goes_on() -> None:
-    go_on()
+    stop_if_abandoned()

@@ -11,7 +11,7 @@ from test_patch_apply import Faults
 
 from reference_server.patch import apply as apply_module
 from reference_server.patch import files as files_module
-from reference_server.patch.apply import HalfMade, apply_plan
+from reference_server.patch.apply import PartlyApplied, apply_plan
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
 
@@ -112,7 +112,7 @@ def test_the_way_back_overwrites_nothing_that_was_saved_since(
             raise OSError(errno.EIO, "Input/output error")
 
     disk(happens, links)
-    with pytest.raises(HalfMade, match="somebody has made or changed it since") as caught:
+    with pytest.raises(PartlyApplied, match="somebody has made or changed it since") as caught:
         apply_plan(plan)
     assert (root / name).read_text() == MINE
     others = {one: text for one, (text, _) in files(root).items() if one != name}
