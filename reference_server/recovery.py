@@ -23,7 +23,7 @@ def recover(home: Home) -> None:
     try:
         found = leftovers(home)
     except OSError as error:
-        _log.warning("what other servers of this home have left was not looked at: %s", error)
+        _log.warning("patches that killed servers may have left were not looked for: %s", error)
         return
     for server, journals in found.items():
         try:
@@ -34,7 +34,7 @@ def recover(home: Home) -> None:
                     _settle(home, path)
         except OSError as error:
             # The files of one killed server must not keep those of the others from being settled.
-            _log.warning("what the server %s has left was not settled: %s", server, error)
+            _log.warning("what the killed server %s has left was not settled: %s", server, error)
 
 
 def _settle(home: Home, path: Path) -> None:

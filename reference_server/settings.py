@@ -135,6 +135,6 @@ def _own_folder() -> str:
         shown = folder.encode("utf-8", "backslashreplace").decode()
         raise invalid_request(
             f"cwd: the server's own working directory, {shown}, has a name that is not UTF-8, "
-            "which the protocol cannot tell; name another one"
+            "which no message can hold; name another one"
         ) from None
     return folder

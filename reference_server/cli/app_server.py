@@ -206,7 +206,7 @@ def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     if not is_own and not bundled.is_file() and row_of_path(bundled) is None:
         raise UsageError(
             f"--scenario {path}: there is no such file, and no bundled scenario has this id; "
-            "harness scenario list tells the ids"
+            "harness scenario list shows the ids"
         )
     if path.is_dir():
         raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")

@@ -70,8 +70,8 @@ def find_home(environment: Mapping[str, str]) -> Home:
         str(home.root).encode()
     except UnicodeError:
         raise UsageError(
-            f"the home {home.root} has a name that is not UTF-8, which the protocol cannot tell "
-            f"anybody; set {variable} to another folder"
+            f"the home {home.root} has a name that is not UTF-8, which no message can hold; "
+            f"set {variable} to another folder"
         ) from None
     if os.path.exists(home.root) and not os.path.isdir(home.root):
         raise UsageError(f"the home {home.root} is no folder; set {variable} to one")

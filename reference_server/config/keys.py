@@ -45,6 +45,6 @@ def _advice(key: str, path: str, known: tuple[str, ...]) -> str:
 
     for other, names in KEYS.items():
         if other != path and key in names:
-            return f"; it belongs {f'into [{other}]' if other else 'before the first table'}"
+            return f"; it belongs {f'in [{other}]' if other else 'before the first table'}"
     near = difflib.get_close_matches(key[:100].lower(), known, 1)
     return f"; did you mean `{near[0]}`?" if near else "; it has no effect"

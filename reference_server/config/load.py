@@ -39,7 +39,7 @@ def load_config(
     """
     try:
         if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}:1: is no file; remove it, or write one in its place")
+            raise ConfigError(f"{path}:1: is not a file; remove it, or put a file in its place")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Config(environment=environment)

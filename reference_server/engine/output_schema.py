@@ -111,7 +111,7 @@ class OutputSchema:
             answer = await self._checker.ask(self.schema, text)
         except NotChecked as failure:
             raise ModelError(
-                "The final message cannot be judged by outputSchema", "Other", str(failure)
+                "The final message cannot be checked against outputSchema", "Other", str(failure)
             ) from None
         return str(answer.get("objection", ""))
 

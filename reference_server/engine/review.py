@@ -27,10 +27,10 @@ from reference_server.engine.turn_context import TurnContext
 Fields = dict[str, Any]
 
 INSTRUCTIONS = (
-    "You review changes that another has made. Read them and what they touch; change nothing. Give "
-    "what the author should mend, the worst first: defects that these changes bring in, each with "
-    "the file and the lines. No findings is a good answer where there is nothing to mend. Answer "
-    "in JSON alone."
+    "You review changes that somebody else has made. Read them and what they touch; change "
+    "nothing. Give what the author should fix, the worst first: defects that these changes bring "
+    "in, each with the file and the lines. No findings is a good answer where there is nothing to "
+    "fix. Answer in JSON alone."
 )
 UNFINISHED = "The review did not come to an end."
 

@@ -53,7 +53,7 @@ def checked(schema: Fields, text: str | None) -> Fields:
         error = next(iter(validator.iter_errors(value)), None)
     except ValueError as failure:
         # Nested too deeply, or text that has no UTF-8 form.
-        return _objection(f"it cannot be judged by the schema: {failure}")
+        return _objection(f"it cannot be checked against the schema: {failure}")
     if error is None:
         return {}
     where = "/".join(map(str, error.instance_path))

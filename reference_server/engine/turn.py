@@ -163,8 +163,8 @@ class ActiveTurn:
         if self._added > MOST_ADDED:
             self._added -= size
             raise invalid_request(
-                f"turn {self.id} has more than {MOST_ADDED // 2**20} MiB of input that the model "
-                "has not been asked with yet; wait for its next items"
+                f"turn {self.id} has more than {MOST_ADDED // 2**20} MiB of input that no "
+                "model call has taken yet; wait for the next items"
             )
         self._status = next_turn_status(self._status, "steered")
         return self._steering.accept(content, words)

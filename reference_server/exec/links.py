@@ -60,7 +60,7 @@ class KnownRoots:
             return
         led, links = follow(folder)
         if led != real:
-            raise Refused(f"the root {folder} leads to another place each time it is looked at")
+            raise Refused(f"the root {folder} leads to a different place each time it is followed")
         for link in links:
             if any(inside(link, root) and link != root for root in self._written):
                 raise Refused(

@@ -84,7 +84,9 @@ class Plan:
                 continue
             real = resolved(folder)
             if real == "/":
-                raise Refused("the root / would make everything writable; dangerFullAccess says so")
+                raise Refused(
+                    "the root / would make everything writable; use dangerFullAccess for that"
+                )
             for other in refused:
                 if inside(real, other):
                     raise Refused(f"the root {folder} lies in {other}, which is never writable")

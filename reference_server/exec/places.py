@@ -92,9 +92,9 @@ SECRETS = (
     ".bitcoin",
     *HISTORIES,
 )
-"""Of the user's home: what no confined command reads, and where Docker and git's cache listen.
+"""In the user's home: what no confined command may read, and the sockets of Docker and git's cache.
 
-Settings that a build needs and that hold no password by their purpose stay: `.gitconfig`, say.
+Settings that builds need, and that are not meant to hold passwords, are left out (`.gitconfig`).
 """
 _BASES = {
     ".config/": "XDG_CONFIG_HOME",
@@ -139,11 +139,11 @@ _MOVED = (
     "PSQL_HISTORY",
     "MYSQL_HISTFILE",
 )
-"""Variables that name a file or folder of secrets, or several with colons between them."""
+"""Variables that name files or folders of secrets, separated by colons if there are several."""
 SOCKETS = (".X11-unix", ".ICE-unix", "screens", "tmux-{user}")
-"""In the temporary folder: where programs listen that would do things outside for a command.
+"""In the temporary folder: sockets of programs that could act outside the sandbox for a command.
 
-Only such as stay there: a mount on a folder that has just gone fails.
+Only folders that are not removed: mounting on one that has just gone would fail.
 """
 RUN_KEPT = (
     "current-system",
@@ -157,9 +157,9 @@ RUN_KEPT = (
     "connman/resolv.conf",
     "netconfig/resolv.conf",
 )
-"""In /run, otherwise hidden as a place of sockets: programs of some systems, and name servers.
+"""Visible in /run, which is otherwise hidden for its sockets: programs, and name servers.
 
-Of the latter the files alone: those who wrote them listen beside them.
+Of name servers only the files: the services that write them have sockets beside them.
 """
 _LOOKED_AT = 1000
 """Entries of a folder in /run that are searched for sockets; programs put theirs near the top."""

@@ -124,7 +124,7 @@ def _words(words: object) -> tuple[str, ...]:
     if sum(map(len, found)) > RULE_LIMIT:
         raise BadRule(f"a rule has at most {RULE_LIMIT:,} characters")
     if any("\0" in word or _unwritable(word) for word in found):
-        raise BadRule("a word of the rule holds what no command can")
+        raise BadRule("a word of the rule has a character that no command can have")
     return found
 
 
@@ -195,7 +195,7 @@ class RulesFile:
             lock(file, self.path)
             text = self.path.read_bytes()
             if len(text) + len(line) > FILE_LIMIT:
-                raise BadRule(f"{self.path} has no room for it: take out rules that are not needed")
+                raise BadRule(f"{self.path} is full: remove rules that are not needed")
             if line.encode() in text.splitlines(keepends=True):
                 return
             # The user may have edited the file and left its last line without a newline.

@@ -37,16 +37,16 @@ import termios
 import time
 
 REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace", "inputs", "mounts")
-"""Keys of a request: texts are bytes; `program` is a path, found by the server; grace in seconds;
-`inputs` are bytes by the number of the descriptor at which the first process reads them.
+"""Keys of a request. Texts are bytes; `program` is a path, found by the server; `grace` is in
+seconds; `inputs` are bytes, by the number of the descriptor from which the first process reads.
 
-`wrapped`: the first process is a sandbox around the command, which a TERM would end at once and
-everything in it; so TERM goes to those within, and the sandbox ends after them.
+`wrapped`: the first process is a sandbox around the command. TERM would end it, and with it all
+inside at once; so TERM goes to the processes inside, and the sandbox ends after them.
 
-`mounts`: what the sandbox is to have mounted, each a path and its source (nothing: a folder in
-memory). It looks the paths up itself, when another command may have put a link in the way. So its
-first process writes a byte to descriptor `WAITING` and reads a line from it: "." once the mounts
-are what they should be, or why it must not go on.
+`mounts`: what the sandbox must have mounted, as pairs of a path and its source (empty: a folder in
+memory). The sandbox resolves the paths itself, and another command may have made a link meanwhile.
+So its first process writes a byte to descriptor `WAITING` and reads a line from it: "." if the
+mounts are right, else the reason why it must not go on.
 """
 WAITING = 9
 END_BYTE = b"T"
@@ -307,7 +307,7 @@ class Warden:
                     poll.unregister(fd)
                     self._look_at_mounts(self._waiting)
                     continue
-                # Its byte, or its end: the server wants the command gone, or is gone itself.
+                # END_BYTE, or the end of the socket: the server ends the command, or has ended.
                 poll.unregister(fd)
                 self._terminate()
 

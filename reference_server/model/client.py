@@ -190,7 +190,7 @@ async def _send(
         if "@" in (provider.base_url or ""):
             # The cause may quote a part of the password, which could not be found to be hidden.
             raise cannot_connect(
-                f"base_url of {brief(provider.id)} is no address that can be asked; "
+                f"base_url of {brief(provider.id)} is no valid URL; "
                 "special characters of a user name and a password in it must be percent-encoded"
             ) from None
         raise connection_failed(error, retryable=False) from error

@@ -48,7 +48,7 @@ async def decoded(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator
             try:
                 piece = decoder.decompress(data, PIECE)
             except zlib.error as error:
-                raise Undecodable(f"the answer is not the {name} it is said to be") from error
+                raise Undecodable(f"the answer is not the {name} that its header names") from error
             data = decoder.unconsumed_tail
             if decoder.eof and decoder.unused_data and name != "deflate":
                 # Concatenated gzip members are one stream (RFC 1952, 2.2).

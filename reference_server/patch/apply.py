@@ -103,7 +103,7 @@ class _Run:
 
     def carry_out(self, targets: list[_Target]) -> None:
         """Do every step. Raises OSError or PatchError; then the caller must call `undo`."""
-        self.doing = "cannot note the patch in the server's home"
+        self.doing = "cannot write the journal of the patch in the server's home"
         if self._journal is not None:
             self._journal.begin([target.noted() for target in targets], _missing(targets))
         for target in targets:

@@ -131,7 +131,7 @@ def make_plan(
         changes.append(change)
         size += len(change.before or b"") + len(change.after or b"")
         if size > MOST_BYTES:
-            words = f"the files come to more than {MOST_BYTES // 2**20} MiB, before and after"
+            words = f"the files together have more than {MOST_BYTES // 2**20} MiB, before and after"
             raise PatchError(f"{words}; change fewer of them in one patch", file.line)
     for real, place in taken.items():
         for above in _parents(real):

@@ -64,7 +64,9 @@ class ServerRequests:
         """Take what a client answered."""
         question = self._open.get(request_id)
         if question is None:
-            _log.warning("an answer to %s, which is not asked (any more)", brief_value(request_id))
+            _log.warning(
+                "an answer to the request %s, which is not open (any more)", brief_value(request_id)
+            )
         elif not question.subscribers.has(sender):
             _log.warning("an answer to %s by a client that was not asked", brief_value(request_id))
         elif question.answered.is_set():

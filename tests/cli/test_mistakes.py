@@ -166,7 +166,7 @@ def test_agent_names_a_scenario_that_is_not_there() -> None:
     line = _one_line(call("agent", "app-server", "--scenario", "missing.scenario.yaml"))
     assert line == (
         "--scenario missing.scenario.yaml: there is no such file, and no bundled scenario has this "
-        "id; harness scenario list tells the ids"
+        "id; harness scenario list shows the ids"
     )
 
 

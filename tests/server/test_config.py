@@ -89,7 +89,7 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, text: str, line: int, wo
         ),
         ("sparkles = 1\n", 1, "no key `sparkles` here; it has no effect"),
         ('Model = "m"\n', 1, "did you mean `model`?"),
-        ('base_url = "x"\n', 1, "no key `base_url` here; it belongs into [model_providers.*]"),
+        ('base_url = "x"\n', 1, "no key `base_url` here; it belongs in [model_providers.*]"),
         ("[model_providers.a]\nmodel = 1\n", 2, "it belongs before the first table"),
         ("[model_providers.a]\n\nbase_ulr = 1\n", 3, "did you mean `base_url`?"),
         ("[model_providers]\na.base_ulr = 1\n", 2, "did you mean `base_url`?"),

@@ -102,7 +102,7 @@ async def test_a_final_message_that_no_schema_can_judge_is_asked_for_again(
     assert (end["status"], end["error"]) == ("completed", None)
     [error] = peer.params_of("error")
     assert error["willRetry"] is True
-    assert "cannot be judged by the schema" in error["error"]["additionalDetails"]
+    assert "cannot be checked against the schema" in error["error"]["additionalDetails"]
 
 
 async def test_a_command_line_that_no_system_runs_is_refused(tmp_path) -> None:

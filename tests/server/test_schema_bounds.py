@@ -98,7 +98,7 @@ async def test_a_message_that_cannot_be_judged_in_time_fails_the_turn(tmp_path) 
                 peer.seen.append(json.loads(await peer.transport.take()))
         end = await peer.turn_end(turn)
         assert end["status"] == "failed"
-        assert end["error"]["message"] == "The final message cannot be judged by outputSchema"
+        assert end["error"]["message"] == "The final message cannot be checked against outputSchema"
         assert "1 s of a processor" in end["error"]["additionalDetails"]
         assert (await peer.run_turn(thread))["status"] == "completed"
     assert judges() == []
