@@ -126,7 +126,7 @@ class TestOfTheRules:
         file.add(["a"])
         with (tmp_path / FILE).open("ab") as adding:
             adding.write(b"#" * FILE_LIMIT)
-        with pytest.raises(BadRule, match="no room"):
+        with pytest.raises(BadRule, match="is full"):
             file.add(["b"])
         assert file.read() == Rules((("a",),))
 

@@ -100,7 +100,7 @@ async def test_the_log_quotes_an_answer_in_part(tmp_path, caplog, result: Any) -
         await peer.request("thread/read", {"threadId": thread})
     lines = [record.getMessage() for record in caplog.records]
     assert any("declined" in line for line in lines)
-    assert any("not asked" in line for line in lines)
+    assert any("not open" in line for line in lines)
     assert max(map(len, lines)) < SHORT
 
 
