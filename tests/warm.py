@@ -23,11 +23,12 @@ from typing import Any, NoReturn
 import harness
 from harness.__main__ import main as command
 from harness.runner import console
+from harness.suite.__main__ import main as run_command
 
 OTHERS = ("pytest", "typer.rich_utils", "xdist.plugin")
 # Is for tests of this project, with a development dependency.
 NOT_IMPORTED = "harness.snapshot"
-RUN = console.__name__
+RUN = "harness.suite"
 
 
 class Becomes(BaseException):
@@ -109,7 +110,7 @@ def main() -> None:
     except Becomes as other:
         console._outputs.clear()  # pyright: ignore[reportPrivateUsage]
         begin(other.words, other.env)
-        console.main()
+        run_command()
 
 
 if __name__ == "__main__":

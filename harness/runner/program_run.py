@@ -14,11 +14,10 @@ import anyio
 
 from harness.errors import TargetGone
 from harness.target.process import ProcessExit, ServerProcess, start
-from harness.trace.frame import Direction
+from harness.trace.frame import DamageKind, Direction
 from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End
-from harness.transport.jsonl import over_limit
 
 # So much of standard error is kept, its end.
 MAX_STDERR: Final = 64 * 1024
@@ -117,5 +116,6 @@ async def _read(process: ServerProcess, recorder: Recorder, connection: str) -> 
             return
         for line in lines:
             # The last line may lack its line end: it is whole, since the program wrote no more.
-            note = line.note if over_limit(line.note) else ""
-            recorder.record(line.raw, Direction.FROM_TARGET, connection=connection, note=note)
+            cut_off = line.damage is not None and line.damage.kind is DamageKind.CUT_OFF
+            damage = None if cut_off else line.damage
+            recorder.record(line.raw, Direction.FROM_TARGET, connection=connection, damage=damage)
