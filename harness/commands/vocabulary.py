@@ -93,8 +93,8 @@ def _capability(one: Capability) -> Iterator[str]:
     yield ""
     yield from _wrapped(one.description)
     yield from _wrapped(f"how it is asked for: {one.probe}")
-    if one.methods:
-        yield from _wrapped(f"methods: {', '.join(one.methods)}")
+    if methods := load_book().methods_of(one.id):
+        yield from _wrapped(f"methods: {', '.join(methods)}")
     needing = [name for name in bundled_files() if one.id in bundled_scenario(name).scenario.needs]
     if not needing:
         yield "no bundled scenario names it in its needs"

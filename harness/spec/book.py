@@ -77,6 +77,11 @@ class Book:
         """The requirements that a rule judges, in the order of the text."""
         return tuple(row for row in self.requirements if rule_id in row.rules)
 
+    def methods_of(self, capability_id: str) -> tuple[str, ...]:
+        """The requests and notifications that only this capability needs, in the tables' order."""
+        rows = (*self.methods, *self.events)
+        return tuple(row.method for row in rows if row.capability == capability_id)
+
     def validate_params(self, method: str, params: Any) -> list[SchemaError]:
         """What is wrong with the params of a request; an unlisted method may have any object."""
         return self.schemas.errors(self._reference(method, "params"), params)

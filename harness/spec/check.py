@@ -43,7 +43,6 @@ def check_book(book: Book) -> None:
     )
     _check_lines(book, names)
     _check_operations(book, names)
-    _check_capabilities(book)
     _check_schemas(book, names)
 
 
@@ -74,17 +73,6 @@ def _check_operations(book: Book, names: _Names) -> None:
                 book.schemas.place(reference)
             except BookError as error:
                 raise BookError(f"{where}: {error}") from None
-
-
-def _check_capabilities(book: Book) -> None:
-    for capability in book.capabilities:
-        where = f"capabilities.yaml: {capability.id}"
-        for method in capability.methods:
-            row = book.method(method) or book.event(method)
-            if row is None:
-                raise BookError(f"{where}: no method {method!r}")
-            if row.capability != capability.id:
-                raise BookError(f"{where}: {method} belongs to {row.capability}")
 
 
 def _check_schemas(book: Book, names: _Names) -> None:

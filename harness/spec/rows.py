@@ -137,7 +137,6 @@ class Capability:
     id: str
     title: str
     description: str
-    methods: tuple[str, ...]
     probe: str
 
 
@@ -276,12 +275,11 @@ def make_unspecified(where: str, row: Row) -> Unspecified:
 
 def make_capability(where: str, row: Row) -> Capability:
     """A row of capabilities.yaml."""
-    check_keys(where, row, ("id", "title", "description", "methods", "probe"))
+    check_keys(where, row, ("id", "title", "description", "probe"))
     return Capability(
         id=_name(where, row, "id", ROW_ID),
         title=_text(where, row, "title"),
         description=_text(where, row, "description"),
-        methods=_strings(where, row, "methods"),
         probe=_text(where, row, "probe"),
     )
 

@@ -66,7 +66,7 @@ def test_an_unknown_id_is_answered_with_the_nearest_of_all_kinds() -> None:
 def test_a_capability_is_explained_with_its_probe_and_who_needs_it(one: Capability) -> None:
     text = " ".join(told(one.id).split())
     assert text.startswith(f"{one.id} (capability): {one.title}")
-    for part in (one.description, one.probe, *one.methods):
+    for part in (one.description, one.probe, *load_book().methods_of(one.id)):
         assert " ".join(part.split()) in text
     assert re.search(r"bundled scenarios that need it: \d+: \S+/\S+|no bundled scenario", text)
 
