@@ -78,6 +78,10 @@ EFFECTS: Final = {
     "rewrites-history": "it may change what a thread remembers",
     "may-work-outside-turns": "it may begin work that no turn/start asked for, or undo a turn",
     "may-change-provider": "the server may go to another model provider for it",
+    "may-disturb-model-calls": "it may call the model, rewrite what the model is sent, or keep the "
+    "client from hearing of a turn: model calls are no longer certain to be those of known turns",
+    "may-change-what-is-taken": "what was refused before may be taken afterwards, or the reverse",
+    "leaves-turn-alone": "a turn that runs goes on as if it had not been sent, or ends as it asks",
 }
 
 

@@ -25,6 +25,7 @@ from harness.judge.base import (
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import completed_before, failed, request_subject
 from harness.rules.shared.violations import instead, member, refusal
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.owed import Owes
 from harness.trace.trace import Trace
@@ -44,16 +45,8 @@ LISTED: Final = {
 # Settings of the model, which a model may not support.
 _OF_THE_MODEL: Final = ("personality", "effort", "summary")
 
-# Requests after which others may be accepted or refused for other reasons.
-CHANGING: Final = (
-    "initialize",
-    "thread/archive",
-    "thread/unarchive",
-    "thread/unsubscribe",
-    "thread/rollback",
-    "thread/compact/start",
-    "review/start",
-)
+# What may change whether anything is taken: by a thread, for want of room, before a handshake.
+CHANGING: Final = methods_with("may-change-what-is-taken")
 
 # Words of a refusal for a method that is unknown, not one that is temporarily unavailable.
 _UNKNOWN_METHOD: Final = re.compile(

@@ -13,6 +13,7 @@ from typing import Any
 from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.rules.shared.state_tracking import COMPLETED
 from harness.rules.shared.view_queries import failed, turn_in
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.trace import Mark
@@ -20,14 +21,7 @@ from harness.trace.values import obj, text
 
 # Requests that also call the model, may rewrite a thread's history, or keep the client from hearing
 # of it. Nothing is judged after one of them.
-MAKES_UNCERTAIN = (
-    "thread/resume",
-    "thread/fork",
-    "thread/rollback",
-    "thread/compact/start",
-    "thread/unsubscribe",
-    "review/start",
-)
+MAKES_UNCERTAIN = methods_with("may-disturb-model-calls")
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from harness.rules.shared.approval_queries import (
 from harness.rules.shared.state_tracking import INTERRUPTED
 from harness.rules.shared.view_queries import began_here
 from harness.rules.shared.violations import member, wrong
+from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Closed
 from harness.trace.trace import End
@@ -33,17 +34,7 @@ from harness.trace.values import obj, text
 from harness.trace.views import TurnView
 
 # Requests about a thread that, by what the text says of them, leave its turn alone.
-_HARMLESS = frozenset(
-    {
-        "turn/interrupt",
-        "turn/steer",
-        "thread/read",
-        "thread/list",
-        "thread/loaded/list",
-        "thread/fork",
-        "thread/name/set",
-    }
-)
+_HARMLESS = frozenset(methods_with("leaves-turn-alone"))
 
 
 @rule(
