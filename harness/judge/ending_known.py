@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from harness.spec.item_types import types_with
 from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
 from harness.trace.owed import Obligation, Owed, Owes
 from harness.trace.trace import SESSION, End, Trace
 from harness.trace.values import dig, obj, text
 
 # Items that may wait for something other than the server, for any length of time.
-_WORK: Final = ("commandExecution", "mcpToolCall", "dynamicToolCall")
+_WORK: Final = types_with("runs-elsewhere")
 _ENDS: Final = {
     End.EXITED: "the server ended",
     End.TIMED_OUT: "its time was up while the server was busy",

@@ -8,6 +8,8 @@ what a missing row means. Events are named after what an observer of the wire se
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.spec.item_types import status_types
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -103,12 +105,11 @@ CHANGE_STATUS = Machine(
     terminal=frozenset({"completed", "failed", "declined"}),
 )
 
-# Item type -> the machine of its status; the nine types that are not here have no status.
+# Item type -> the machine of its status, by the words that its schema takes. A type that is not
+# here has no status.
+_MACHINE_OF = {"DeclinableStatus": CHANGE_STATUS, "ToolStatus": TOOL_CALL_STATUS}
 ITEM_STATUS: Mapping[str, Machine] = {
-    "commandExecution": CHANGE_STATUS,
-    "fileChange": CHANGE_STATUS,
-    "mcpToolCall": TOOL_CALL_STATUS,
-    "dynamicToolCall": TOOL_CALL_STATUS,
+    item_type: _MACHINE_OF[words] for item_type, words in status_types().items()
 }
 
 # "Thread storage and loading".

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 import jsonschema_rs
 
 from harness.spec.errors import RawError, SchemaError, describe
-from harness.spec.yamlfile import BookError, load_schemas
+from harness.spec.yamlfile import BookError, load_schemas, names_in
 from harness.trace.values import at
 
 Step: TypeAlias = str | int
@@ -27,23 +27,7 @@ Node: TypeAlias = dict[str, Any]
 Hinted: TypeAlias = dict[str, str]  # a member, and the requirement that has it there
 Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
 
-FILES = (
-    "approvals.json",
-    "enums.json",
-    "error.json",
-    "input.json",
-    "item-events.json",
-    "item.json",
-    "rpc.json",
-    "sandbox.json",
-    "skills.json",
-    "thread-events.json",
-    "thread-methods.json",
-    "thread.json",
-    "turn-events.json",
-    "turn-methods.json",
-    "turn.json",
-)
+FILES = tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
 BASE = "book:/"
 # A message can have a million errors; only a few are read.
 MOST_ERRORS = 20

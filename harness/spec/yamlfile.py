@@ -47,10 +47,10 @@ def read_text(name: str) -> str:
     return files("harness.spec").joinpath(name).read_text(encoding="utf-8")
 
 
-def names_in(folder: str) -> tuple[str, ...]:
-    """The YAML files in a folder of this package, sorted, as `read_text` takes them."""
+def names_in(folder: str, suffix: str = ".yaml") -> tuple[str, ...]:
+    """The files in a folder of this package with a suffix, sorted, as `read_text` takes them."""
     entries = files("harness.spec").joinpath(folder).iterdir()
-    names = sorted(entry.name for entry in entries if entry.name.endswith(".yaml"))
+    names = sorted(entry.name for entry in entries if entry.name.endswith(suffix))
     return tuple(f"{folder}/{name}" for name in names)
 
 

@@ -19,6 +19,7 @@ from harness.rules.shared.view_queries import (
     thread_of,
 )
 from harness.rules.shared.violations import member, wrong
+from harness.spec.item_types import types_with
 from harness.spec.machines import ITEM
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
@@ -157,9 +158,9 @@ def _may(item: ItemView, event: str) -> bool:
 
 
 # Items of which nothing goes on: they are there at once.
-INSTANT = frozenset({"imageView", "enteredReviewMode", "exitedReviewMode"})
+INSTANT = frozenset(types_with("at-once"))
 # Items that are the model's own words, which a retry of its call can cut off.
-STREAMED = frozenset({"agentMessage", "plan", "reasoning", "webSearch"})
+STREAMED = frozenset(types_with("models-words"))
 # What an item that is never completed breaks, where its turn was not cut off.
 OWED = ("item.completed-final", "event.item-completed-when")
 

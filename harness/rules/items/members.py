@@ -14,18 +14,14 @@ from harness.judge.verdict import Level
 from harness.rules.shared.printed_output import script_of
 from harness.rules.shared.view_queries import item_in, same_folder
 from harness.rules.shared.violations import differs, member, wrong
+from harness.spec.item_types import members_about
 from harness.trace.frame import Frame
 from harness.trace.order import came_before
 from harness.trace.values import text
 from harness.trace.views import ItemView
 
 # What an item of a type is about, from its beginning on.
-_ABOUT = {
-    "commandExecution": ("command", "cwd"),
-    "mcpToolCall": ("server", "tool"),
-    "dynamicToolCall": ("tool",),
-    "imageView": ("path",),
-}
+_ABOUT = members_about()
 
 
 @rule("item.same-work", title="An item is about the same work to its end", level=Level.SHOULD)

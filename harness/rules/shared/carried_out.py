@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harness.rules.items.outputs import printed_by
 from harness.rules.shared.view_queries import item_in
+from harness.spec.item_types import types_with
 from harness.trace.frame import Frame
 from harness.trace.order import came_before, came_between
 from harness.trace.values import arr, obj, text
@@ -17,7 +18,7 @@ from harness.trace.views import Conversation, ItemView
 
 DIFF: Final = "turn/diff/updated"
 # Item types whose work may write any file.
-_WRITERS: Final = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
+_WRITERS: Final = frozenset(types_with("runs-elsewhere"))
 
 
 def shows_change(frame: Frame, item: dict[str, Any]) -> bool:

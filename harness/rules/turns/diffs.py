@@ -14,6 +14,7 @@ from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.view_queries import began_here, item_in
 from harness.rules.shared.violations import absent, member, wrong
+from harness.spec.item_types import types_with
 from harness.trace.frame import Frame
 from harness.trace.order import came_before, came_between
 from harness.trace.values import arr, obj, text
@@ -21,7 +22,7 @@ from harness.trace.views import ItemView
 
 DIFF = "turn/diff/updated"
 # The items by which a file can be changed or removed without a fileChange item.
-_WORKING = frozenset({"commandExecution", "mcpToolCall", "dynamicToolCall"})
+_WORKING = frozenset(types_with("runs-elsewhere"))
 # A command that leaves something running behind it.
 _ASIDE = re.compile(r"(?<![&>])&(?![&>0-9])")
 # A line that a unified diff begins a file, a hunk, or a change without one with.

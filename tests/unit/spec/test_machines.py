@@ -51,6 +51,7 @@ def test_the_status_of_an_item_has_the_words_of_its_schema_and_others_have_none(
             with_status.add(item_type)
             assert ITEM_STATUS[item_type].states - {"none"} == words
     assert with_status == set(ITEM_STATUS)
+    assert len(with_status) == 4
 
 
 def statuses_of(item_type: str) -> set[str]:

@@ -1,0 +1,65 @@
+"""What the book says of each item type beside the shape of its members.
+
+Here: the reading of two keywords that a type in schema/item.json may have in addition to those of
+JSON Schema. `traits` are words of `TRAITS`, which rules ask for; `about` names the members that
+tell what the item is about. Rules ask when their modules are imported, so this reads that one file.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, cast
+
+from harness.spec.yamlfile import BookError, load_schemas
+
+TRAITS: Final = {
+    "at-once": "it is there at once: nothing goes on between its beginning and its end",
+    "models-words": "it is the model's own words, which a retry of the model call can cut off",
+    "runs-elsewhere": "a program or a tool does the work: it may take any time and write any file",
+}
+_FILE: Final = "item.json"
+
+
+@cache
+def _definitions() -> Mapping[str, Any]:
+    """The schema of each item type that has members of its own, by the type."""
+    return read_definitions(load_schemas([_FILE])[_FILE])
+
+
+def read_definitions(document: Any) -> dict[str, Any]:
+    """As `_definitions`, of a parsed item.json. Raises BookError for a trait that is no word."""
+    found: dict[str, Any] = {}
+    for branch in document["$defs"]["ThreadItem"]["allOf"]:
+        named = branch["if"]["properties"]["type"]
+        name = branch["then"]["$ref"].rpartition("/")[2]
+        definition = document["$defs"][name]
+        for trait in definition.get("traits", ()):
+            if trait not in TRAITS:
+                raise BookError(f"schema/{_FILE}: {name}: {trait!r} is none of {', '.join(TRAITS)}")
+        for item_type in named.get("enum") or [named["const"]]:
+            found[item_type] = definition
+    return found
+
+
+def types_with(trait: str) -> tuple[str, ...]:
+    """The item types that have a trait, in the order of the text. Raises KeyError for another word.
+
+    The words are explained in `TRAITS`.
+    """
+    if trait not in TRAITS:
+        raise KeyError(trait)
+    return tuple(name for name, one in _definitions().items() if trait in one.get("traits", ()))
+
+
+def members_about() -> dict[str, tuple[str, ...]]:
+    """Of each item type that has them, the members that tell what it is about."""
+    return {name: tuple(one["about"]) for name, one in _definitions().items() if "about" in one}
+
+
+def status_types() -> dict[str, str]:
+    """Of each item type that has a status, the name of the enumeration of its words."""
+    found: dict[str, str] = {}
+    for name, definition in _definitions().items():
+        status = cast("dict[str, Any]", definition["properties"].get("status", {}))
+        if "$ref" in status:
+            found[name] = status["$ref"].rpartition("/")[2]
+    return found

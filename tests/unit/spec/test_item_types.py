@@ -1,0 +1,40 @@
+"""What rules know of item types beside their members: read from the schema, refused if no word."""
+
+import pytest
+
+from harness.spec.item_types import TRAITS, members_about, read_definitions, types_with
+from harness.spec.loading import load_book
+from harness.spec.yamlfile import BookError, load_schemas
+
+DOCUMENT = load_schemas(["item.json"])["item.json"]
+TYPES = DOCUMENT["$defs"]["ThreadItem"]["properties"]["type"]["enum"]
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_every_trait_is_one_that_some_type_of_the_text_has(trait: str):
+    assert types_with(trait)
+    assert set(types_with(trait)) <= set(TYPES)
+
+
+def test_two_types_with_one_schema_have_the_same_traits():
+    assert {"enteredReviewMode", "exitedReviewMode", "imageView"} == set(types_with("at-once"))
+
+
+def test_what_an_item_is_about_are_texts_that_it_must_have():
+    schemas = load_book().schemas
+    for item_type, members in members_about().items():
+        name = f"{item_type[0].upper()}{item_type[1:]}Item"
+        schema, _ = schemas.place(f"item.json#/$defs/{name}")
+        assert members
+        for member in members:
+            assert member in schema["required"]
+            assert schema["properties"][member]["type"] == "string"
+
+
+def test_a_word_that_is_no_trait_is_refused():
+    with pytest.raises(KeyError):
+        types_with("colour")
+    branch = {"if": {"properties": {"type": {"const": "a"}}}, "then": {"$ref": "#/$defs/A"}}
+    defs = {"ThreadItem": {"allOf": [branch]}, "A": {"traits": ["round"]}}
+    with pytest.raises(BookError, match="A: 'round' is none of at-once, models-words"):
+        read_definitions({"$defs": defs})
