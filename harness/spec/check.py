@@ -62,7 +62,7 @@ def _check_lines(book: Book, names: _Names) -> None:
 def _check_operations(book: Book, names: _Names) -> None:
     for row in (*book.methods, *book.events):
         is_method = isinstance(row, MethodRow)
-        where = f"{'methods' if is_method else 'events'}.yaml: {row.method}"
+        where = f"schema: {'methods' if is_method else 'events'}: {row.method}"
         if not row.clauses:
             raise BookError(f"{where}: names no clause")
         names.check_citations(where, row.clauses)

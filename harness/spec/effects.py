@@ -1,21 +1,22 @@
-"""Which requests do what: the column `effects` of methods.yaml, and of unlisted_methods.yaml.
+"""Which requests do what: `effects` of the methods in schema/*.json and unlisted_methods.yaml.
 
 Rules subscribe to methods when their modules are imported, so this reads these tables alone.
 """
 
 from functools import cache
 
-from harness.spec.rows import EFFECTS, make_method, make_unlisted, read_table
-from harness.spec.yamlfile import read_text
+from harness.spec.rows import EFFECTS, make_method, make_unlisted, read_messages, read_table
+from harness.spec.yamlfile import load_schemas, read_text, schema_files
 
-_LISTED, _UNLISTED = "methods.yaml", "unlisted_methods.yaml"
+_UNLISTED = "unlisted_methods.yaml"
 
 
 @cache
 def _effects() -> dict[str, tuple[str, ...]]:
-    listed = read_table(_LISTED, read_text(_LISTED), "method", make_method)
+    files = load_schemas(schema_files()).items()
+    listed = [row for file in files for row in read_messages(*file, "methods", make_method)]
     unlisted = read_table(_UNLISTED, read_text(_UNLISTED), "method", make_unlisted)
-    return {row.method: row.effects for row in (*listed.values(), *unlisted.values())}
+    return {row.method: row.effects for row in (*listed, *unlisted.values())}
 
 
 @cache

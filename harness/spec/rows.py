@@ -168,8 +168,24 @@ T = TypeVar("T")
 
 def read_table(name: str, text: str, key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
     """The rows of a YAML text by their key, in the file's order; a key twice is an error."""
+    return _table(name, parse_rows(name, text), key, make)
+
+
+def read_messages(name: str, document: Any, part: str, make: Callable[[str, Row], T]) -> list[T]:
+    """The rows of a schema file: its `methods` or `events` (`part`), in the file's order.
+
+    `name` is that of the file. A row names its schemas without the file, in which they stand.
+    """
+    rows: list[Row] = []
+    for row in document.get(part, ()):
+        shapes = {key: row[key] for key in ("params", "result") if row.get(key) is not None}
+        rows.append({**row, **{key: f"{name}#/$defs/{one}" for key, one in shapes.items()}})
+    return list(_table(f"schema/{name}: {part}", rows, "method", make).values())
+
+
+def _table(name: str, rows: list[Row], key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
     table: dict[str, T] = {}
-    for index, row in enumerate(parse_rows(name, text)):
+    for index, row in enumerate(rows):
         where = f"{name}: row {index + 1} ({row.get(key, 'without ' + key)})"
         if key not in row:
             raise BookError(f"{where}: missing {key}")
@@ -216,7 +232,7 @@ def make_requirement(where: str, row: Row) -> Requirement:
 
 
 def make_method(where: str, row: Row) -> MethodRow:
-    """A row of methods.yaml."""
+    """A row of `methods` in a schema file."""
     check_keys(
         where,
         row,
@@ -253,7 +269,7 @@ def _effects(where: str, row: Row) -> tuple[str, ...]:
 
 
 def make_event(where: str, row: Row) -> EventRow:
-    """A row of events.yaml."""
+    """A row of `events` in a schema file."""
     check_keys(where, row, ("method", "params", "clauses", "capability", "stability"))
     return EventRow(
         method=_text(where, row, "method"),

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 import jsonschema_rs
 
 from harness.spec.errors import RawError, SchemaError, describe
-from harness.spec.yamlfile import BookError, load_schemas, names_in
+from harness.spec.yamlfile import BookError, load_schemas, schema_files
 from harness.trace.values import at
 
 Step: TypeAlias = str | int
@@ -27,7 +27,7 @@ Node: TypeAlias = dict[str, Any]
 Hinted: TypeAlias = dict[str, str]  # a member, and the requirement that has it there
 Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
 
-FILES = tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
+FILES = schema_files()
 BASE = "book:/"
 # A message can have a million errors; only a few are read.
 MOST_ERRORS = 20

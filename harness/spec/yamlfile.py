@@ -54,6 +54,11 @@ def names_in(folder: str, suffix: str = ".yaml") -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in names)
 
 
+def schema_files() -> tuple[str, ...]:
+    """The names of the schema files, sorted, as `load_schemas` takes them."""
+    return tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
+
+
 def parse_rows(name: str, text: str) -> list[Row]:
     """The rows of a YAML file: a list of mappings with string keys."""
     try:
@@ -78,10 +83,23 @@ def load_schemas(names: Iterable[str]) -> dict[str, Any]:
     loaded: dict[str, Any] = {}
     for name in names:
         try:
-            loaded[name] = json.loads(read_text(f"schema/{name}"))
+            text = read_text(f"schema/{name}")
+            loaded[name] = json.loads(text, object_pairs_hook=_each_once)
         except json.JSONDecodeError as error:
             raise BookError(f"schema/{name}: line {error.lineno}: {error.msg}") from None
+        except BookError as error:
+            raise BookError(f"schema/{name}: {error}") from None
     return loaded
+
+
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a member given twice; JSON would keep the last one in silence."""
+    made = dict(members)
+    if len(made) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BookError(f"key {twice!r} is given twice")
+    return made
 
 
 def check_keys(where: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from harness.spec import yamlfile
 from harness.spec.loading import load_book
 from harness.spec.schemas import FILES, SchemaBook, cited
 from harness.spec.yamlfile import BookError, load_schemas
@@ -63,6 +64,12 @@ def test_every_message_schema_is_used_by_a_table():
 def test_a_reference_that_leads_nowhere_is_an_error():
     with pytest.raises(BookError, match="leads nowhere"):
         SchemaBook(SCHEMAS).errors(r"turn.json#/$defs/Tern", {})
+
+
+def test_a_member_given_twice_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(yamlfile, "read_text", lambda _: '{"$defs": {"A": {}, "A": {}}}')
+    with pytest.raises(BookError, match=r"schema/a\.json: key 'A' is given twice"):
+        load_schemas(["a.json"])
 
 
 def test_one_name_in_two_files_is_an_error():

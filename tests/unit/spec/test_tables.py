@@ -24,6 +24,7 @@ from harness.spec.rows import (
     make_unspecified,
     read_table,
 )
+from harness.spec.schemas import SchemaBook
 from harness.spec.yamlfile import BookError, names_in, parse_rows, read_text
 
 BOOK = load_book()
@@ -282,6 +283,15 @@ def test_a_key_given_to_two_rows_is_refused():
         read_table("unspecified.yaml", "- {document: d}", "id", make_unspecified)
 
 
+def test_a_method_of_two_schema_files_is_refused(monkeypatch: pytest.MonkeyPatch):
+    files = dict(SchemaBook.load().files)
+    row = files["rpc.json"]["methods"][0]
+    files["turn.json"] = {**files["turn.json"], "methods": [row]}
+    monkeypatch.setattr(SchemaBook, "load", lambda: SchemaBook(files))
+    with pytest.raises(BookError, match=r"schema/turn\.json: initialize is taken"):
+        load_book.__wrapped__()
+
+
 def broken_books() -> list[tuple[Book, str]]:
     requirement, event = BOOK.requirements[0], BOOK.events[0]
     method = BOOK.methods[1]
@@ -303,7 +313,7 @@ def broken_books() -> list[tuple[Book, str]]:
         ),
         (
             replace(BOOK, events=(replace(event, clauses=("no.such-clause",)),)),
-            "events.yaml: thread/started: nothing is called 'no.such-clause'",
+            "schema: events: thread/started: nothing is called 'no.such-clause'",
         ),
         (replace(BOOK, events=(replace(event, clauses=()),)), "names no clause"),
         (
@@ -312,7 +322,7 @@ def broken_books() -> list[tuple[Book, str]]:
         ),
         (
             replace(BOOK, methods=(replace(method, result="turn.json#/$defs/Nothing"),)),
-            "methods.yaml: skills/list: schema reference",
+            "schema: methods: skills/list: schema reference",
         ),
         (replace(BOOK, unspecified=()), "nothing is called '?"),
     ]
@@ -327,6 +337,6 @@ def test_tables_that_disagree_are_refused(book: Book, message: str):
 
 
 def test_the_tables_hold_no_path_of_a_machine():
-    tables = ("unspecified", "capabilities", "methods", "events", "documents", "uncited")
-    for name in (*(f"{table}.yaml" for table in tables), *names_in("requirements")):
+    tables = [f"{name}.yaml" for name in ("unspecified", "capabilities", "documents", "uncited")]
+    for name in (*tables, *names_in("requirements"), *names_in("schema", ".json")):
         assert not re.search(r"/(home|root|work|tmp)/", read_text(name))
