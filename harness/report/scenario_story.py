@@ -113,10 +113,9 @@ def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
 
 
 def _placement_head(one: ScenarioOutcome) -> str:
-    action, _, position = one.race.partition("@")
     held = "no gate holds the server there" if one.racy else "the server is held there"
     times = f", {one.runs} runs" if one.runs > 1 else ""
-    return f"action {action} at position {position} ({held}{times}):"
+    return f"action {one.race_id.action} at position {one.race_id.position} ({held}{times}):"
 
 
 def _last_lines(path: str) -> list[str]:

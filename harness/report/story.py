@@ -83,11 +83,11 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     target, path = report.profile or report.target, near_path(proof.path)
     played = named(proof.path, proof.scenario)
     again = play_again(target, report.command, [played], rule=rule_id, race=proof.race)
-    action, _, position = proof.race.partition("@")
+    race = proof.race_id
     return [
         "",
         f"scenario  {path}:{_line(proof)}",
-        *([f"race      {action} at {position}"] if proof.race else []),
+        *([f"race      {race.action} at {race.position}"] if proof.race else []),
         f"repeat    {again}",
         *reproduction(proof.trace, target),
     ]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.results.outcome import Finding
-from harness.scenario.races import base_id
+from harness.scenario.race_id import RaceId
 from harness.target.mistakes import mistake
 from harness.target.profile import Deviation
 from harness.target.tomltext import Toml, Where, read_toml
@@ -94,7 +94,7 @@ def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
 
 def _is_of(scenario: str, entry: Deviation) -> bool:
     """Whether an entry is about a scenario, or about the scenario of a race."""
-    names = {scenario, base_id(scenario)}
+    names = {scenario, RaceId.parse(scenario).scenario}
     return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
 
 

@@ -15,6 +15,7 @@ from harness.errors import UsageError
 from harness.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_ids, bundled_scenario
 from harness.scenario.model import ACTIONS, Action
+from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
@@ -50,7 +51,7 @@ def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:
 
 def _worth_naming(glob: str, theirs: set[str]) -> set[str]:
     """The ids to suggest: the id itself where its race is wrong, those that end so, or else all."""
-    every, name = {*_bundled(), *theirs}, glob.partition("@")[0]
+    every, name = {*_bundled(), *theirs}, RaceId.parse(glob).scenario
     meant = {one for one in every if one == name or one.endswith(f"/{name}")}
     return meant or {*every, *_folders(every)}
 
@@ -65,29 +66,30 @@ def _folders(names: Iterable[str]) -> set[str]:
 
 def _matches_any(glob: str, names: Iterable[str]) -> bool:
     """Whether a glob matches a scenario, a race of it or a placement of it."""
-    name, _, rest = glob.partition("@")
-    action, _, position = rest.partition("@")
+    race = RaceId.parse(glob)
     for one in names:
         if fnmatch.fnmatchcase(one, glob):
             return True
-        if not rest and any(fnmatch.fnmatchcase(f"{one}@{action}", glob) for action in ACTIONS):
+        if not race.name and any(
+            fnmatch.fnmatchcase(str(RaceId(one, action)), glob) for action in ACTIONS
+        ):
             return True
-        if rest and fnmatch.fnmatchcase(one, name) and _is_raced(one, action, position):
+        if race.name and fnmatch.fnmatchcase(one, race.scenario) and _is_raced(one, race):
             return True
     return False
 
 
-def _is_raced(scenario: str, action: str, position: str) -> bool:
-    """Whether the scenario has a race, and a position in it, that the glob matches."""
-    actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, action)]
+def _is_raced(scenario: str, glob: RaceId) -> bool:
+    """Whether the scenario has a race, and a position in it, that the globs match."""
+    actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, glob.action)]
     if not actions or scenario not in bundled_ids():
         return bool(actions)
     loaded = bundled_scenario(scenario)
     actions = [one for one in actions if one in loaded.scenario.raced]
-    if not position:
+    if not glob.position:
         return bool(actions)
     return any(
-        fnmatch.fnmatchcase(one.position.name, position)
+        fnmatch.fnmatchcase(one.position.name, glob.position)
         for action in actions
         for one in placements(loaded.scenario, action)
     )

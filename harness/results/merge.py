@@ -23,7 +23,7 @@ from harness.results.report import (
 )
 from harness.results.rerun import Again, owned
 from harness.results.withheld import not_judged, rule_reason
-from harness.scenario.races import base_id
+from harness.scenario.race_id import RaceId
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.target.host import Lack
@@ -137,7 +137,7 @@ def _race(race: RaceOutcome) -> RaceResult:
 
 def _placement(outcome: ScenarioOutcome) -> PlacementResult:
     return PlacementResult(
-        position=outcome.race.partition("@")[2],
+        position=outcome.race_id.position,
         verdict=outcome.verdict,
         racy=outcome.racy,
         runs=outcome.runs,
@@ -159,7 +159,7 @@ def _rule(
     seen: set[tuple[str, Verdict]] = set()
     for outcome, row in rows:
         # For the placements of a race the scenario is named once.
-        name = base_id(outcome.id) if outcome.race else outcome.id
+        name = RaceId.parse(outcome.id).scenario if outcome.race else outcome.id
         if name not in result.scenarios[-1:]:
             result.scenarios.append(name)
         verdicts.append(row.verdict)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.scenario.race_id import RaceId
 
 # Findings that come from repeating a scenario.
 LEAKS, UNSTEADY = "leaks-state", "unsteady"
@@ -67,6 +68,11 @@ class ScenarioOutcome:
     racy: bool = False
     runs: int = 1
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
+
+    @property
+    def race_id(self) -> RaceId:
+        """The placement's action and position; both "" outside a race."""
+        return RaceId.parse_name(self.race)
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""

@@ -6,6 +6,7 @@ Here: the values. Not here: how rows are merged (merge), how a report looks (har
 from dataclasses import dataclass, field
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
 """How the reason of a scenario begins whose capabilities are missing; their names follow."""
@@ -22,6 +23,11 @@ class Proof:
     stderr: str
     reason: str = ""
     race: str = ""
+
+    @property
+    def race_id(self) -> RaceId:
+        """The placement's action and position."""
+        return RaceId.parse_name(self.race)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from harness.results.outcome import Finding, ScenarioOutcome
 from harness.results.report import Report
 from harness.results.rerun_command import examine_again, named, play_again
 from harness.rules.discovery import all_rules
-from harness.scenario.races import base_id
+from harness.scenario.race_id import RaceId
 from harness.target.profile import Deviation
 
 
@@ -23,7 +23,7 @@ class Again:
         self._played: dict[str, ScenarioOutcome] = {}
         for outcome in outcomes:
             self._played.setdefault(outcome.id, outcome)
-            self._played.setdefault(base_id(outcome.id), outcome)
+            self._played.setdefault(RaceId.parse(outcome.id).scenario, outcome)
 
     def of(self, finding: Finding) -> str:
         """The command that reproduces a finding, "" where there is none."""

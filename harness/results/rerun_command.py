@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.scenario.race_id import RaceId
+
 
 def play_again(
     target: str, command: str, paths: Sequence[str], *, rule: str = "", race: str = ""
@@ -45,7 +47,7 @@ def near_path(path: str) -> str:
 
 def named(path: str, scenario: str) -> str:
     """What names a scenario on a command line: its file, or its id where the file holds several."""
-    return scenario.split("@", 1)[0] if path.endswith(".family.yaml") else path
+    return RaceId.parse(scenario).scenario if path.endswith(".family.yaml") else path
 
 
 def _target(target: str, command: str) -> list[str]:

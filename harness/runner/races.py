@@ -20,6 +20,7 @@ from harness.runner.servers import SetupFailed
 from harness.runner.silence import Silences, traits_of
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
+from harness.scenario.race_id import RaceId
 from harness.scenario.races import NEEDS, Placement, derived, placements
 from harness.scenario.steps.context import UnmetKind
 from harness.target.process import ProcessExit
@@ -61,7 +62,7 @@ class Race:
     def outcome(self, only: str = "") -> RaceOutcome:
         """Play every placement, or that at the position of the name `only`."""
         found = RaceOutcome(
-            id=f"{self._loaded.id}@{self._action}",
+            id=str(RaceId(self._loaded.id, self._action)),
             scenario=self._loaded.id,
             path=str(self._loaded.path),
             title=self._loaded.scenario.title,

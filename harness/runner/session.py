@@ -33,6 +33,7 @@ from harness.runner.silence import Silences, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
+from harness.scenario.race_id import RaceId
 from harness.target.profile import Profile
 from harness.trace.store import save
 from harness.trace.trace import Trace
@@ -156,7 +157,7 @@ class WorkerSession:
             return Race(loaded, action, self._racing()).outcome(only)
         except Exception:
             return RaceOutcome(
-                id=f"{loaded.id}@{action}",
+                id=str(RaceId(loaded.id, action)),
                 scenario=loaded.id,
                 path=str(loaded.path),
                 title=loaded.scenario.title,

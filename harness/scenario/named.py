@@ -17,6 +17,7 @@ from harness.scenario.families import is_row, scenarios_in
 from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, root_of, scenario_id
 from harness.scenario.loader import find, without
 from harness.scenario.model import ACTIONS, Action
+from harness.scenario.race_id import RaceId
 
 BUNDLED = "bundled"
 """The word for all scenarios that ship with the harness."""
@@ -47,17 +48,16 @@ def by_name(word: str) -> Named:
     """The scenarios of an id, of a folder of ids (`turns/`), of a pattern (`turns/*`), or of a
     race (`turns/plain-turn@interrupt@delta:2`). Raises `UsageError`.
     """
-    name, _, race = plain(word).partition("@")
-    first, _, position = race.partition("@")
-    action = _ACTIONS.get(first)
-    if race and action is None:
-        raise UsageError(f"{word}: {unknown('action', first, ACTIONS)}")
+    race = RaceId.parse(plain(word))
+    name, action = race.scenario, _ACTIONS.get(race.action)
+    if race.name and action is None:
+        raise UsageError(f"{word}: {unknown('action', race.action, ACTIONS)}")
     files = _files(name, word)
     if not files:
         raise UsageError(_nothing(word, name))
-    if race and len(files) > 1:
+    if race.name and len(files) > 1:
         raise UsageError(f"{word}: a race is of one scenario, and {name} names {len(files)}")
-    return Named(tuple(files), action, position)
+    return Named(tuple(files), action, race.position)
 
 
 def named_files(words: Sequence[str]) -> list[Path]:
@@ -103,7 +103,7 @@ def _files(name: str, word: str) -> list[Path]:
     if any(mark in name for mark in "*?["):
         of_suite = [file for id_, file in bundled.items() if fnmatch.fnmatchcase(id_, name)]
         return of_suite or _own(name)
-    plainly = word.split("@", 1)[0].removesuffix(SUFFIX).removesuffix(FAMILY).rstrip("/")
+    plainly = RaceId.parse(word).scenario.removesuffix(SUFFIX).removesuffix(FAMILY).rstrip("/")
     own = [Path(f"{plainly}{SUFFIX}"), _top() / (name + SUFFIX)]
     for file in own:
         if file.is_file() or is_row(file):

@@ -40,6 +40,7 @@ from harness.scenario.positions import (
     spelled_out,
     with_gate,
 )
+from harness.scenario.race_id import RaceId
 
 SPARE = 4
 """Model calls beyond the script: for input that was added, a second turn, the turn afterwards."""
@@ -59,7 +60,7 @@ class Placement:
     @property
     def name(self) -> str:
         """`interrupt@item:1:started`"""
-        return f"{self.action}@{self.position.name}"
+        return RaceId("", self.action, self.position.name).name
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,6 @@ class SettleStep(Strict):
     settle: Act
 
 
-def base_id(scenario: str) -> str:
-    """The scenario's id of a placement's: `turns/plain-turn` of
-    `turns/plain-turn@interrupt@item:1:started`."""
-    return scenario.split("@", 1)[0]
-
-
 def placements(scenario: Scenario, action: Action) -> list[Placement]:
     """Every placement of an action in a scenario, in the order of the positions.
 
@@ -175,7 +170,7 @@ def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> R
         ),
     }
     return Raced(
-        id=f"{loaded.id}@{placement.name}",
+        id=str(RaceId(loaded.id, placement.action, position.name)),
         path=loaded.path,
         scenario=scenario.model_copy(update=fields),
         document=loaded.document,

@@ -15,6 +15,7 @@ from harness.rules.discovery import all_rules
 from harness.runner.config import Config
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, scenario_id
+from harness.scenario.race_id import RaceId
 from harness.suite.arguments import Wanted, deselected, wanted
 from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
@@ -194,6 +195,6 @@ class Collecting:
         asked = self._option.no_bundled or self._option.harness_run or self._wanted.picks
         if asked or self._wanted.everything:
             return ""
-        own = [one for one in ids if one.partition("@")[0] not in bundled_ids()]
+        own = [one for one in ids if RaceId.parse(one).scenario not in bundled_ids()]
         first = f"bundled scenarios were not added, since {own[0]} was found" if own else ""
         return f"{first}; name `bundled` to add them" if own else ""

@@ -17,6 +17,7 @@ from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.families import scenarios_in
 from harness.scenario.loader import Loaded, ScenarioError, check_id, load
 from harness.scenario.model import Action
+from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
 from harness.suite.selection import Selection
 
@@ -76,7 +77,7 @@ class ScenarioFile(pytest.File):
         for position in wanted:
             if not names or position not in ("", *names):
                 continue
-            name = f"{loaded.id}@{action}" + (f"@{position}" if position else "")
+            name = str(RaceId(loaded.id, action, position))
             race: RaceItem = RaceItem.from_parent(self, name=name, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
             race.loaded, race.action, race.only = loaded, action, position
             race.play, race.tell = self.race, self.tell_race

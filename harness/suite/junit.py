@@ -11,12 +11,14 @@ import pytest
 
 import harness
 from harness.scenario.identity import bundled_folder
+from harness.scenario.race_id import RaceId
 
 
 def name_scenario(config: pytest.Config, report: pytest.TestReport) -> None:
     """`scenarios.turns`, `turns/plain-turn` and its file; races apart. Before pytest writes it."""
-    kind = "races" if "@" in report.nodeid else "scenarios"
-    folders = report.nodeid.split("@", 1)[0].split("/")[:-1]
+    race = RaceId.parse(report.nodeid)
+    kind = "races" if race.action else "scenarios"
+    folders = race.scenario.split("/")[:-1]
     for case, prefix in _cases(config, report):
         _name(case, [*prefix, kind, *folders], report.nodeid)
         file = _of_package(config, report.location[0])

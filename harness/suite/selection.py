@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError
 from harness.scenario.explain import unknown
 from harness.scenario.model import ACTIONS
+from harness.scenario.race_id import RaceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ def selection(race: str, markers: str) -> Selection:
         return Selection(races=ALL if "race" in markers else ())
     races: list[tuple[str, str]] = []
     for word in race.split(","):
-        action, _, position = word.strip().partition("@")
+        wanted = RaceId.parse_name(word.strip())
+        action, position = wanted.action, wanted.position
         if action == "all" and not position:
             races += ALL
         elif action in ACTIONS:

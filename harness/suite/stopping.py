@@ -20,6 +20,7 @@ from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.runner.interruption import Interrupted, Interruption, Role
 from harness.scenario.identity import SUFFIX, file_of
 from harness.scenario.named import by_name
+from harness.scenario.race_id import RaceId
 from harness.suite.items import RaceItem, ScenarioItem
 
 P = ParamSpec("P")
@@ -141,7 +142,12 @@ class Stopping:
         for name, path, action in self._chosen():
             if action and name not in races:
                 race = RaceOutcome(
-                    name, name.rpartition("@")[0], path, _title(path), action, Verdict.NOT_EXERCISED
+                    name,
+                    RaceId.parse(name).scenario,
+                    path,
+                    _title(path),
+                    action,
+                    Verdict.NOT_EXERCISED,
                 )
                 race.reason = self.reason
                 raced.append(race)
@@ -162,8 +168,8 @@ class Stopping:
         # Ids of tests have colons, those of scenarios have none.
         for name in self._ids:
             if "::" not in name:
-                scenario, _, action = name.partition("@")
-                yield name, _path_of(scenario), action.partition("@")[0]
+                race = RaceId.parse(name)
+                yield name, _path_of(race.scenario), race.action
 
 
 def _path_of(scenario: str) -> str:

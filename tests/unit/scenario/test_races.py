@@ -12,7 +12,7 @@ from harness.results.baseline import known_row
 from harness.scenario.client_steps import AnswerStep, OpenStep
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
-from harness.scenario.races import Placement, base_id, derived, placements
+from harness.scenario.races import Placement, derived, placements
 from harness.suite.selection import ALL, Selection, selection
 from harness.target.profile import Deviation
 
@@ -150,7 +150,6 @@ def test_what_the_file_demands_of_its_own_play_is_left_out(asks: Loaded) -> None
 def test_play_has_an_id_that_names_the_placement_and_lines_of_the_file(asks: Loaded) -> None:
     raced = derived(asks, placed(asks, "interrupt", "item:1:started"))
     assert raced.id == "some/asks@interrupt@item:1:started"
-    assert base_id(raced.id) == "some/asks"
     turn = asks.line("client", 1)
     lines = [raced.line("client", index) for index in range(len(raced.scenario.client))]
     assert lines == [asks.line("client", 0), *[turn] * (len(lines) - 1)]
