@@ -19,6 +19,9 @@ MINIMAL = command("minimal")
 WHILE_READING = """
 import os, signal
 def pytest_configure(config):
+    # A shell that starts something in the background has it ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     from harness.suite import items
     load = items.load
     def interrupted(path, **more):

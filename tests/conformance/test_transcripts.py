@@ -6,6 +6,7 @@ person who reviews it. Update all of them at once:
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -92,7 +93,8 @@ class Reader:
             self._handshake = handshake or self._handshake
         if not handshake:
             assert self._handshake, "no scenario showed the handshake of this process"
-            trace.frames[:0] = self._handshake
+            whole = (*self._handshake, *trace.frames)
+            trace.frames[:] = [replace(frame, seq=seq) for seq, frame in enumerate(whole)]
         return transcript(trace)
 
     def close(self) -> list[Finding]:
