@@ -4,10 +4,17 @@ Here: lines of text from a report. Not here: the story of one finding (story).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.report import NOT_OFFERED, Report, RuleResult, gravest, is_red
+from harness.results.report import (
+    NOT_OFFERED,
+    Report,
+    RuleResult,
+    ScenarioResult,
+    gravest,
+    is_red,
+)
 from harness.spec.book import Book
 
 WIDTH = 100
@@ -146,26 +153,20 @@ def _not_judged(report: Report) -> Iterator[str]:
                 continue
             yield f"{verdict}: {reason}:"
             yield from _wrapped(ids)
-        skipped: dict[str, list[str]] = {}
-        for scenario in report.scenarios:
-            if scenario.verdict is verdict and scenario.id not in told:
-                skipped.setdefault(scenario.reason, []).append(scenario.id)
-        offers = {reason: ids for reason, ids in skipped.items() if reason.startswith(NOT_OFFERED)}
-        if len(offers) > 1:
-            yield from _not_offered(offers)
-            skipped = {reason: ids for reason, ids in skipped.items() if reason not in offers}
-        for reason, ids in skipped.items():
-            yield _cut(f"{verdict}: {len(ids)} scenario(s): {reason}")
+        skipped = [one for one in report.scenarios if one.verdict is verdict and one.id not in told]
+        lacking = [one for one in skipped if one.missing]
+        if len({one.missing for one in lacking}) > 1:
+            yield from _not_offered(lacking)
+            skipped = [one for one in skipped if not one.missing]
+        for reason, count in Counter(one.reason for one in skipped).items():
+            yield _cut(f"{verdict}: {count} scenario(s): {reason}")
 
 
-def _not_offered(scenarios: dict[str, list[str]]) -> Iterator[str]:
+def _not_offered(scenarios: Sequence[ScenarioResult]) -> Iterator[str]:
     """What the server does not offer, with the scenarios that need it; one may need several."""
-    needing: Counter[str] = Counter()
-    for reason, ids in scenarios.items():
-        for capability in reason.removeprefix(NOT_OFFERED).split(", "):
-            needing[capability] += len(ids)
-    count = sum(map(len, scenarios.values()))
-    yield f"{Verdict.NOT_APPLICABLE}: {count} scenario(s): {NOT_OFFERED.strip()} what they need:"
+    needing = Counter(capability for one in scenarios for capability in one.missing)
+    heading = f"{len(scenarios)} scenario(s): {NOT_OFFERED.strip()} what they need:"
+    yield f"{Verdict.NOT_APPLICABLE}: {heading}"
     names = sorted(needing)
     yield from _wrapped(f"{name} ({needing[name]})" for name in names)
 

@@ -22,7 +22,7 @@ from harness.results.report import (
     ScenarioResult,
 )
 from harness.results.rerun import Again, owned
-from harness.results.withheld import not_judged, rule_reason
+from harness.results.withheld import not_judged, say_if_inapplicable
 from harness.scenario.race_id import RaceId
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
@@ -80,7 +80,7 @@ def merge(
     report.rules = [_rule(rule, rows[rule.id], entries) for rule in rules.values()]
     for rule in report.rules:
         if rule.verdict is Verdict.NOT_EXERCISED:
-            _say_if_inapplicable(rule, rule_reason(rules[rule.id], profile, lacks))
+            say_if_inapplicable(rule, rules[rule.id], profile, lacks)
     report.withheld = not_judged(report, lacks)
     again = Again(report, every)
     raced = [one for race in races for one in race.findings]
@@ -110,6 +110,8 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         seconds=outcome.seconds,
         end=outcome.end,
         messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
+        missing=outcome.missing,
+        withheld=outcome.withheld,
     )
 
 
@@ -132,6 +134,8 @@ def _race(race: RaceOutcome) -> RaceResult:
         verdict=race.verdict,
         reason=race.reason,
         placements=tuple(_placement(one) for one in race.placements),
+        missing=race.missing,
+        withheld=race.withheld,
     )
 
 
@@ -180,12 +184,6 @@ def _rule(
     else:
         result.reason = "no scenario of this run gave it anything to judge"
     return result
-
-
-def _say_if_inapplicable(rule: RuleResult, reason: str) -> None:
-    """NOT_APPLICABLE for a rule that was not exercised and for which there is a reason."""
-    if reason:
-        rule.verdict, rule.reason = Verdict.NOT_APPLICABLE, reason
 
 
 def _weight(proof: Proof) -> tuple[int, int]:

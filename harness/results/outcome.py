@@ -48,6 +48,9 @@ class ScenarioOutcome:
     In a race, `race` names the placement (`interrupt@item:1:started`). A placement that is `racy`
     was played several times (`runs`), and this is the most severe outcome.
 
+    One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
+    offer, or `withheld` is the one that this machine cannot provide.
+
     `before` are probes that were played first and showed that nothing can be played. They are no
     scenarios of the run, but rules that their traces break count.
     """
@@ -67,6 +70,8 @@ class ScenarioOutcome:
     race: str = ""
     racy: bool = False
     runs: int = 1
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
 
     @property
@@ -89,7 +94,7 @@ class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
     `findings` and `before` come from playing the scenario without the action first, where that
-    showed that no placement can be tried.
+    showed that no placement can be tried. `missing` and `withheld` are as in a `ScenarioOutcome`.
     """
 
     id: str
@@ -102,6 +107,8 @@ class RaceOutcome:
     findings: list[Finding] = field(default_factory=list[Finding])
     placements: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
     before: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""

@@ -9,7 +9,9 @@ from harness.judge.verdict import Level, Row, Verdict
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
-"""How the reason of a scenario begins whose capabilities are missing; their names follow."""
+"""How the reason of a scenario begins whose capabilities are missing; their names follow.
+
+It is for people: what is missing is in `missing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class RuleResult:
     """The result of one rule in a run.
 
     `scenarios` are those in which it judged something, `broken_in` those that broke it without the
-    violation being known; `proofs` has each subject once.
+    violation being known; `proofs` has each subject once. One that is NOT_APPLICABLE names
+    capabilities: `missing` are those that the target does not declare, or `withheld` is the one
+    that this machine cannot provide.
     """
 
     id: str
@@ -48,11 +52,17 @@ class RuleResult:
     proofs: list[Proof] = field(default_factory=list[Proof])
     reason: str = ""
     broken_in: list[str] = field(default_factory=list[str])
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """The result of one scenario in a run."""
+    """The result of one scenario in a run.
+
+    One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
+    offer, or `withheld` is the one that this machine cannot provide.
+    """
 
     id: str
     path: str
@@ -62,6 +72,8 @@ class ScenarioResult:
     seconds: float
     end: str
     messages: tuple[tuple[str, str, int], ...] = ()
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,10 @@ class PlacementResult:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """The result of one action in one scenario."""
+    """The result of one action in one scenario.
+
+    `missing` and `withheld` are as in a `ScenarioResult`.
+    """
 
     id: str
     scenario: str
@@ -94,6 +109,8 @@ class RaceResult:
     verdict: Verdict
     reason: str
     placements: tuple[PlacementResult, ...] = ()
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,30 @@
 from collections.abc import Sequence
 
 from harness.judge.base import Monitor
-from harness.results.report import Report, Withheld
+from harness.judge.verdict import Verdict
+from harness.results.report import Report, RuleResult, Withheld
 from harness.target.host import Lack
 from harness.target.profile import Profile
 
 
-def rule_reason(rule: type[Monitor], profile: Profile, lacks: Sequence[Lack]) -> str:
-    """Why a rule does not apply to this target on this machine, "" where it does."""
+def say_if_inapplicable(
+    result: RuleResult, rule: type[Monitor], profile: Profile, lacks: Sequence[Lack]
+) -> None:
+    """NOT_APPLICABLE, and why, for a rule that was not exercised and does not apply.
+
+    It needs what the target does not declare, or what only this machine cannot provide.
+    """
     declared = profile.capabilities
     gone = {lack.capability: lack.reason for lack in lacks}
-    missing = [need for need in rule.needs if need not in gone]
-    missing = [] if declared == "probe" else [need for need in missing if need not in declared]
+    needs = [need for need in rule.needs if need not in gone]
+    missing = [] if declared == "probe" else [need for need in needs if need not in declared]
+    withheld = [need for need in rule.needs if need in gone]
     if missing:
-        return f"the target does not declare {', '.join(missing)}"
-    return next((gone[need] for need in rule.needs if need in gone), "")
+        result.verdict, result.missing = Verdict.NOT_APPLICABLE, tuple(missing)
+        result.reason = f"the target does not declare {', '.join(missing)}"
+    elif withheld:
+        result.verdict, result.withheld = Verdict.NOT_APPLICABLE, withheld[0]
+        result.reason = gone[withheld[0]]
 
 
 def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
@@ -27,9 +37,9 @@ def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
             lack.program,
             lack.why,
             lack.advice,
-            tuple(one.id for one in report.scenarios if one.reason == lack.reason),
-            tuple(one.id for one in report.races if one.reason == lack.reason),
-            tuple(one.id for one in report.rules if one.reason == lack.reason),
+            tuple(one.id for one in report.scenarios if one.withheld == lack.capability),
+            tuple(one.id for one in report.races if one.withheld == lack.capability),
+            tuple(one.id for one in report.rules if one.withheld == lack.capability),
         )
         for lack in lacks
     ]

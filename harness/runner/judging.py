@@ -78,7 +78,7 @@ def outcome_of(
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
-        outcome.reason = _lacks(missing)
+        outcome.reason, outcome.missing = _lacks(missing), tuple(missing)
         # It was broken off where something was lacking; how far the server had come is chance, so
         # it is no witness. A breach is one wherever it is seen.
         outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]
@@ -111,6 +111,7 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
         title=loaded.scenario.title,
         verdict=Verdict.NOT_APPLICABLE,
         reason=_lacks(missing),
+        missing=tuple(missing),
         # Nothing of it is left to play: it keeps no entry of a baseline from being checked.
         played=True,
     )

@@ -79,6 +79,7 @@ class Race:
             found.reason = f"the scenario itself does not pass: {plainly.reason}"
             if plainly.verdict is Verdict.NOT_APPLICABLE:
                 found.verdict, found.reason = plainly.verdict, plainly.reason
+                found.missing, found.withheld = plainly.missing, plainly.withheld
             return found
         for placement in placements(self._loaded.scenario, self._action):
             if only not in ("", placement.position.name):
@@ -201,7 +202,7 @@ class Race:
 
 def _without(found: RaceOutcome, need: str) -> RaceOutcome:
     found.verdict = Verdict.NOT_APPLICABLE
-    found.reason = f"{NOT_OFFERED}{need}"
+    found.reason, found.missing = f"{NOT_OFFERED}{need}", (need,)
     found.placements = []
     return found
 

@@ -61,8 +61,9 @@ def withheld_outcome(
     if not missing or others:
         return None
     # It would be played elsewhere, so that an entry of a baseline about it is not checked here.
-    outcome = inapplicable_outcome(loaded, [missing[0].capability])
-    return replace(outcome, reason=missing[0].reason, played=False)
+    outcome = inapplicable_outcome(loaded, [])
+    lack = missing[0]
+    return replace(outcome, reason=lack.reason, withheld=lack.capability, played=False)
 
 
 def explain(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:

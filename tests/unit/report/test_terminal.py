@@ -22,7 +22,7 @@ def failed(*levels: Level, rule: Level = Level.MUST) -> RuleResult:
 
 def not_applicable(name: str, *missing: str) -> ScenarioResult:
     reason = f"the server does not offer {', '.join(missing)}"
-    return ScenarioResult(name, "", "", Verdict.NOT_APPLICABLE, reason, 0, "")
+    return ScenarioResult(name, "", "", Verdict.NOT_APPLICABLE, reason, 0, "", missing=missing)
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def test_need_that_is_not_offered_does_not_apply() -> None:
     outcome = judge(run(Ended(End.QUIESCENT)), scenario(needs="model-retry", calls=3))
     assert outcome.verdict is Verdict.NOT_APPLICABLE
     assert outcome.reason == "the server does not offer model-retry"
+    assert outcome.missing == ("model-retry",)
     assert outcome.findings == []
 
 

@@ -68,6 +68,7 @@ def test_a_scenario_that_needs_it_does_not_apply_and_says_which_program(
     found = withheld_outcome(needing("sandbox"), rest, lacks)
     assert found is not None
     assert (found.verdict, found.reason) == (Verdict.NOT_APPLICABLE, LACK.reason)
+    assert (found.missing, found.withheld) == ((), "sandbox")
     assert withheld_outcome(needing("command-execution"), rest, lacks) is None
 
 
@@ -117,7 +118,7 @@ def report(*outcomes: ScenarioOutcome, races: tuple[RaceOutcome, ...] = (), **mo
 
 def unplayed(name: str) -> ScenarioOutcome:
     fields = {"verdict": Verdict.NOT_APPLICABLE, "reason": LACK.reason, "played": False}
-    return outcome(name, **fields)
+    return outcome(name, withheld="sandbox", **fields)
 
 
 def lines(found: Report) -> list[str]:
@@ -132,6 +133,7 @@ def test_one_line_says_what_was_not_judged_and_what_to_install() -> None:
 
 def test_races_that_need_it_are_counted_too() -> None:
     race = RaceOutcome("b@kill", "b", "/b", "b", "kill", Verdict.NOT_APPLICABLE, LACK.reason)
+    race.withheld = "sandbox"
     found = report(races=(race,))
     (line,) = lines(found)
     assert line == f"not judged on this machine: 0 scenario(s), 1 race(s), 0 rule(s) {LINE}"
@@ -149,6 +151,8 @@ def test_rules_that_need_it_are_counted_too() -> None:
     verdicts = {rule.id: (rule.verdict, rule.reason) for rule in found.rules}
     assert verdicts["test.confined"] == (Verdict.NOT_APPLICABLE, LACK.reason)
     assert verdicts["test.both"][1] == "the target does not declare history"
+    why = {rule.id: (rule.missing, rule.withheld) for rule in found.rules}
+    assert why == {"test.confined": ((), "sandbox"), "test.both": (("history",), "")}
     assert lines(found) == [f"not judged on this machine: 0 scenario(s), 1 rule(s) {LINE}"]
 
 
@@ -170,6 +174,7 @@ def test_the_json_report_has_it_and_can_be_read_again() -> None:
             "rules": [],
         }
     ]
+    assert [one["withheld"] for one in plain["scenarios"]] == ["sandbox"]
     assert from_plain(plain).withheld == found.withheld
     del plain["withheld"]
     assert from_plain(plain).withheld == [], "a report of an older version"
