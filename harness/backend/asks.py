@@ -6,7 +6,7 @@ arguments are chosen in `tools`. Not here: text, gates and faults (parts).
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from harness.backend.strict import Strict
 
@@ -170,3 +170,19 @@ class Review(Strict):
 
 
 ToolPart = Run | Patch | UpdatePlan | McpCall | DynamicCall | ViewImage
+"""Parts that are calls of tools that the server offers."""
+
+ProviderPart = WebSearch
+"""Parts that are items which the model's provider made by itself: no tool of the server's."""
+
+AskPart = (
+    Annotated[Run, Tag("run")]
+    | Annotated[Patch, Tag("patch")]
+    | Annotated[UpdatePlan, Tag("update_plan")]
+    | Annotated[McpCall, Tag("mcp_call")]
+    | Annotated[DynamicCall, Tag("dynamic_call")]
+    | Annotated[ViewImage, Tag("view_image")]
+    | Annotated[WebSearch, Tag("web_search")]
+    | Annotated[Review, Tag("review")]
+)
+"""All parts of this module, each with the key that tells it from the other parts of a reply."""

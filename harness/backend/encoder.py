@@ -7,7 +7,7 @@ Here: everything that an encoder must be able to produce. The only one today is 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypedDict
 
-from harness.backend.asks import WebSearchBody
+from harness.backend.asks import ProviderPart
 from harness.backend.parts import UsageBody
 from harness.backend.tools import Chosen, Offered
 
@@ -71,8 +71,8 @@ class Stream(Protocol):
         """A tool is called: the call's id, and its chunks."""
         ...
 
-    def web_search(self, body: WebSearchBody) -> list[bytes]:
-        """The model's side searched the web."""
+    def provider_item(self, part: ProviderPart) -> list[bytes]:
+        """An item that the model's provider made by itself, such as a search on the web."""
         ...
 
     def failed(self, code: str, message: str) -> bytes:

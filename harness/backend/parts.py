@@ -9,16 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from harness.backend.asks import (
-    DynamicCall,
-    McpCall,
-    Patch,
-    Review,
-    Run,
-    UpdatePlan,
-    ViewImage,
-    WebSearch,
-)
+from harness.backend.asks import AskPart
 from harness.backend.strict import Strict, Times, key_of
 
 
@@ -214,14 +205,7 @@ Part = Annotated[
     Annotated[Message, Tag("message")]
     | Annotated[Reasoning, Tag("reasoning")]
     | Annotated[PlanItem, Tag("plan_item")]
-    | Annotated[Run, Tag("run")]
-    | Annotated[Patch, Tag("patch")]
-    | Annotated[UpdatePlan, Tag("update_plan")]
-    | Annotated[McpCall, Tag("mcp_call")]
-    | Annotated[DynamicCall, Tag("dynamic_call")]
-    | Annotated[ViewImage, Tag("view_image")]
-    | Annotated[WebSearch, Tag("web_search")]
-    | Annotated[Review, Tag("review")]
+    | AskPart
     | Annotated[Reroute, Tag("reroute")]
     | Annotated[Usage, Tag("usage")]
     | Annotated[Malformed, Tag("malformed")]

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from harness.backend.asks import Review, ReviewBody, UpdatePlan, WebSearch
+from harness.backend.asks import ProviderPart, Review, ReviewBody, UpdatePlan
 from harness.backend.encoder import Encoder, Stream
 from harness.backend.gates import Gates
 from harness.backend.parts import (
@@ -113,6 +113,10 @@ class Performance:
         yield self.stream.completed(usage)
 
     async def _part(self, part: Part) -> AsyncGenerator[bytes]:
+        if isinstance(part, ProviderPart):
+            for chunk in self.stream.provider_item(part):
+                yield chunk
+            return
         match part:
             case Message():
                 told = {"text": "", "phase": part.message.phase or ""}
@@ -131,9 +135,6 @@ class Performance:
                     yield chunk
             case Reasoning():
                 async for chunk in self._reasoning(part):
-                    yield chunk
-            case WebSearch():
-                for chunk in self.stream.web_search(part.web_search):
                     yield chunk
             case Malformed():
                 yield part.malformed.raw

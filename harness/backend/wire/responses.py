@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.backend.asks import WebSearchBody
+from harness.backend.asks import ProviderPart, WebSearch, WebSearchBody
 from harness.backend.encoder import Asked
 from harness.backend.parts import UsageBody
 from harness.backend.tools import Chosen, Offered
@@ -138,8 +138,13 @@ class ResponsesStream:
             self._event("response.output_item.done", **at, item=done),
         ]
 
-    def web_search(self, body: WebSearchBody) -> list[bytes]:
-        """response.output_item.added and response.output_item.done with a web_search_call"""
+    def provider_item(self, part: ProviderPart) -> list[bytes]:
+        """response.output_item.added and response.output_item.done with the item"""
+        match part:
+            case WebSearch(web_search=body):
+                return self._web_search(body)
+
+    def _web_search(self, body: WebSearchBody) -> list[bytes]:
         self._items += 1
         action: Json = {"type": "search", "query": body.query}
         if body.pattern is not None:

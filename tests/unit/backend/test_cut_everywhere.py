@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.asks import WebSearchBody
+from harness.backend.asks import WebSearch, WebSearchBody
 from harness.backend.gates import Gates
 from harness.backend.parts import Disconnect, UsageBody
 from harness.backend.play import Performance, StreamCut
@@ -36,7 +36,7 @@ ASKED: dict[str, list[tuple[Any, ...]]] = {
     "raw_delta": [(0, "a")],
     "reasoning_done": [(["a"], ["b"])],
     "tool_call": [(Chosen(Offered("one"), {}),), (Chosen(Offered("two", free=True), {}),)],
-    "web_search": [(WebSearchBody(query="a"),)],
+    "provider_item": [(WebSearch(web_search=WebSearchBody(query="a")),)],
     "failed": [("code", "said")],
     "completed": [(UsageBody(),)],
 }
