@@ -2,13 +2,15 @@
 
 Here: the reading of two keywords that a type in schema/item.json may have in addition to those of
 JSON Schema. `traits` are words of `TRAITS`, which rules ask for; `about` names the members that
-tell what the item is about. Rules ask when their modules are imported, so this reads that one file.
+tell what the item is about. Also: which notification adds to items of which type. Rules ask when
+their modules are imported, so this reads the two files on items alone.
 """
 
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, cast
 
+from harness.spec.rows import make_event, read_messages
 from harness.spec.yamlfile import BookError, load_schemas
 
 TRAITS: Final = {
@@ -17,6 +19,7 @@ TRAITS: Final = {
     "runs-elsewhere": "a program or a tool does the work: it may take any time and write any file",
 }
 _FILE: Final = "item.json"
+_EVENTS: Final = "item-events.json"
 
 
 @cache
@@ -63,3 +66,13 @@ def status_types() -> dict[str, str]:
         if "$ref" in status:
             found[name] = status["$ref"].rpartition("/")[2]
     return found
+
+
+def delta_types() -> dict[str, str]:
+    """Of each notification that adds to an item, the item type: the middle of its name.
+
+    One whose params the text does not show is left out: which item it names is not known.
+    """
+    rows = read_messages(_EVENTS, load_schemas([_EVENTS])[_EVENTS], "events", make_event)
+    named = {row.method: row.method.split("/") for row in rows if row.params is not None}
+    return {method: parts[1] for method, parts in named.items() if len(parts) == 3}

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, Final
 
 from harness.rules.shared.violations import Member, member
+from harness.spec.item_types import delta_types
 from harness.trace.frame import SAYS_NOTHING, Frame, Kind
 from harness.trace.marks import Settled
 from harness.trace.order import came_before, came_between, earliest
@@ -26,16 +27,8 @@ _REAL_ROOT: Final = "/private"
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
 
-# Which type of item each delta belongs to (Events; the type is the middle of the name).
-DELTA_ITEMS: Final = {
-    "item/agentMessage/delta": "agentMessage",
-    "item/plan/delta": "plan",
-    "item/reasoning/summaryTextDelta": "reasoning",
-    "item/reasoning/summaryPartAdded": "reasoning",
-    "item/reasoning/textDelta": "reasoning",
-    "item/commandExecution/outputDelta": "commandExecution",
-    "item/fileChange/outputDelta": "fileChange",
-}
+# Which type of item each delta belongs to.
+DELTA_ITEMS: Final = delta_types()
 DELTAS: Final = tuple(DELTA_ITEMS)
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from harness.spec.item_types import TRAITS, members_about, read_definitions, types_with
+from harness.spec.item_types import (
+    TRAITS,
+    delta_types,
+    members_about,
+    read_definitions,
+    types_with,
+)
 from harness.spec.loading import load_book
 from harness.spec.yamlfile import BookError, load_schemas
 
@@ -38,3 +44,13 @@ def test_a_word_that_is_no_trait_is_refused():
     defs = {"ThreadItem": {"allOf": [branch]}, "A": {"traits": ["round"]}}
     with pytest.raises(BookError, match="A: 'round' is none of at-once, models-words"):
         read_definitions({"$defs": defs})
+
+
+def test_what_adds_to_an_item_names_it_and_its_type_is_one_of_the_text():
+    assert set(delta_types().values()) <= set(TYPES)
+    assert delta_types()["item/reasoning/summaryPartAdded"] == "reasoning"
+    assert "item/started" not in delta_types()
+    assert "item/mcpToolCall/progress" not in delta_types()
+    for method in delta_types():
+        schema, _ = load_book().schemas.place(str(load_book().reference(method, "params")))
+        assert "itemId" in schema["required"]
