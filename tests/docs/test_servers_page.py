@@ -11,7 +11,7 @@ import httpx
 import pytest
 from markdown_pages import ROOT, blocks
 
-from harness.backend.asks import WebSearchBody
+from harness.backend.asks import WebSearch, WebSearchBody
 from harness.backend.inprocess import ScriptedTransport
 from harness.backend.parts import UsageBody
 from harness.backend.script import ModelStep
@@ -33,7 +33,7 @@ def _column(header: str) -> list[str]:
 def _events() -> Iterator[dict[str, Any]]:
     """Every event that the encoder can send, with every kind of item."""
     stream = ResponsesStream(1)
-    search = WebSearchBody(query="q")
+    search = WebSearch(web_search=WebSearchBody(query="q"))
     plays: dict[str, list[Any]] = {
         "opened": [stream.opened()],
         "message_started": [stream.message_started()],
@@ -48,7 +48,7 @@ def _events() -> Iterator[dict[str, Any]]:
             *stream.tool_call(Chosen(Offered("shell"), {"a": 1}))[1],
             *stream.tool_call(Chosen(Offered("apply_patch", free=True), {"input": "x"}))[1],
         ],
-        "web_search": stream.web_search(search),
+        "provider_item": stream.provider_item(search),
         "failed": [stream.failed("code", "message")],
         "completed": [stream.completed(UsageBody())],
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.backend.parts import McpCall, ViewImage
+from harness.backend.asks import McpCall, ViewImage
 from harness.backend.tools import VALUES, intent_of
 from harness.errors import UsageError
 from harness.runner.config import configure
