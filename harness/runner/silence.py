@@ -18,7 +18,6 @@ Here: traits, what is the same silence, what is blocked. Not here: a server with
 be had at all (firstturn), playing (session).
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.loader import Loaded
+from harness.scenario.steps.awaited import ANSWER
 from harness.trace.marks import Settled
 
 SAME_SILENCE = "liveness.same-silence"
@@ -114,13 +114,9 @@ def awaited(run: Run) -> str:
     unmet = run.unmet
     if unmet is None:
         return "the server to come to rest"
-    words = unmet.awaited or "the scenario's end"
-    if words == "an answer":
+    if unmet.awaited == ANSWER:
         return f"an answer to {unanswered(run) or 'a request'}"
-    words = re.sub(r"the end of turn \S+", "the end of a turn", words)
-    words = re.sub(r"at gate \S+", "at a gate", words)
-    words = re.sub(r"model call \d+", "a model call", words)
-    return words.split(" where {", 1)[0]
+    return unmet.awaited.kind or "the scenario's end"
 
 
 def traits_of(loaded: Loaded) -> frozenset[str]:

@@ -23,6 +23,7 @@ from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
+from harness.scenario.steps.awaited import NOTHING, Awaited
 from harness.scenario.steps.context import (
     Cast,
     Connections,
@@ -53,7 +54,7 @@ class Unmet:
     line: int
     message: str
     capability: str = ""
-    awaited: str = ""
+    awaited: Awaited = NOTHING
 
     @classmethod
     def because_of(cls, error: Exception, step: str, line: int = 1) -> "Unmet":
@@ -202,7 +203,7 @@ class Player:
                 await self._play(step)
         except TimeoutError:
             awaited, came = self._context.awaited, self._context.came()
-            message = f"waited {bound:g} s for {awaited}; {came or 'it did not come'}"
+            message = f"waited {bound:g} s for {awaited.words}; {came or 'it did not come'}"
             return Unmet(UnmetKind.TIMEOUT, name, line, message, awaited=awaited)
         except (StepFailed, TargetGone) as error:
             return Unmet.because_of(error, name, line)

@@ -18,35 +18,35 @@ from harness.scenario.steps.context import StepContext, plays
 @plays(ConnectStep)
 async def connect(context: StepContext, step: ConnectStep) -> None:
     """A further connection."""
-    context.awaited = f"connection {step.connect}"
+    context.waits_for(f"connection {step.connect}")
     await context.connections.connect(step.connect)
 
 
 @plays(DisconnectStep)
 async def disconnect(context: StepContext, step: DisconnectStep) -> None:
     """The end of a connection."""
-    context.awaited = "the end of the connection"
+    context.waits_for("the end of the connection")
     await context.connections.disconnect(step.name)
 
 
 @plays(KillStep)
 async def kill(context: StepContext, step: KillStep) -> None:
     """The server is killed."""
-    context.awaited = "the end of the killed server"
+    context.waits_for("the end of the killed server")
     await context.connections.kill()
 
 
 @plays(RestartStep)
 async def restart(context: StepContext, step: RestartStep) -> None:
     """The server ends and starts again over the same home."""
-    context.awaited = "the restarted server"
+    context.waits_for("the restarted server")
     await context.connections.restart()
 
 
 @plays(ModelListensStep)
 async def model_listens(context: StepContext, step: ModelListensStep) -> None:
     """The model's address takes connections or refuses them."""
-    context.awaited = "the model's address"
+    context.waits_for("the model's address")
     await context.connections.model_listens(listening=step.model_listens)
 
 

@@ -20,6 +20,7 @@ from harness.client.peer import Peer
 from harness.errors import HarnessError, TargetGone
 from harness.scenario.client_steps import MAIN, Answers, gives
 from harness.scenario.references import UnknownValue, resolved
+from harness.scenario.steps.awaited import ANSWER, NOTHING, Awaited
 from harness.target.profile import Bounds, fill
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, text
@@ -159,7 +160,7 @@ class StepContext:
         default_factory=dict[str, tuple[Peer, Frame, Answers]]
     )
     taken: set[int] = field(default_factory=set[int])
-    awaited: str = ""
+    awaited: Awaited = NOTHING
     came: Callable[[], str] = _nothing
     tasks: TaskGroup | None = None
 
@@ -210,7 +211,7 @@ class StepContext:
         self, peer: Peer, request: Frame, expect: Answers, alias: str | None
     ) -> Frame:
         """Wait for the answer to a request; it must be what the step expects."""
-        self.waits_for("an answer")
+        self.waits_for(ANSWER)
         answer = await peer.answer_to(request)
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
@@ -225,12 +226,20 @@ class StepContext:
             self.cast.note(alias, request, answer)
         return answer
 
-    def waits_for(self, what: str, came: Callable[[], str] = _nothing) -> None:
-        """Note what is waited for now, and what tells of the nearest that came instead."""
-        self.awaited, self.came = what, came
+    def waits_for(self, what: Awaited | str, came: Callable[[], str] = _nothing) -> None:
+        """Note what is waited for now, and what tells of the nearest that came instead.
+
+        A `str` is its own kind: its words are the same wherever the same is waited for.
+        """
+        self.awaited = what if isinstance(what, Awaited) else Awaited.plainly(what)
+        self.came = came
 
     async def take(
-        self, on: str, matches: Predicate, what: str, came: Callable[[], str] = _nothing
+        self,
+        on: str,
+        matches: Predicate,
+        what: Awaited | str,
+        came: Callable[[], str] = _nothing,
     ) -> Frame:
         """Wait for a frame that no other wait has taken."""
         self.waits_for(what, came)
@@ -241,7 +250,7 @@ class StepContext:
         taken.add(frame.seq)
         return frame
 
-    async def or_gone(self, wait: Callable[[], Awaitable[None]], what: str) -> None:
+    async def or_gone(self, wait: Callable[[], Awaitable[None]], what: Awaited | str) -> None:
         """Wait for something outside the connection, but not beyond its end."""
         self.waits_for(what)
         peer = self.peer()

@@ -16,6 +16,7 @@ from harness.errors import TargetGone
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
+from harness.scenario.steps.awaited import model_call
 from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
@@ -81,15 +82,15 @@ async def _seen(context: StepContext, thread_id: str, sight: Sight) -> None:
             await context.or_gone(partial(context.model.gates.reached, name), f"the pipe {name}")
         case "model-end":
             ended = partial(context.model.called, sight.nth, ended=True)
-            await context.or_gone(ended, f"the end of model call {sight.nth}")
+            await context.or_gone(ended, model_call(sight.nth, ended=True))
         case "turn-end":
-            context.awaited = "the end of the turn"
+            context.waits_for("the end of the turn")
             await inbox.wait(partial(_ends, thread_id))
         case "message":
-            context.awaited = f"{sight.method} ({sight.nth})"
+            context.waits_for(f"{sight.method} ({sight.nth})")
             await inbox.wait(_nth(sight.nth, partial(_is_told, thread_id, sight.method)))
         case "started" | "completed":
-            context.awaited = f"{sight.method} {sight.nth} {sight.what}"
+            context.waits_for(f"{sight.method} {sight.nth} {sight.what}")
             told = partial(_shows, thread_id, "item/started", sight.method)
             begun = await inbox.wait(_nth(sight.nth, told))
             if sight.what == "completed":
@@ -145,17 +146,17 @@ async def act(context: StepContext, step: ActStep) -> None:
         case "answer":
             await _answer(context, body)
         case "disconnect":
-            context.awaited = "the end of the server's output after the end of its input"
+            context.waits_for("the end of the server's output after the end of its input")
             await context.connections.disconnect(MAIN)
         case "kill":
-            context.awaited = "the end of the killed server"
+            context.waits_for("the end of the killed server")
             await context.connections.kill()
 
 
 @plays(AgainStep)
 async def again(context: StepContext, step: AgainStep) -> None:
     """The killed server starts again over the same home."""
-    context.awaited = "the restarted server"
+    context.waits_for("the restarted server")
     await context.connections.restart()
 
 
@@ -176,7 +177,7 @@ async def _interrupt(context: StepContext, body: Act) -> None:
         raise StepFailed(UnmetKind.REFUSED, "turn/interrupt is refused, though the turn is running")
     if accepted:
         # The model is still held: the turn must end without it.
-        context.awaited = "the end of the interrupted turn"
+        context.waits_for("the end of the interrupted turn")
         await context.peer().inbox.wait(partial(_ends, params["threadId"]))
 
 
@@ -232,7 +233,7 @@ async def settle(context: StepContext, step: SettleStep) -> None:
     for alias in (body.turn, SECOND):
         turn_id = context.cast.turns.get(alias, "")
         if turn_id:
-            context.awaited = f"the end of {alias}"
+            context.waits_for(f"the end of {alias}")
             thread = context.cast.thread_of[alias]
             end = await inbox.wait(partial(ends_turn, thread, turn_id))
             statuses[alias] = text(dig(end.params, "turn", "status"))

@@ -7,6 +7,7 @@ from functools import partial
 
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.steps.awaited import end_of_turn, gate, model_call
 from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
@@ -33,7 +34,7 @@ async def wait(context: StepContext, step: WaitStep) -> None:
         case "gate":
             name = body.gate or ""
             reached = partial(context.model.gates.reached, name)
-            await context.or_gone(reached, f"the model's stream at gate {name}")
+            await context.or_gone(reached, gate(name))
         case "model":
             await _model(context, body)
         case "answer":
@@ -56,7 +57,7 @@ async def wait(context: StepContext, step: WaitStep) -> None:
 async def _turn(context: StepContext, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = context.turn(alias)
-    context.waits_for(f"the end of turn {alias}")
+    context.waits_for(end_of_turn(alias))
     ends = partial(ends_turn, context.cast.thread_of[alias], turn_id)
     frame = await context.peer(body.on).inbox.wait(ends)
     status = text(dig(frame.params, "turn", "status"))
@@ -82,7 +83,7 @@ async def _idle(context: StepContext, body: Wait) -> None:
         if frame.method == "turn/started" and dig(frame.params, "threadId") == thread
     ]
     for turn_id in begun:
-        context.waits_for(f"the end of turn {turn_id}")
+        context.waits_for(end_of_turn(turn_id))
         await inbox.wait(partial(ends_turn, thread, turn_id))
     told = [at for at, frame in enumerate(inbox.frames) if _status(thread, frame)]
     if told and _status(thread, inbox.frames[told[-1]]) == "active":
@@ -125,7 +126,7 @@ async def _model(context: StepContext, body: Wait) -> None:
     wanted = body.model
     if wanted is None:
         return
-    what = f"{'the end of ' if wanted.ended else ''}model call {wanted.call}"
+    what = model_call(wanted.call, ended=wanted.ended)
     await context.or_gone(partial(context.model.called, wanted.call, ended=wanted.ended), what)
 
 

@@ -15,6 +15,7 @@ from harness.runner.silence import ENOUGH, SAME_SILENCE, Silences, awaited, trai
 from harness.scenario.ending import Ended
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.steps.awaited import ANSWER, end_of_turn, gate, model_call
 from harness.scenario.steps.context import UnmetKind
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
@@ -22,7 +23,7 @@ from harness.trace.trace import End
 from tests.unit.results.outcomes import outcome
 
 STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need thread-name"
-VAIN = Unmet(UnmetKind.TIMEOUT, "steer", 3, "waited 5 s", awaited="an answer")
+VAIN = Unmet(UnmetKind.TIMEOUT, "steer", 3, "waited 5 s", awaited=ANSWER)
 
 
 def run(unmet: Unmet | None = None, method: str = "turn/steer") -> Run:
@@ -100,13 +101,16 @@ def test_finding_names_what_was_awaited_where_and_what_to_do() -> None:
 
 
 def test_the_same_is_awaited_whatever_its_alias() -> None:
-    for words, same in (
-        ("the end of turn u", "the end of a turn"),
-        ("the model's stream at gate held", "the model's stream at a gate"),
-        ("model call 2", "a model call"),
-        ("item/started where {'item.type': 'plan'}", "item/started"),
+    for one, other, same in (
+        (end_of_turn("u"), end_of_turn("v"), "the end of a turn"),
+        (gate("held"), gate("shut"), "the model's stream at a gate"),
+        (model_call(2, ended=False), model_call(3, ended=False), "a model call"),
+        (model_call(2, ended=True), model_call(3, ended=True), "the end of a model call"),
     ):
-        assert awaited(run(Unmet(UnmetKind.TIMEOUT, "wait", 1, "", awaited=words))) == same
+        assert one.words != other.words
+        for what in (one, other):
+            assert awaited(run(Unmet(UnmetKind.TIMEOUT, "wait", 1, "", awaited=what))) == same
+    assert awaited(run(Unmet(UnmetKind.TIMEOUT, "scenario", 1, ""))) == "the scenario's end"
 
 
 def test_only_waiting_in_vain_is_silence() -> None:

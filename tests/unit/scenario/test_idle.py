@@ -75,7 +75,7 @@ async def test_thread_on_which_something_runs_is_waited_for(then: list[Json], aw
     steps = IDLE.replace("  - wait", "  - request: {method: thread/read}\n  - wait")
     unmet = await play(steps, then=then, step=0.1)
     assert unmet is not None
-    assert (unmet.kind, unmet.awaited) == (UnmetKind.TIMEOUT, awaited)
+    assert (unmet.kind, unmet.awaited.words) == (UnmetKind.TIMEOUT, awaited)
 
 
 async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_id() -> None:

@@ -12,6 +12,7 @@ from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Player, Unmet
+from harness.scenario.steps.awaited import ANSWER
 from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
@@ -84,7 +85,7 @@ async def test_step_without_an_answer_is_a_time_out_at_its_line() -> None:
 
     unmet = await play(TURNING, silent, SHORT)
     message = "waited 0.1 s for an answer; it did not come"
-    assert unmet == Unmet(UnmetKind.TIMEOUT, "start_turn", 6, message, awaited="an answer")
+    assert unmet == Unmet(UnmetKind.TIMEOUT, "start_turn", 6, message, awaited=ANSWER)
 
 
 async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:

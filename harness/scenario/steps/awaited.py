@@ -1,0 +1,46 @@
+"""What a step waits for: its words for people, and its kind for whoever compares scenarios.
+
+Not here: how it is waited for (context), what several scenarios that waited in vain for the same
+have in common (runner.silence).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a step waits for now.
+
+    `words` name this very thing (`the end of turn u`); `kind` has no alias and no number of one
+    scenario (`the end of a turn`), so it is equal where two scenarios wait for the same. What a
+    message must have belongs to its kind.
+    """
+
+    kind: str
+    words: str
+
+    @classmethod
+    def plainly(cls, words: str) -> "Awaited":
+        """Something whose words are the same in every scenario."""
+        return cls(words, words)
+
+
+NOTHING = Awaited.plainly("")
+# The answer to a request; the kind does not say of which method.
+ANSWER = Awaited.plainly("an answer")
+
+
+def end_of_turn(name: str) -> Awaited:
+    """The end of a turn; `name` is its alias or its id."""
+    return Awaited("the end of a turn", f"the end of turn {name}")
+
+
+def model_call(number: int, *, ended: bool) -> Awaited:
+    """A model call (from 1), or with `ended` the end of its stream."""
+    end = "the end of " if ended else ""
+    return Awaited(f"{end}a model call", f"{end}model call {number}")
+
+
+def gate(name: str) -> Awaited:
+    """The model's stream, held at a gate."""
+    return Awaited("the model's stream at a gate", f"the model's stream at gate {name}")
