@@ -29,7 +29,7 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
 test: $(STAMP) sandbox ## all tests, but of bugs, wheel and readings a sample
-	@$(BIN)/python -m pytest -q -n 4 -m "not bugs and not wheel and not readings"
+	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
