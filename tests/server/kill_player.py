@@ -1,0 +1,210 @@
+"""A process that has imported the server, and forks one for each play that it is asked for.
+
+It is asked in lines of JSON (`Asked`), and answers with what the client was told. The forked server
+is that of the command line, with the model in its process. It kills itself, and its process group,
+at a moment: after it has written a message, after half of a record, or after a record. So nothing
+depends on how fast its client reads.
+"""
+
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kill_cases import CASES, Case, Message
+from model_side import ModelSide
+from session_peer import config
+
+from reference_server.cli import app_server
+from reference_server.config.home import Home
+from reference_server.engine.tool_provider import ToolProvider
+from reference_server.handlers import discover
+from reference_server.rollout import writer
+from reference_server.session.server_requests import ServerRequests
+from reference_server.transport.stdio import StdioTransport
+
+HOME, WORK, ERRORS = "home", "work", "errors.txt"
+BOUND = 20.0
+"""Seconds that a play may wait for a message."""
+
+
+class Gone(Exception):
+    """The server wrote no more."""
+
+
+class Moments:
+    """Counts the moments of a server, over a fork; at the one of this number it dies."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, 8)
+        self.fatal = 0
+
+    @property
+    def count(self) -> int:
+        return struct.unpack("q", self._shared[:8])[0]
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._shared[:8] = struct.pack("q", value)
+
+    def one(self) -> None:
+        self.count += 1
+        if self.count == self.fatal:
+            os.killpg(0, signal.SIGKILL)
+
+
+MOMENTS = Moments()
+
+
+class _WritesInHalves:
+    """Stands in for the module `os` in the writer of rollouts."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        half = len(data) // 2
+        os.write(descriptor, data[:half])
+        MOMENTS.one()
+        os.write(descriptor, data[half:])
+        MOMENTS.one()
+        return len(data)
+
+
+_send = StdioTransport.send
+
+
+async def _one_by_one(self: StdioTransport, messages: list[bytes]) -> None:
+    for message in messages:
+        await _send(self, [message])
+        MOMENTS.one()
+
+
+class SocketClient:
+    """The client of one server."""
+
+    def __init__(self, ours: socket.socket) -> None:
+        self._socket = ours
+        self._lines = ours.makefile("rb")
+        self._sent = 0
+        self.seen: list[Message] = []
+
+    def request(self, method: str, params: Any = None) -> Message:
+        self._sent += 1
+        number = self._sent
+        self._send({"id": number, "method": method, "params": params or {}})
+        answer = self.until(lambda m: m.get("id") == number and "method" not in m)
+        return answer["result"]
+
+    def until(self, wanted: Callable[[Message], bool]) -> Message:
+        for message in self.seen:
+            if wanted(message):
+                return message
+        while not wanted(message := self._receive()):
+            pass
+        return message
+
+    def decide(self, question: Message, decision: str) -> None:
+        self._send({"id": question["id"], "result": {"decision": decision}})
+
+    def leave(self) -> NoReturn:
+        """End the input, and read to the end of the output. Raises Gone."""
+        self._socket.shutdown(socket.SHUT_WR)
+        self._drain()
+
+    def _drain(self) -> NoReturn:
+        while True:
+            self._receive()
+
+    def _receive(self) -> Message:
+        try:
+            line = self._lines.readline()
+        except ConnectionResetError:
+            line = b""
+        if not line:
+            raise Gone
+        self.seen.append(json.loads(line))
+        return self.seen[-1]
+
+    def _send(self, message: Message) -> None:
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            # What it wrote before its end is still to be read.
+            self._drain()
+
+
+def play(case: Case, folder: Path, fatal: int) -> Message:
+    """Play a case in this folder with a server that dies at a moment; 0: with one that lives."""
+    MOMENTS.count, MOMENTS.fatal = 0, fatal
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        serve(case, folder, theirs)
+    theirs.close()
+    ours.settimeout(BOUND)
+    client = SocketClient(ours)
+    failed = ""
+    try:
+        case.play(client, str(folder / WORK))
+        client.leave()
+    except Gone:
+        pass
+    except Exception as error:
+        failed = f"{type(error).__name__}: {error}"
+        os.killpg(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    ours.close()
+    return {
+        "told": client.seen,
+        "moments": MOMENTS.count,
+        "status": os.waitstatus_to_exitcode(status),
+        "failed": failed,
+    }
+
+
+def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
+    """Be a server, with its standard streams at this socket."""
+    os.setsid()
+    for number in (0, 1):
+        os.dup2(theirs.fileno(), number)
+    errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(errors, 2)
+    sys.stderr = os.fdopen(2, "w", closefd=False)
+    os.closerange(3, max(errors, theirs.fileno()) + 1)
+    os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
+    side = ModelSide(list(case.replies()))
+    app_server._scenario = lambda _path: side.transport  # type: ignore[assignment]
+    app_server.load_config = lambda *_: config(stream_max_retries=1)  # type: ignore[assignment]
+    writer.os = _WritesInHalves()  # type: ignore[assignment]
+    StdioTransport.send = _one_by_one  # type: ignore[method-assign]
+    status = 70
+    try:
+        status = app_server.run(["--scenario", "none"])
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Answer what is asked, until nothing more is."""
+    import_module("reference_server.services")
+    discover()
+    ToolProvider(Home(Path("/none")), config(), ServerRequests()).warm()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer = play(CASES[asked["case"]], Path(asked["folder"]), asked["fatal"])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
