@@ -66,7 +66,8 @@ def _record(home: Home, entry: "Entry") -> None:
     """Append the patch's item to its thread, unless it is there. Raises OSError."""
     from harness.wire.item import FileChangeItem
     from reference_server.patch.journal import State
-    from reference_server.rollout.reader import UnreadableRollout, read_rollout
+    from reference_server.rollout.fold import UnreadableRollout
+    from reference_server.rollout.reader import read_rollout
     from reference_server.rollout.records import ItemRecord
     from reference_server.rollout.store import RolloutStore
     from reference_server.rollout.writer import FileRecorder

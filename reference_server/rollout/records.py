@@ -17,6 +17,8 @@ from harness.wire.turn import TurnStatus
 from reference_server.settings import ThreadSettings
 
 FORMAT_VERSION = 1
+APP_SERVER = "appServer"
+"""The source of a thread whose client did not say what kind it is."""
 
 YEAR_10000 = 253_402_300_800
 Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
@@ -33,13 +35,33 @@ class NewerFormat(ValueError):
 
 
 class ThreadRecord(WireModel):
-    """The first line: which thread this is. Times are seconds since 1970."""
+    """The first line: which thread this is. Times are seconds since 1970.
+
+    `source`: what kind of client it was made for.
+    """
 
     type: Literal["thread"] = "thread"
     at: Moment
     version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
     id: str
+    source: str = APP_SERVER
     settings: ThreadSettings
+
+
+class NameRecord(WireModel):
+    """The user named the thread; None took the name away."""
+
+    type: Literal["name"] = "name"
+    at: Moment
+    name: str | None
+
+
+class RollbackRecord(WireModel):
+    """The last turns were dropped, with what they added to the conversation with the model."""
+
+    type: Literal["rollback"] = "rollback"
+    at: Moment
+    num_turns: Annotated[int, Field(ge=1)]
 
 
 class TurnStartedRecord(WireModel):
@@ -119,6 +141,8 @@ class TurnCompletedRecord(WireModel):
 
 Record = Annotated[
     ThreadRecord
+    | NameRecord
+    | RollbackRecord
     | TurnStartedRecord
     | ItemRecord
     | HistoryRecord

@@ -17,13 +17,8 @@ from reference_server.ids import IdAllocator
 from reference_server.outbox import Outbox
 from reference_server.presence import Presence, is_running
 from reference_server.refusal import Refusal, invalid_params, invalid_request
-from reference_server.rollout.reader import (
-    StoredThread,
-    UnreadableRollout,
-    fold,
-    mark_running,
-    read_rollout,
-)
+from reference_server.rollout.fold import StoredThread, UnreadableRollout, fold, mark_running
+from reference_server.rollout.reader import read_rollout
 from reference_server.rollout.records import ThreadRecord
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder

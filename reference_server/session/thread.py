@@ -26,7 +26,7 @@ from harness.wire.thread import (
 )
 from harness.wire.turn import Turn
 from reference_server.presence import Presence
-from reference_server.rollout.reader import StoredThread, preview_of
+from reference_server.rollout.fold import StoredThread, preview_of
 from reference_server.rollout.records import Record
 from reference_server.rollout.writer import Recorder
 from reference_server.session.consents import Consents

@@ -14,11 +14,15 @@ from harness.wire.error import TurnError
 from harness.wire.input import TextInput
 from harness.wire.item import AgentMessageItem, UserMessageItem
 from reference_server.config.home import Home
-from reference_server.rollout.reader import UnreadableRollout, fold, mark_running, read_rollout
+from reference_server.rollout.fold import ABORTED, UnreadableRollout, fold, mark_running
+from reference_server.rollout.reader import RolloutReader, read_rollout
 from reference_server.rollout.records import (
+    CompactedRecord,
     HistoryRecord,
     ItemRecord,
+    NameRecord,
     Record,
+    RollbackRecord,
     ThreadRecord,
     TurnCompletedRecord,
     TurnStartedRecord,
@@ -95,6 +99,59 @@ def test_a_file_cut_anywhere_reads_as_a_beginning_of_the_whole(tmp_path, caplog)
 def test_a_turn_without_an_end_reads_as_interrupted() -> None:
     [turn] = fold(records()[:3]).turns
     assert (turn.status, turn.error) == ("interrupted", None)
+
+
+def test_the_last_name_counts_and_none_takes_it_away() -> None:
+    named = [*records(), NameRecord(at=9, name="a"), NameRecord(at=10, name="b")]
+    assert (fold(named).name, fold(named).updated_at) == ("b", 10)
+    assert fold([*named, NameRecord(at=11, name=None)]).name is None
+
+
+def test_a_rollback_drops_turns_and_what_they_said() -> None:
+    first = fold(records()[:6])
+    both = [*records(), HistoryRecord(at=9, turn_id="turn_2", items=[{"role": "more"}])]
+    dropped = fold([*both, RollbackRecord(at=10, num_turns=1)])
+    assert (dropped.turns, dropped.history) == (first.turns, first.history)
+    # Asked for more than there are: none is left.
+    assert fold([*both, RollbackRecord(at=10, num_turns=10**30)]).history == []
+    assert fold([*both, RollbackRecord(at=10, num_turns=10**30)]).turns == []
+
+
+def test_a_rollback_to_before_a_compaction_brings_the_conversation_back() -> None:
+    short = CompactedRecord(at=9, turn_id="turn_2", history=[{"role": "summary"}])
+    later = TurnStartedRecord(at=10, turn_id="turn_3", settings=SETTINGS)
+    said = HistoryRecord(at=11, turn_id="turn_3", items=[{"role": "late"}])
+    lines = [*records()[:7], short, later, said]
+    assert fold([*lines, RollbackRecord(at=12, num_turns=1)]).history == [{"role": "summary"}]
+    assert fold([*lines, RollbackRecord(at=12, num_turns=2)]).history == [{"role": "user"}]
+
+
+def test_a_call_whose_server_died_gets_an_output_before_the_next_turn() -> None:
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": ""}
+    answered = {"type": "function_call", "call_id": "d", "name": "n", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "d", "output": "fine"}
+    lines = [
+        *records()[:2],
+        HistoryRecord(at=3, turn_id="turn_1", items=[call, answered]),
+        HistoryRecord(at=3, turn_id="turn_1", items=[output]),
+    ]
+    mended = {"type": "custom_tool_call_output", "call_id": "c", "output": ABORTED}
+    assert fold(lines).history == [call, answered, output, mended]
+    lines += [TurnStartedRecord(at=4, turn_id="turn_2", settings=SETTINGS)]
+    lines += [HistoryRecord(at=5, turn_id="turn_2", items=[{"role": "user"}])]
+    assert fold(lines).history == [call, answered, output, mended, {"role": "user"}]
+
+
+def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    whole = b"".join(record.encode() + b"\n" for record in records())
+    reader = RolloutReader(path)
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        reader.read()
+    path.write_bytes(whole)
+    reader.read()
+    assert reader.finish() == fold(records())
 
 
 def test_who_runs_the_turn_shows_it_in_progress() -> None:

@@ -24,7 +24,8 @@ from session_peer import Message, Peer, config, session
 
 from reference_server.config.home import Home
 from reference_server.engine import turn as turn_module
-from reference_server.rollout.reader import fold, read_rollout
+from reference_server.rollout.fold import fold
+from reference_server.rollout.reader import read_rollout
 from reference_server.rollout.records import SteeredRecord, parse_record
 from reference_server.rollout.store import RolloutStore
 
