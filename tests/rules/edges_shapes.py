@@ -253,7 +253,13 @@ ILLEGAL: list[Illegal] = [
     Illegal(
         "frame.well-formed",
         "null-for-a-result",
-        lambda: opened().asks("thread/archive", threadId=THREAD).answers(None),
+        lambda: (
+            opened()
+            .asks("thread/archive", threadId=THREAD)
+            .answers(None)
+            .tells("thread/archived", threadId=THREAD)
+        ),
+        also=frozenset({"archive.reply-empty"}),
     ),
     Illegal(
         "request.answered",

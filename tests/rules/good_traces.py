@@ -12,6 +12,7 @@ from harness.trace.marks import ModelListens
 from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
+from tests.rules.good_storage import STORAGE
 from tests.rules.traces import (
     THREAD,
     TROUBLE,
@@ -298,6 +299,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "bare-thread": bare_thread,
     "words": words,
     "compacted": compacted,
+    **STORAGE,
 }
 
 

@@ -10,6 +10,7 @@ from harness.trace.trace import Trace
 from tests.rules import (
     cases_answers,
     cases_approvals,
+    cases_archiving,
     cases_compactions,
     cases_correlation,
     cases_diffs,
@@ -46,6 +47,7 @@ CASES = [
     *cases_failures.CASES,
     *cases_words.CASES,
     *cases_answers.CASES,
+    *cases_archiving.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

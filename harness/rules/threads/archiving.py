@@ -1,0 +1,203 @@
+"""Rules on archiving and its reverse: the answers, and what is told of it.
+
+Here: what follows a thread/archive or thread/unarchive that was answered with a result. Not here:
+the thread's rollout file (rollout_files), and which list shows the thread.
+
+The text shows the params of thread/archived alone; of the others a message that names no thread can
+be about any.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from abc import ABC
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, rule
+from harness.judge.verdict import Level
+from harness.rules.shared.subscriptions import Exchanges, followers, thread_of_request, told_after
+from harness.rules.shared.view_queries import failed, never_came, request_subject
+from harness.rules.shared.violations import Member, absent, member, wrong
+from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
+from harness.trace.values import dig
+
+ARCHIVE: Final = "thread/archive"
+UNARCHIVE: Final = "thread/unarchive"
+
+
+@rule(
+    "archive.reply-empty",
+    title="thread/archive is answered with {}",
+    level=Level.MUST,
+    needs=("archive",),
+)
+class ArchiveReply(Monitor):
+    """Judges that a successful thread/archive is answered with an empty object.
+
+    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    """
+
+    @on_answer(ARCHIVE)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
+            return None
+        subject, frames = request_subject(request), (request, frame)
+        result: object = frame.result
+        if not isinstance(result, dict):
+            return [wrong(subject, frames, member(frame), "{}")]
+        if not result:
+            return [Witness(subject, frames)]
+        return [wrong(subject, frames, member(frame), "{}", level=Level.INFO)]
+
+
+@rule(
+    "unarchive.restored-thread",
+    title="thread/unarchive returns the thread that was asked for",
+    level=Level.MUST,
+    needs=("archive",),
+)
+class RestoredThread(Monitor):
+    """Judges that the thread in the answer to thread/unarchive has the id that was asked for.
+
+    Left open: requests that name no thread by `threadId`, since the params are not shown, and an
+    answer without a thread (shapes).
+    """
+
+    @on_answer(UNARCHIVE)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
+            return None
+        asked, given = thread_of_request(request), dig(frame.result, "thread", "id")
+        if not asked or not isinstance(given, str):
+            return None
+        subject, frames = f"thread {asked}", (request, frame)
+        if given == asked:
+            return [Witness(subject, frames)]
+        return [wrong(subject, frames, member(frame, "thread", "id"), f'"{asked}"')]
+
+
+class _Told(Monitor, ABC):
+    """Keeps the accepted requests of this client that changed where a thread is kept.
+
+    To whom the change is told, the text does not say: one connection of the trace is enough,
+    whatever it follows. It is MUST where a client that is still connected followed the thread, else
+    SHOULD: a server may tell followers alone, and nobody may follow a thread that is not loaded.
+    """
+
+    told: ClassVar[str]
+    # Whether the thread is in the archive before the request.
+    archived_before: ClassVar[bool]
+
+    def begin(self) -> None:
+        self._accepted: list[tuple[Frame, Frame]] = []
+
+    def accepted(self, answer: Frame) -> Outcomes:
+        request = self.conversation.request_of(answer)
+        if request is None or request.deliberate or failed(answer):
+            return None
+        if not thread_of_request(request):
+            return None
+        self._accepted.append((request, answer))
+        return self.came(answer)
+
+    def came(self, now: Frame) -> Outcomes:
+        """Judge what was told until now; what was told on other connections counts at the end."""
+        yield from self._judge(now)
+
+    def finish(self) -> Outcomes:
+        yield from self._judge(None)
+
+    def _judge(self, now: Frame | None) -> Iterator[Outcome]:
+        if not self._accepted:
+            return
+        exchanges = Exchanges(self.trace)
+        for request, answer in list(self._accepted):
+            subject, frames = request_subject(request), (request, answer)
+            thread_id = thread_of_request(request)
+            was = archived_before(exchanges, request, answer)
+            if was is not self.archived_before:
+                self._accepted.remove((request, answer))
+                continue
+            found = told_after(self.trace, self.told, request, until=now)
+            if found:
+                self._accepted.remove((request, answer))
+                yield Witness(subject, (*frames, found[0]))
+            elif now is None:
+                expected = f"{self.told} of thread {thread_id} to some client"
+                heard = followers(self.trace, exchanges, thread_id, request)
+                level = None if heard else Level.SHOULD
+                about = Member(request, ("params", "threadId"))
+                yield absent(subject, frames, expected, never_came(self.trace), about, level=level)
+
+
+@rule(
+    "archive.told",
+    title="That a thread was archived is told",
+    level=Level.MUST,
+    needs=("archive",),
+)
+class ArchiveTold(_Told):
+    """Judges, at the end of a quiescent trace, that thread/archive was followed by thread/archived.
+
+    Of a thread that was started, resumed or forked within the trace, and was not in the archive
+    before. One connection that was told is enough; which one, and whether before the answer, is
+    open. SHOULD where no client that is still connected followed the thread.
+    """
+
+    told = "thread/archived"
+    archived_before = False
+
+    @on_answer(ARCHIVE)
+    def answer(self, frame: Frame) -> Outcomes:
+        return self.accepted(frame)
+
+    @on("thread/archived")
+    def archived(self, frame: Frame) -> Outcomes:
+        return self.came(frame)
+
+
+@rule(
+    "unarchive.told",
+    title="That a thread was taken out of the archive is told",
+    level=Level.MUST,
+    needs=("archive",),
+)
+class UnarchiveTold(_Told):
+    """Judges, at the end of a quiescent trace, that thread/unarchive had its thread/unarchived.
+
+    Of a thread that was archived within the trace. The payload is not shown: a message that names
+    no thread can be about any. One connection that was told is enough; which one, and whether
+    before the answer, is open. SHOULD where no client that is still connected followed the thread.
+    """
+
+    told = "thread/unarchived"
+    archived_before = True
+
+    @on_answer(UNARCHIVE)
+    def answer(self, frame: Frame) -> Outcomes:
+        return self.accepted(frame)
+
+    @on("thread/unarchived")
+    def unarchived(self, frame: Frame) -> Outcomes:
+        return self.came(frame)
+
+
+def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool | None:
+    """Whether a request found its thread in the archive; None where that is not certain.
+
+    It is certain where the thread was opened within the trace, and every other request to archive
+    it or to take it out that was sent before the answer had been answered when this one was sent.
+    """
+    thread_id = thread_of_request(request)
+    archived = False if exchanges.opened(thread_id, before=request) else None
+    for other in exchanges.sent(ARCHIVE, UNARCHIVE, before=answer):
+        if other is request or thread_of_request(other) not in ("", thread_id):
+            continue
+        came = exchanges.answer_of(other)
+        if came is None or not came_before(came, request) or not thread_of_request(other):
+            return None
+        if not failed(came):
+            archived = other.method == ARCHIVE
+    return archived
