@@ -16,6 +16,7 @@ from tests.rules import (
     cases_diffs,
     cases_failures,
     cases_items,
+    cases_lists,
     cases_messages,
     cases_model_calls,
     cases_news,
@@ -48,6 +49,7 @@ CASES = [
     *cases_words.CASES,
     *cases_answers.CASES,
     *cases_archiving.CASES,
+    *cases_lists.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
