@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from tests.conformance.peak import VARIABLE
-from tests.processes import MARK
+from tests.processes import MARK, run_warm
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "fixtures" / "servers"
@@ -131,12 +131,12 @@ def leftovers(mark: str) -> list[str]:
 
 @dataclass
 class Ran:
-    """A run of pytest in a process of its own; `memory` is its peak in MiB."""
+    """A run of pytest in a process of its own; `memory` is its peak in MiB, where it is measured."""
 
     status: int
     text: str
     report: dict[str, Any]
-    memory: float
+    memory: float = 0.0
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -163,32 +163,16 @@ class Running:
         finally:
             self._killer.cancel()
         self._process.returncode = os.waitstatus_to_exitcode(status)
-        report = self._folder / "report.json"
-        plain = json.loads(report.read_text("utf-8")) if report.exists() else {}
         text = (self._folder / "out.txt").read_text("utf-8", "replace")
         peak = self._folder / "peak.txt"
         memory = float(peak.read_text("ascii")) if peak.exists() else 0.0
-        return Ran(self._process.returncode, text, plain, memory)
+        return Ran(self._process.returncode, text, _report(self._folder), memory)
 
 
 def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
-    """Start pytest as a user does, in a folder, with settings of nobody.
-
-    As `harness run` does it, without the plugins and the rewriting that take longer than the rest.
-    """
-    ini, report = folder / "pytest.ini", folder / "report.json"
-    ini.write_text("[pytest]\n", encoding="utf-8")
-    report.unlink(missing_ok=True)
-    line = [sys.executable, "-m", "pytest", "--assert=plain", "-c", str(ini), "-q"]
-    line += [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
-    line += ["-p", "tests.conformance.peak"]
-    line += [*args, *([] if "--harness-json" in args else ["--harness-json", str(report)])]
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    env = {**os.environ, MARK: mark, "HOME": str(home), "PYTHONPATH": str(ROOT)}
-    env[VARIABLE] = str(folder / "peak.txt")
-    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
-        env.pop(name, None)
+    """Start pytest as a user does, in a folder, with settings of nobody; its memory is measured."""
+    line = [sys.executable, "-m", "pytest", "-p", "tests.conformance.peak", *_words(args, folder)]
+    env = {**_env(folder, mark), "PYTHONPATH": str(ROOT), VARIABLE: str(folder / "peak.txt")}
     with (folder / "out.txt").open("wb") as sink:
         process = subprocess.Popen(
             line, cwd=folder, env=env, stdout=sink, stderr=sink, preexec_fn=_interruptible
@@ -201,6 +185,30 @@ def _interruptible() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def run_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Ran:
-    """Run pytest to its end."""
-    return start_pytest(*args, folder=folder, mark=mark, bound=bound).end()
+def run_pytest(*args: str, folder: Path, mark: str) -> Ran:
+    """Run pytest to its end as `start_pytest` does, in a fork; its memory is not measured."""
+    words = _words(args, folder)
+    said = run_warm("pytest", *words, cwd=folder, env=_env(folder, mark), together=True)
+    return Ran(said.status, said.out, _report(folder))
+
+
+def _words(args: Sequence[str], folder: Path) -> list[str]:
+    """As `harness run` has them: without the plugins and the rewriting that take the longest."""
+    ini, report = folder / "pytest.ini", folder / "report.json"
+    ini.write_text("[pytest]\n", encoding="utf-8")
+    report.unlink(missing_ok=True)
+    few = [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
+    told = [] if "--harness-json" in args else ["--harness-json", str(report)]
+    return ["--assert=plain", "-c", str(ini), "-q", *few, *args, *told]
+
+
+def _env(folder: Path, mark: str) -> dict[str, str]:
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**kept, MARK: mark, "HOME": str(home)}
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    report = folder / "report.json"
+    return json.loads(report.read_text("utf-8")) if report.exists() else {}

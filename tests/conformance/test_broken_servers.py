@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .judging import SERVERS, Judged, Ran, bundled, command, judged, run_pytest
+from .judging import SERVERS, Judged, Ran, bundled, command, judged, start_pytest
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -242,7 +242,7 @@ def _ran(server: str, place: Path, mark: str, *, scale: float) -> Ran:
     path = str(bundled(PLAIN)[0].path)
     options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", str(scale)]
     options += ["--keep-going"]
-    return run_pytest(*options, path, folder=place, mark=mark)
+    return start_pytest(*options, path, folder=place, mark=mark).end()
 
 
 def _daemon(folder: Path) -> Path:
