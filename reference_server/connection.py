@@ -64,6 +64,10 @@ class Connection:
         self._hurried = False
         self.outbox = Outbox(transport)
         self.initialized = False
+        self.in_use = False
+        """Whether it has sent a request that was taken: from then on it is sent news of threads."""
+        self.client_name: str | None = None
+        """What the client calls itself in `initialize`."""
 
     async def run(self, receiver: Receiver, before_closing: Callable[[], Awaitable[None]]) -> None:
         """Serve until the client's input ends, or it no longer reads.

@@ -26,6 +26,19 @@ _SHAPE = re.compile(f"threads ({NUMBER}) turns ({NUMBER})\n".encode())
 _LONGEST = 200
 
 
+_THREAD = re.compile(f"thr_{NUMBER}")
+
+
+def is_thread_id(text: str) -> bool:
+    """Tell whether a text has the shape of a thread's id; another could be a path, for example."""
+    return _THREAD.fullmatch(text) is not None
+
+
+def thread_number(thread_id: str) -> int:
+    """Give the number in a `thr_<n>` of this server's own making."""
+    return int(thread_id.removeprefix("thr_"))
+
+
 @dataclass(frozen=True, slots=True)
 class Counters:
     """The highest thread and turn number in use."""
@@ -60,6 +73,13 @@ class IdAllocator:
             old = await _apart(partial(self._take, 0, TURNS_AT_ONCE))
             self._turns = iter(range(old.turns + 1, old.turns + 1 + TURNS_AT_ONCE))
         return f"turn_{number}"
+
+    async def turn_ids(self, count: int) -> list[str]:
+        """Give so many new `turn_<n>`, in order. Raises OSError."""
+        if not count:
+            return []
+        old = await _apart(partial(self._take, 0, count))
+        return [f"turn_{number}" for number in range(old.turns + 1, old.turns + 1 + count)]
 
     def _take(self, threads: int, turns: int) -> Counters:
         """Add to the counters in the file, and give their values from before."""

@@ -54,6 +54,7 @@ class Router:
         except Refusal as refusal:
             call.refuse(refusal.code, refusal.message)
             return
+        connection.in_use = True
         job = partial(_carry_out, call, handler, params)
         lane: Json = getattr(params, "thread_id", None)
         if spec.scope is Scope.THREAD and isinstance(lane, str):

@@ -22,7 +22,9 @@ from reference_server.connection import Connection
 from reference_server.envelope import IncomingAnswer, IncomingRequest
 from reference_server.handlers import discover
 from reference_server.lanes import Lanes
+from reference_server.outbox import Outbox
 from reference_server.router import Router
+from reference_server.session.subscribers import Everyone
 from reference_server.warming import importing
 
 if TYPE_CHECKING:
@@ -64,7 +66,17 @@ class Server:
         """What every request but the handshake needs; first used on the event loop."""
         from reference_server.services import Services
 
-        return Services(self._tasks, self._home, self._config, self._model_transport, self._clock)
+        return Services(
+            self._tasks,
+            self._home,
+            self._config,
+            self._model_transport,
+            self._clock,
+            Everyone(self._outboxes),
+        )
+
+    def _outboxes(self) -> list[Outbox]:
+        return [connection.outbox for connection in self._connections if connection.in_use]
 
     async def serve(self, connection: Connection, *, then_stop: bool = False) -> None:
         """Serve one client until it leaves or the server stops; any number may be served at once.

@@ -26,6 +26,7 @@ from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
 from reference_server.session.registry import Threads
 from reference_server.session.server_requests import ServerRequests
+from reference_server.session.subscribers import Everyone
 from reference_server.session.thread import Clock
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Services:
         config: Config,
         model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
         clock: Clock,
+        everyone: Everyone,
     ) -> None:
+        self.everyone = everyone
         rollouts = RolloutStore(home)
         ids = IdAllocator(home.counters, rollouts.highest_ids)
         self.model = ModelClient(tasks, model_transport)
@@ -82,6 +85,7 @@ class Services:
         """End the turns, then everything else; rollouts are on the disk afterwards."""
         await self.end_turns()
         await to_thread.run_sync(self._close_rollouts)
+        self.threads.claims.close()
         self._be_gone()
         await self.model.close()
 

@@ -54,7 +54,8 @@ class Thread(WireModel):
     """One thread. Times are seconds since 1970; `path` is null for an ephemeral thread.
 
     `preview` is there "if available", `turns` where they were asked for; reading knows no
-    difference between no turns and none given.
+    difference between no turns and none given. Not in the document: `name`, which the user gave it,
+    and `source`, the kind of client that it was made for; in the reference server strings.
     """
 
     id: str
@@ -67,6 +68,8 @@ class Thread(WireModel):
     path: str | None
     cwd: str
     turns: list[Turn] = Field(default_factory=list[Turn])
+    name: Json = None
+    source: Json = None
 
 
 class ThreadStartParams(WireModel):

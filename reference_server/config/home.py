@@ -53,3 +53,8 @@ class Home:
     def servers(self) -> Path:
         """Locks of the running servers of this home, and journals of patches under way."""
         return self.root / "servers"
+
+    @property
+    def claims(self) -> Path:
+        """Where the running servers of this home mark the threads that they have open."""
+        return self.root / "threads.lock"

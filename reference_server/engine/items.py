@@ -8,6 +8,7 @@ per item, without building a model for each.
 """
 
 import json
+from collections.abc import Callable
 from typing import Protocol
 
 from harness.wire.base import WireModel
@@ -53,9 +54,15 @@ class ItemLog:
         self.thread = thread
         self.turn_id = turn_id
         self.reroutes = Reroutes(thread, turn_id)
+        self._open: dict[str, Callable[[], ThreadItem]] = {}
 
-    def started(self, item: ThreadItem) -> None:
-        """Send `item/started`."""
+    def open_items(self) -> list[ThreadItem]:
+        """Give the items that were started and not completed, as they were streamed so far."""
+        return [now() for now in self._open.values()]
+
+    def started(self, item: ThreadItem, now: Callable[[], ThreadItem] | None = None) -> None:
+        """Send `item/started`; `now` gives the item as it was streamed, if it grows."""
+        self._open[item.id] = now or (lambda: item)
         self.thread.subscribers.notify(
             ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
@@ -69,6 +76,7 @@ class ItemLog:
 
     def notify_completed(self, item: ThreadItem) -> None:
         """Send `item/completed` for an item that is in the rollout already."""
+        self._open.pop(item.id, None)
         self.thread.subscribers.notify(
             ItemCompletedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
@@ -99,7 +107,7 @@ class GrowingMessage:
             )
         )
         self._send = log.thread.subscribers.send
-        log.started(self._item(""))
+        log.started(self._item(""), lambda: self._item(self.text))
 
     @property
     def text(self) -> str:
@@ -144,7 +152,7 @@ class GrowingReasoning:
         self._summary: list[list[str]] = []
         self._content: list[list[str]] = []
         self._lines: dict[tuple[str, int], DeltaLine] = {}
-        log.started(self._item())
+        log.started(self._item(), self._item)
 
     def begin_summary_part(self, index: int) -> None:
         """Open a section of the summary."""

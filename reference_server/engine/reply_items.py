@@ -24,7 +24,10 @@ class _GrowingPlan:
                 thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
             )
         )
-        log.started(PlanItem(id=self._id, text=""))
+        log.started(
+            PlanItem(id=self._id, text=""),
+            lambda: PlanItem(id=self._id, text="".join(self._parts)),
+        )
 
     def add(self, delta: str) -> None:
         self._parts.append(delta)

@@ -17,7 +17,7 @@ import anyio.lowlevel
 
 from harness.wire.error import ErrorNotification, TurnError
 from harness.wire.input import UserInput
-from harness.wire.item import UserMessageItem
+from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
 from harness.wire.turn import (
     Turn,
@@ -146,6 +146,10 @@ class ActiveTurn:
     def interrupted(self) -> bool:
         """Whether a client has asked to interrupt it."""
         return self._interrupted.is_set()
+
+    def open_items(self) -> list[ThreadItem]:
+        """Give the items that were started and not completed, as they were streamed so far."""
+        return self._log.open_items()
 
     def interrupt(self) -> None:
         """End the turn as interrupted, cancelling whatever it waits for."""

@@ -33,6 +33,7 @@ class CommandWork:
         self._log = log
         self._line: DeltaLine | None = None
         self._earlier = ""
+        self._streamed: list[str] = []
         self.item = CommandExecutionItem(
             id=log.thread.new_item_id(),
             command=command,
@@ -40,7 +41,12 @@ class CommandWork:
             status="inProgress",
             command_actions=list(actions),
         )
-        log.started(self.item)
+        log.started(self.item, self._so_far)
+
+    def _so_far(self) -> CommandExecutionItem:
+        if not self._streamed:
+            return self.item
+        return self.item.model_copy(update={"aggregated_output": "".join(self._streamed)})
 
     async def output(self, text: str) -> None:
         """Stream a piece of output; waits for slow subscribers."""
@@ -51,6 +57,7 @@ class CommandWork:
                     thread_id=thread.id, turn_id=self._log.turn_id, item_id=self.item.id, delta=""
                 )
             )
+        self._streamed.append(text)
         self._log.thread.subscribers.send(self._line.with_text(text))
         await self._log.thread.subscribers.room()
 

@@ -32,5 +32,6 @@ async def initialize(call: Call, params: InitializeParams) -> None:
             brief(", ".join(map(repr, unwanted))),
         )
     caller = params.client_info
+    call.connection.client_name = caller.name if caller else None
     by = f" ({brief(caller.name)}; {brief(caller.version or 'no version')})" if caller else ""
     call.answer(InitializeResult(user_agent=f"agent/{VERSION} {sys.platform}{by}"))

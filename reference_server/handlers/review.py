@@ -28,5 +28,5 @@ async def review_start(call: Call, params: ReviewStartParams) -> None:
     turn = await services.engine.prepare_work(thread, review.run)
     call.answer(ReviewStartResult(turn=turn.wire(), review_thread_id=thread.id))
     if params.delivery == "detached":
-        thread.subscribers.notify(ThreadStartedNotification(thread=thread.snapshot()))
+        services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
     services.engine.run(thread, turn)

@@ -1,37 +1,55 @@
-"""The `thread/*` requests.
+"""Beginning and showing threads: `thread/start`, `thread/resume`, `thread/read`.
 
 Here lives what each does, step by step; state lives in `session`. Source: session-protocol
-"thread/start", "thread/read".
+"thread/start", "thread/resume", "thread/read".
 """
 
 from harness.wire.thread import (
+    Thread,
     ThreadReadParams,
     ThreadReadResult,
+    ThreadResumeParams,
+    ThreadResumeResult,
     ThreadStartedNotification,
     ThreadStartParams,
     ThreadStartResult,
 )
 from reference_server.call import Call
 from reference_server.handlers.registry import handles
+from reference_server.session.source import source_of
+from reference_server.settings import ThreadSettings
 
 
 @handles("thread/start")
 async def thread_start(call: Call, params: ThreadStartParams) -> None:
     """Start a thread; the caller is its first subscriber."""
-    thread = await call.services.threads.start(params)
+    services = call.services
+    thread = await services.threads.start(params, source_of(call.connection.client_name))
     thread.subscribers.add(call.connection.outbox)
-    settings = thread.settings
-    call.answer(
-        ThreadStartResult(
-            thread=thread.snapshot(),
-            model=settings.model,
-            model_provider=settings.model_provider,
-            cwd=settings.cwd,
-            approval_policy=settings.approval_policy,
-            sandbox=settings.sandbox,
-        )
-    )
-    thread.subscribers.notify(ThreadStartedNotification(thread=thread.snapshot()))
+    call.answer(_opened(ThreadStartResult, thread.snapshot(), thread.settings))
+    services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
+
+
+@handles("thread/resume")
+async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
+    """Load a thread, if it is not loaded, and subscribe the caller.
+
+    What the answer shows and what the caller is sent afterwards is together all that happens on the
+    thread, and nothing of it twice: so nothing else runs from the moment at which the turns are
+    taken.
+    """
+    services = call.services
+    opened = await services.threads.load(params.thread_id)
+    thread = opened.thread
+    turns = opened.turns()
+    if params.personality is not None:
+        update = {"personality": params.personality}
+        thread.settings = thread.settings.model_copy(update=update)
+    thread.subscribers.add(call.connection.outbox)
+    call.answer(_opened(ThreadResumeResult, thread.snapshot(turns), thread.settings))
+    if not opened.was_loaded:
+        services.everyone.notify(thread.status_notification())
+    services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
 
 
 @handles("thread/read")
@@ -41,3 +59,16 @@ async def thread_read(call: Call, params: ThreadReadParams) -> None:
         params.thread_id, with_turns=bool(params.include_turns)
     )
     call.answer(ThreadReadResult(thread=thread))
+
+
+def _opened(
+    kind: type[ThreadStartResult], thread: Thread, settings: ThreadSettings
+) -> ThreadStartResult:
+    return kind(
+        thread=thread,
+        model=settings.model,
+        model_provider=settings.model_provider,
+        cwd=settings.cwd,
+        approval_policy=settings.approval_policy,
+        sandbox=settings.sandbox,
+    )

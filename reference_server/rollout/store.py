@@ -18,12 +18,11 @@ from pathlib import Path
 from threading import Lock
 
 from reference_server.config.home import Home
-from reference_server.ids import NUMBER, Counters
+from reference_server.ids import NUMBER, Counters, is_thread_id
 from reference_server.safe_files import lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
 
-_THREAD_ID = re.compile(f"thr_{NUMBER}")
 _FILE = re.compile(f"rollout-.*-(thr_({NUMBER}))\\.jsonl")
 _TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
 
@@ -51,8 +50,7 @@ class RolloutStore:
 
     def find(self, thread_id: str) -> Path | None:
         """Find a thread's file, archived or not. Blocks. Raises OSError."""
-        # An id of another form could be a path that leads out of the home.
-        if not _THREAD_ID.fullmatch(thread_id):
+        if not is_thread_id(thread_id):
             return None
         with self._lock:
             found = self._found.get(thread_id)

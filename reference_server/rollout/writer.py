@@ -7,6 +7,7 @@ clients were told is in the file even if the server dies.
 import errno
 import os
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -77,13 +78,14 @@ _files = _OpenFiles()
 
 
 class FileRecorder:
-    """A rollout file."""
+    """A rollout file; `create`: it is made if it is missing. Raises OSError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, create: bool = True) -> None:
         self._path = path
-        make_private(path.parent)
+        if create:
+            make_private(path.parent)
         with _files.lock:
-            descriptor = _files.descriptor(path, create=True)
+            descriptor = _files.descriptor(path, create=create)
             self._identity = _identity(os.fstat(descriptor))
             self._torn = _ends_in_a_torn_line(descriptor)
         self._synced = False
@@ -129,14 +131,15 @@ class FileRecorder:
 
     def sync(self) -> None:
         """Call fsync(2)."""
-        if not self._synced:
+        with _files.lock:
+            if self._synced:
+                return
+            descriptor = os.dup(_files.descriptor(self._path))
             self._synced = True
-            with _files.lock:
-                descriptor = os.dup(_files.descriptor(self._path))
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Sync and close the file."""
@@ -152,8 +155,8 @@ class MemoryRecorder:
 
     path = None
 
-    def __init__(self) -> None:
-        self._records: list[Record] = []
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records = list(records)
 
     def append(self, record: Record) -> None:
         """Keep the record."""

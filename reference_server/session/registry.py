@@ -1,33 +1,61 @@
 """The threads of one server: those in memory, and those on disk.
 
-Here live starting, looking up and reading threads. Source: session-protocol "thread/start",
-"thread/read".
+Here live starting, finding, reading, loading and unloading threads. What is done to the files of
+stored threads is `storage`'s matter. Source: session-protocol "thread/start", "thread/resume",
+"thread/read", "Thread storage and loading".
 """
 
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from anyio import to_thread
 
 from harness.wire.thread import Thread, ThreadStartParams
+from harness.wire.turn import Turn
 from reference_server.brief import brief
+from reference_server.claims import Claims
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.ids import IdAllocator
 from reference_server.outbox import Outbox
-from reference_server.presence import Presence, is_running
-from reference_server.refusal import Refusal, invalid_params, invalid_request
-from reference_server.rollout.fold import StoredThread, UnreadableRollout, fold, mark_running
-from reference_server.rollout.reader import read_rollout
+from reference_server.presence import Presence
+from reference_server.refusal import invalid_params, invalid_request
+from reference_server.rollout.fold import StoredThread
 from reference_server.rollout.records import ThreadRecord
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
+from reference_server.session.reading import LiveReading, read_own, read_stored
 from reference_server.session.thread import Clock, LoadedThread, stored_snapshot
+from reference_server.session.watcher import NoWatcher, ThreadWatcher
 from reference_server.settings import ThreadSettings, settings_of_new_thread
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A thread that was loaded just now, with its turns, or that was loaded already."""
+
+    thread: LoadedThread
+    history: LiveReading | list[Turn]
+
+    @property
+    def was_loaded(self) -> bool:
+        """Whether the thread was in memory before."""
+        return isinstance(self.history, LiveReading)
+
+    def turns(self) -> list[Turn]:
+        """Give the turns as they are at this moment, the items under way included."""
+        if isinstance(self.history, LiveReading):
+            return self.history.turns(with_open_items=True)
+        return self.history
 
 
 class Threads:
-    """All threads of a home, as one server sees them."""
+    """All threads of a home, as one server sees them. `watcher` is told what changes on disk."""
 
     def __init__(
         self,
@@ -45,128 +73,178 @@ class Threads:
         self._rollouts = rollouts
         self._clock = clock
         self._loaded: dict[str, LoadedThread] = {}
+        self.claims = Claims(home)
+        self.watcher: ThreadWatcher = NoWatcher()
 
     @property
     def loaded(self) -> list[LoadedThread]:
-        """The threads in memory."""
+        """The threads in memory, the one that was loaded first at the beginning."""
         return list(self._loaded.values())
+
+    def find_loaded(self, thread_id: str) -> LoadedThread | None:
+        """Give a thread that is in memory."""
+        return self._loaded.get(thread_id)
 
     def unsubscribe(self, outbox: Outbox) -> None:
         """Remove a connection, whose client has left, from the subscribers of every thread."""
         for thread in self._loaded.values():
             thread.subscribers.remove(outbox)
 
-    async def start(self, params: ThreadStartParams) -> LoadedThread:
+    async def start(self, params: ThreadStartParams, source: str) -> LoadedThread:
         """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""
         settings = settings_of_new_thread(self._config, params)
         if self._config.provider(settings.model_provider) is None:
             raise invalid_params(
                 f"modelProvider: `{brief(settings.model_provider)}` is not in config.toml"
             )
-        return await self._new(settings, ephemeral=bool(params.ephemeral))
+        return await self._new(settings, source, ephemeral=bool(params.ephemeral))
 
     async def start_beside(self, thread: LoadedThread) -> LoadedThread:
         """Make a new thread under the settings of another, without its turns. Raises OSError."""
-        return await self._new(thread.settings, ephemeral=thread.ephemeral)
+        return await self._new(thread.settings, thread.source, ephemeral=thread.ephemeral)
 
-    async def _new(self, settings: ThreadSettings, *, ephemeral: bool) -> LoadedThread:
+    async def _new(self, settings: ThreadSettings, source: str, *, ephemeral: bool) -> LoadedThread:
         thread_id = await self._ids.thread_id()
-        recorder = self._recorder(thread_id, ephemeral=ephemeral)
-        thread = LoadedThread(thread_id, settings, recorder, self._clock, self._presence)
-        thread.record(
-            ThreadRecord(
-                at=self._clock(),
-                id=thread_id,
-                settings=settings,
-            )
-        )
+        first = ThreadRecord(at=self._clock(), id=thread_id, source=source, settings=settings)
+        if ephemeral:
+            thread = self._made(thread_id, settings, MemoryRecorder())
+            thread.record(first)
+        else:
+            self.claim(thread_id)
+            try:
+                path = self._rollouts.new_path(thread_id, self._clock())
+                thread = self._made(thread_id, settings, FileRecorder(path))
+                thread.record(first)
+            except BaseException:
+                self.claims.release(thread_id)
+                raise
+        thread.source = source
         self._loaded[thread_id] = thread
         return thread
 
-    def _recorder(self, thread_id: str, *, ephemeral: bool) -> Recorder:
-        if ephemeral:
-            return MemoryRecorder()
-        return FileRecorder(self._rollouts.new_path(thread_id, self._clock()))
+    def _made(self, thread_id: str, settings: ThreadSettings, recorder: Recorder) -> LoadedThread:
+        return LoadedThread(
+            thread_id, settings, recorder, self._clock, self._presence, self.watcher
+        )
+
+    def claim(self, thread_id: str) -> None:
+        """Claim a thread for this server. Raises Refusal where another has it open, OSError."""
+        if not self.claims.take(thread_id):
+            raise invalid_request(
+                f"thread {thread_id} is open in another server of this home, and only one can "
+                "write to it: unsubscribe there, or end that server; or go on in a copy "
+                "(thread/fork)"
+            )
 
     async def get_loaded(self, thread_id: str) -> LoadedThread:
         """Give a thread that is in memory. Raises Refusal for any other, OSError."""
         if thread := self._loaded.get(thread_id):
             return thread
-        if await to_thread.run_sync(self._rollouts.find, thread_id) is not None:
+        await self.find_stored(thread_id)
+        raise invalid_request(
+            f"thread {thread_id} is not loaded: load it with thread/resume, then try again"
+        )
+
+    async def find_stored(self, thread_id: str) -> Path:
+        """Give the rollout of a thread, archived or not. Raises Refusal for an unknown one."""
+        path = await to_thread.run_sync(self._rollouts.find, thread_id)
+        if path is None:
+            # Which code an unknown thread has is not shown; -32600 is the shipping server's choice.
+            raise invalid_request(f"there is no thread {brief(thread_id)}")
+        return path
+
+    def is_archived(self, path: Path) -> bool:
+        """Tell whether a rollout lies in the archive."""
+        return path.is_relative_to(self._home.archived_sessions)
+
+    def refuse_archived(self, thread_id: str, path: Path) -> None:
+        """Raise Refusal where a thread is archived."""
+        if self.is_archived(path):
             raise invalid_request(
-                f"thread {thread_id} is not loaded, and this server cannot load it again: read it "
-                "with thread/read, and go on in a new thread (thread/start)"
+                f"thread {thread_id} is archived: bring it back with thread/unarchive first"
             )
-        raise _unknown(thread_id)
+
+    async def load(self, thread_id: str) -> "Opened":
+        """Load a thread, unless it is loaded already. Raises Refusal, OSError.
+
+        The caller tells the clients of the new status.
+        """
+        if thread := self._loaded.get(thread_id):
+            reading = LiveReading(thread)
+            await reading.prepare()
+            return Opened(thread, reading)
+        async with self.claimed(thread_id) as path:
+            self.refuse_archived(thread_id, path)
+            stored = await read_own(thread_id, path)
+            thread = self.adopt(stored, FileRecorder(path, create=False))
+        return Opened(thread, stored.turns)
+
+    @asynccontextmanager
+    async def claimed(self, thread_id: str) -> AsyncGenerator[Path]:
+        """Claim, for the block, a stored thread that is not loaded; gives its rollout.
+
+        If the block loads it, it stays claimed. Raises Refusal, OSError.
+        """
+        await self.find_stored(thread_id)
+        self.claim(thread_id)
+        try:
+            # Another server may have moved it before it was claimed.
+            yield await self.find_stored(thread_id)
+        finally:
+            if thread_id not in self._loaded:
+                self.claims.release(thread_id)
+
+    def adopt(self, stored: StoredThread, recorder: Recorder) -> LoadedThread:
+        """Keep a thread in memory from now on; this server has claimed it."""
+        thread = self._made(stored.id, stored.settings, recorder)
+        thread.adopt(stored)
+        self._loaded[thread.id] = thread
+        return thread
+
+    @asynccontextmanager
+    async def for_writing(self, thread_id: str) -> AsyncGenerator[LoadedThread]:
+        """Give a thread to which something is added, loaded for the block if it is not loaded.
+
+        Raises Refusal, OSError.
+        """
+        if thread := self._loaded.get(thread_id):
+            yield thread
+            return
+        async with self.claimed(thread_id) as path:
+            stored = await read_own(thread_id, path)
+            thread = self._made(thread_id, stored.settings, FileRecorder(path, create=False))
+            thread.adopt(stored)
+            try:
+                yield thread
+            finally:
+                await _close(thread.recorder)
+
+    async def unload(self, thread: LoadedThread) -> None:
+        """Forget a thread that has no active turn; its records are on the disk then.
+
+        The caller tells the clients. Nothing runs between the end of this and the caller.
+        """
+        await _close(thread.recorder)
+        self._loaded.pop(thread.id, None)
+        if not thread.ephemeral:
+            self.claims.release(thread.id)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
         """Show a thread without loading it; its turns come from its rollout. Raises Refusal."""
         thread = self._loaded.get(thread_id)
         if thread is None:
-            return await self._read_unloaded(thread_id, with_turns=with_turns)
+            path = await self.find_stored(thread_id)
+            stored = await read_stored(self._home, thread_id, path)
+            return stored_snapshot(stored, str(path), with_turns=with_turns)
         if not with_turns:
             return thread.snapshot()
-        running = thread.turn
-        held = thread.recorder.records()
-        path = thread.recorder.path
-        if held is not None:
-            stored = fold(held)
-        elif path is not None:
-            stored = await _read(thread_id, path)
-            if running is not None and running.done.is_set():
-                # It ended while the file was read. The end is recorded now, and no other turn can
-                # have begun meanwhile: turn/start waits in the same lane.
-                stored = await _read(thread_id, path)
-        else:
-            return thread.snapshot()
-        if running is not None and not running.done.is_set():
-            mark_running(stored, running.id)
-        return thread.snapshot(stored.turns)
-
-    async def _read_unloaded(self, thread_id: str, *, with_turns: bool) -> Thread:
-        path = await to_thread.run_sync(self._rollouts.find, thread_id)
-        if path is None:
-            raise _unknown(thread_id)
-        size = _size(path)
-        stored = await _read(thread_id, path)
-        if stored.unended and not self._mark_running(stored) and _size(path) != size:
-            # Its server ended while the rollout was read: the turn's end is recorded now.
-            stored = await _read(thread_id, path)
-        return stored_snapshot(stored, str(path), with_turns=with_turns)
-
-    def _mark_running(self, stored: StoredThread) -> bool:
-        """Mark the turns that other servers run as in progress; tells whether there are any."""
-        running = [turn for turn, by in stored.unended.items() if is_running(self._home, by)]
-        for turn in running:
-            mark_running(stored, turn)
-        return bool(running)
+        reading = LiveReading(thread)
+        await reading.prepare()
+        return thread.snapshot(reading.turns())
 
 
-def _size(path: Path) -> int | None:
+async def _close(recorder: Recorder) -> None:
     try:
-        return path.stat().st_size
-    except OSError:
-        return None
-
-
-def _unknown(thread_id: str) -> Refusal:
-    # Which code an unknown thread has is not shown; -32600 is the shipping server's choice.
-    return invalid_request(f"there is no thread {brief(thread_id)}")
-
-
-async def _read(thread_id: str, path: Path) -> StoredThread:
-    given_up = Event()
-    try:
-        # Reading a long rollout takes seconds; a server that ends does not wait for it.
-        stored = await to_thread.run_sync(read_rollout, path, given_up, abandon_on_cancel=True)
-        if stored.id != thread_id:
-            raise UnreadableRollout(
-                f"{path}: its name says {thread_id}, its thread record {stored.id}"
-            )
-        return stored
-    except (OSError, UnreadableRollout) as error:
-        raise invalid_request(
-            f"the rollout of thread {thread_id} is unreadable: {error}"
-        ) from error
-    finally:
-        given_up.set()
+        await to_thread.run_sync(recorder.close)
+    except OSError as error:
+        _log.error("%s: not synced to disk: %s", recorder.path, error)

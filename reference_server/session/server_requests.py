@@ -5,7 +5,8 @@ request is resolved. What an answer means is up to the caller. Source: session-p
 request" (message forms), "Approval sequence". Not shown there: all subscribers are sent the request
 under one id, and the first answer counts; an answer that is late, double, or from a client that was
 not asked changes nothing and is logged. A request stays open when the clients that were asked have
-left: the turn waits for a subscriber to answer, or to be interrupted.
+left: the turn waits for a subscriber to answer, or to be interrupted. A client that resumes the
+thread meanwhile is sent the request too.
 """
 
 import itertools
@@ -28,8 +29,10 @@ Fields = dict[str, Any]
 class _OpenRequest:
     """One request without an answer yet."""
 
-    def __init__(self, subscribers: Subscribers) -> None:
+    def __init__(self, subscribers: Subscribers, message: bytes) -> None:
         self.subscribers = subscribers
+        self.message = message
+        self.asked = subscribers.outboxes
         self.answered = anyio.Event()
         self.answer: Fields = {}
 
@@ -49,8 +52,9 @@ class ServerRequests:
         `serverRequest/resolved` is sent before it returns, also when it is cancelled.
         """
         request_id = next(self._ids)
-        question = self._open[request_id] = _OpenRequest(subscribers)
-        subscribers.send(encode_request(request_id, method, params))
+        message = encode_request(request_id, method, params)
+        question = self._open[request_id] = _OpenRequest(subscribers, message)
+        subscribers.send(message)
         try:
             await question.answered.wait()
             return question.answer
@@ -59,6 +63,13 @@ class ServerRequests:
             subscribers.notify(
                 ServerRequestResolvedNotification(thread_id=thread_id, request_id=request_id)
             )
+
+    def ask_too(self, subscribers: Subscribers, newcomer: Outbox) -> None:
+        """Send a new subscriber of a thread the open requests that it was not sent before."""
+        for question in self._open.values():
+            if question.subscribers is subscribers and newcomer not in question.asked:
+                question.asked.append(newcomer)
+                newcomer.put(question.message)
 
     def take_answer(self, request_id: Json, answer: Fields, sender: Outbox) -> None:
         """Take what a client answered."""

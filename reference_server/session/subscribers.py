@@ -1,9 +1,13 @@
-"""The connections that are sent what happens on a thread.
+"""The connections that are sent what happens on a thread, and all that are sent news of threads.
 
-Here lives the set of their outboxes. Each message is encoded once for all of them.
+Here live the sets of their outboxes. Each message is encoded once for all of them. Which
+notifications go to every connection is not shown in the document: here, as in the shipping server,
+those after which a list of threads is another (started, archived, closed, named, and the like),
+since a client shows that list whoever has changed it.
 """
 
 import time
+from collections.abc import Callable, Iterable
 
 import anyio.lowlevel
 
@@ -36,6 +40,11 @@ class Subscribers:
         self._outboxes.remove(outbox)
         return True
 
+    @property
+    def outboxes(self) -> list[Outbox]:
+        """Who is subscribed now."""
+        return list(self._outboxes)
+
     def has(self, outbox: Outbox) -> bool:
         """Tell whether a connection is subscribed."""
         return outbox in self._outboxes
@@ -60,3 +69,16 @@ class Subscribers:
         if time.monotonic() - self._paused > WORK_AT_A_TIME:
             await anyio.lowlevel.checkpoint()
             self._paused = time.monotonic()
+
+
+class Everyone:
+    """Every connection that has sent a request; `outboxes` gives them."""
+
+    def __init__(self, outboxes: Callable[[], Iterable[Outbox]]) -> None:
+        self._outboxes = outboxes
+
+    def notify(self, params: WireModel) -> None:
+        """Send a notification; its method is the one of the params' class."""
+        message = encode_notification(BY_PARAMS[type(params)], params)
+        for outbox in self._outboxes():
+            outbox.put(message)

@@ -1,7 +1,8 @@
 """A thread in memory.
 
-Here live its state, its settings, its history, its subscribers and its rollout. Running a turn
-lives in `engine`. Source: session-protocol "Thread", "Thread status".
+Here live its state, its settings, its history, its subscribers and its rollout. Loading, unloading
+and finding threads is `registry`'s matter; running a turn lives in `engine`. Source:
+session-protocol "Thread", "Thread status".
 """
 
 import time
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 import anyio
 
 from harness.wire.input import UserInput
-from harness.wire.item import UserMessageItem
+from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import (
     ActiveFlag,
     ActiveStatus,
@@ -27,14 +28,26 @@ from harness.wire.thread import (
 from harness.wire.turn import Turn
 from reference_server.presence import Presence
 from reference_server.rollout.fold import StoredThread, preview_of
-from reference_server.rollout.records import Record
+from reference_server.rollout.records import (
+    APP_SERVER,
+    ItemRecord,
+    NameRecord,
+    Record,
+    RollbackRecord,
+    ThreadRecord,
+    TurnCompletedRecord,
+    TurnStartedRecord,
+)
 from reference_server.rollout.writer import Recorder
 from reference_server.session.consents import Consents
 from reference_server.session.subscribers import Subscribers
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
+from reference_server.session.watcher import NoWatcher, ThreadWatcher
 from reference_server.settings import ThreadSettings
 
 Clock = Callable[[], float]
+_LISTED = (ThreadRecord, NameRecord, RollbackRecord, TurnStartedRecord, TurnCompletedRecord)
+"""Records after which a list of threads may look different; and user messages, for the preview."""
 
 
 class RunningTurn(Protocol):
@@ -65,6 +78,10 @@ class RunningTurn(Protocol):
         """Whether its interrupt was asked for."""
         ...
 
+    def open_items(self) -> list[ThreadItem]:
+        """Give the items that were started and not completed, as they were streamed so far."""
+        ...
+
     def interrupt(self) -> None:
         """End the turn as interrupted; a second time changes nothing."""
         ...
@@ -91,6 +108,7 @@ class LoadedThread:
         recorder: Recorder,
         clock: Clock = time.time,
         presence: Presence | None = None,
+        watcher: ThreadWatcher | None = None,
     ) -> None:
         self.id = thread_id
         self.settings = settings
@@ -104,10 +122,27 @@ class LoadedThread:
         self._tokens: dict[str, int] = {}
         self.clock = clock
         self.presence = presence
+        self.name: str | None = None
+        self.source = APP_SERVER
+        self._watcher = watcher or NoWatcher()
         self._preview = ""
-        self._items = 0
+        self._items: tuple[str, int] = ("", 0)
         self._created_at = self._updated_at = clock()
         self._state: ThreadState = next_thread_state("notLoaded", "started")
+
+    def adopt(self, stored: StoredThread) -> None:
+        """Go on from what the rollout says."""
+        self.settings = stored.settings
+        self.history = stored.history
+        self.context_tokens = stored.context_tokens
+        self.name = stored.name
+        self.source = stored.source
+        self._preview = stored.preview
+        self._created_at = stored.created_at
+        self._updated_at = stored.updated_at
+        self._tokens.clear()
+        for tokens in stored.tokens:
+            self.add_tokens(tokens)
 
     @property
     def ephemeral(self) -> bool:
@@ -121,7 +156,7 @@ class LoadedThread:
     def snapshot(self, turns: list[Turn] | None = None) -> Thread:
         """Give the thread as the wire shows it."""
         path = self.recorder.path
-        return Thread(
+        thread = Thread(
             id=self.id,
             preview=self._preview,
             ephemeral=self.ephemeral,
@@ -131,8 +166,12 @@ class LoadedThread:
             status=self._status(),
             path=None if path is None else str(path),
             cwd=self.settings.cwd,
+            source=self.source,
             turns=turns or [],
         )
+        if self.name is not None:
+            thread.name = self.name
+        return thread
 
     def move(self, event: ThreadEvent) -> None:
         """Change the status and tell the subscribers."""
@@ -150,10 +189,22 @@ class LoadedThread:
             self._flags.remove(flag)
             self._tell_status()
 
+    async def end_turn(self) -> None:
+        """Interrupt the active turn, if there is one, and wait until its end is told."""
+        if (turn := self.turn) is not None:
+            turn.interrupt()
+            await turn.done.wait()
+
+    def leave_memory(self) -> None:
+        """Change the status as the thread is unloaded; the caller tells it."""
+        self._state = next_thread_state(self._state, "unloaded")
+
+    def status_notification(self) -> ThreadStatusChangedNotification:
+        """Give the notification that tells the status."""
+        return ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
+
     def _tell_status(self) -> None:
-        self.subscribers.notify(
-            ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
-        )
+        self.subscribers.notify(self.status_notification())
 
     def _status(self) -> ThreadStatus:
         return wire_status(self._state, self._flags)
@@ -162,21 +213,35 @@ class LoadedThread:
         """Append to the rollout. Raises OSError."""
         self._updated_at = record.at
         self.recorder.append(record)
+        if _is_listed(record) and (path := self.recorder.path) is not None:
+            self._watcher.touched(self.id, path)
 
     def note_user_message(self, message: UserMessageItem) -> None:
         """Take the thread's preview from its first user message."""
         self._preview = self._preview or preview_of(message)
 
     def new_item_id(self) -> str:
-        """Give an id that no other item of the thread has."""
-        self._items += 1
-        return f"item_{self._items}"
+        """Give an id that no other item has, with the number of the turn that it belongs to.
+
+        An item that was told and not recorded before its server died is not known any more. So the
+        number of an item counts within its turn, and no turn goes on in another server.
+        """
+        turn = self.turn.id.removeprefix("turn_") if self.turn else ""
+        count = self._items[1] + 1 if self._items[0] == turn else 1
+        self._items = (turn, count)
+        return f"item_{turn}_{count}"
 
     def add_tokens(self, last: TokenCounts) -> TokenCounts:
         """Add the tokens of one model call, and give the total of the thread."""
         for name, count in last.plain().items():
             self._tokens[name] = self._tokens.get(name, 0) + count
         return TokenCounts.parse(self._tokens)
+
+
+def _is_listed(record: Record) -> bool:
+    if isinstance(record, ItemRecord):
+        return isinstance(record.item, UserMessageItem)
+    return isinstance(record, _LISTED)
 
 
 def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
@@ -194,7 +259,7 @@ def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
 
 def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thread:
     """Give a thread that is not loaded as the wire shows it."""
-    return Thread(
+    thread = Thread(
         id=stored.id,
         preview=stored.preview,
         ephemeral=False,
@@ -204,5 +269,9 @@ def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thr
         status=NotLoadedStatus(),
         path=path,
         cwd=stored.settings.cwd,
+        source=stored.source,
         turns=stored.turns if with_turns else [],
     )
+    if stored.name is not None:
+        thread.name = stored.name
+    return thread

@@ -18,6 +18,9 @@ EXPLAINED = {
     ),
     # A policy is refused that is not understood: it might allow less.
     "SandboxPolicy.access.type: book open; wire {fullAccess}": "?sandbox-policy.read-only-access",
+    # What the user set and the server knows, which a client would not learn otherwise.
+    "Thread.name: only in the wire": "?rpc.extra-members",
+    "Thread.source: only in the wire": "?rpc.extra-members",
     # Models do not say what depends on another member.
     "Thread.path where ephemeral is True: only in the book": "thread.path-ephemeral",
     # Half a thread is no page size.

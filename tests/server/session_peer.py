@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ class Peer:
     side: ModelSide
     seen: list[Message] = field(default_factory=list)
     _next_id: int = 0
+
+    async def serve(self, *, then_stop: bool = False) -> None:
+        """Let the server serve this client until it leaves."""
+        await self.server.serve(Connection(self.transport), then_stop=then_stop)
+        self.transport.end_output()
 
     async def send_line(self, line: bytes | Oversized) -> None:
         await self.transport.put(line)
@@ -151,16 +157,28 @@ async def session(
         requires_initialize=requires_initialize,
     ) as server:
         peer = Peer(transport, server, side)
-
-        async def serve() -> None:
-            await server.serve(Connection(transport), then_stop=True)
-            transport.end_output()
-
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve)
+            tasks.start_soon(partial(peer.serve, then_stop=True))
             try:
                 yield peer
             finally:
                 transport.end_input()
                 await peer.drain()
+    transport.close()
+
+
+@asynccontextmanager
+async def another_client(first: Peer, name: str | None = None) -> AsyncGenerator[Peer]:
+    """Connect a further client to the server of `first`; with a name, it introduces itself."""
+    transport = MemoryTransport()
+    peer = Peer(transport, first.server, first.side)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.serve)
+        if name is not None:
+            await peer.request("initialize", {"clientInfo": {"name": name}})
+        try:
+            yield peer
+        finally:
+            transport.end_input()
+            await peer.drain()
     transport.close()

@@ -19,8 +19,8 @@ from session_peer import config
 from reference_server import connection as connection_module
 from reference_server.config.home import Home
 from reference_server.connection import Connection
+from reference_server.rollout.reader import RolloutReader
 from reference_server.server import running_server
-from reference_server.session import registry
 from reference_server.transport.base import MemoryTransport, Transport
 from reference_server.transport.stdio import StdioTransport
 
@@ -228,12 +228,12 @@ async def test_a_signal_does_not_wait_for_a_rollout_that_takes_long_to_read(
     path.touch()
     reading, ended = anyio.Event(), threading.Event()
 
-    def endless(_path: Path, given_up: threading.Event) -> None:
+    def endless(_reader: RolloutReader, given_up: threading.Event) -> None:
         anyio.from_thread.run_sync(reading.set)
         if given_up.wait(BOUND):
             ended.set()
 
-    monkeypatch.setattr(registry, "read_rollout", endless)
+    monkeypatch.setattr(RolloutReader, "read", endless)
     async with in_memory() as client, served(tmp_path, client) as connection:
         await client.send(b'{"id":1,"method":"thread/read","params":{"threadId":"thr_1"}}')
         await reading.wait()

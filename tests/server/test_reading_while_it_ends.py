@@ -1,7 +1,6 @@
 """thread/read while the turn that it shows comes to its end, and words of refusals around turns."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,8 +8,7 @@ import pytest
 from model_side import CREATED, Reply, completed, message, says
 from session_peer import session
 
-from reference_server.rollout import reader
-from reference_server.session import registry
+from reference_server.rollout.reader import RolloutReader
 
 
 async def test_a_turn_that_ends_while_its_rollout_is_read_is_shown_ended(
@@ -19,13 +17,15 @@ async def test_a_turn_that_ends_while_its_rollout_is_read_is_shown_ended(
     """The file was read before the end was in it: that would read as an interrupted turn."""
     go_on, ended = anyio.Event(), threading.Event()
 
-    def read_early(path: Path, *_: Any) -> Any:
-        stored = reader.read_rollout(path)
-        anyio.from_thread.run_sync(go_on.set)
-        assert ended.wait(5.0)
-        return stored
+    read = RolloutReader.read
 
-    monkeypatch.setattr(registry, "read_rollout", read_early)
+    def read_early(reader: RolloutReader, *given: Any) -> None:
+        read(reader, *given)
+        if not go_on.is_set():
+            anyio.from_thread.run_sync(go_on.set)
+            assert ended.wait(5.0)
+
+    monkeypatch.setattr(RolloutReader, "read", read_early)
     reply = Reply([CREATED, go_on, *message("done"), completed()])
     async with session(tmp_path, [reply]) as peer:
         thread = await peer.start_thread()

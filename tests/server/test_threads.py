@@ -18,6 +18,7 @@ THREAD_KEYS = {
     "status",
     "path",
     "cwd",
+    "source",
     "turns",
 }
 
@@ -203,4 +204,4 @@ async def test_a_stored_thread_is_read_without_being_loaded(tmp_path) -> None:
             assert read["result"]["thread"]["status"] == {"type": "notLoaded"}
         given = {"threadId": thread, "input": [{"type": "text", "text": "x"}]}
         error = (await peer.request("turn/start", given))["error"]
-    assert "thread/read" in error["message"]
+    assert "thread/resume" in error["message"]

@@ -241,7 +241,7 @@ async def test_ids_have_their_shapes_and_are_unique(tmp_path) -> None:
     assert threads == ["thr_1", "thr_2"]
     assert turns == ["turn_1", "turn_2", "turn_3"]
     ids = [p["item"]["id"] for p in peer.params_of("item/started") if p["threadId"] == "thr_1"]
-    assert ids == ["item_1", "item_2", "item_3", "item_4"]
+    assert ids == ["item_1_1", "item_1_2", "item_3_1", "item_3_2"]
 
 
 async def test_a_second_turn_names_steer_while_one_is_active(tmp_path) -> None:

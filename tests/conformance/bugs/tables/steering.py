@@ -173,11 +173,11 @@ def input_that_was_not_heard_cannot_be_read_back() -> None:
     """A thread that was killed after something was added is not found again."""
 
     def read(original: Any) -> Any:
-        def changed(path: Any, *others: Any, **more: Any) -> Any:
-            if '"steered"' in path.read_text():
+        def changed(reader: Any, *others: Any, **more: Any) -> Any:
+            if '"steered"' in reader._path.read_text():
                 raise OSError("this cannot be read")
-            return original(path, *others, **more)
+            return original(reader, *others, **more)
 
         return changed
 
-    swap("reference_server.session.registry:read_rollout", read)
+    swap("reference_server.rollout.reader:RolloutReader.read", read)

@@ -1,0 +1,42 @@
+"""`thread/name/set`.
+
+Here lives what a name may be. Source: session-protocol "Other thread operations" ("sets or updates
+the user-facing name"). Not shown there: blanks around a name are cut off, and an empty one takes
+the name away; a thread that is not loaded can be named too.
+"""
+
+import unicodedata
+
+from harness.wire.rpc import Empty
+from harness.wire.thread_operations import ThreadNameSetParams, ThreadNameUpdatedNotification
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
+from reference_server.refusal import invalid_params
+from reference_server.rollout.records import NameRecord
+
+LONGEST_NAME = 1000
+"""Characters. A name is sent with each list of threads."""
+
+
+@handles("thread/name/set")
+async def thread_name_set(call: Call, params: ThreadNameSetParams) -> None:
+    """Record the name, and tell every client."""
+    name = _checked(params.name)
+    services = call.services
+    async with services.threads.for_writing(params.thread_id) as thread:
+        thread.record(NameRecord(at=thread.clock(), name=name))
+        thread.name = name
+    call.answer(Empty())
+    services.everyone.notify(
+        ThreadNameUpdatedNotification(thread_id=params.thread_id, thread_name=name)
+    )
+
+
+def _checked(name: str) -> str | None:
+    """Give the name as it is kept. Raises Refusal."""
+    name = name.strip()
+    if len(name) > LONGEST_NAME:
+        raise invalid_params(f"name: has more than {LONGEST_NAME:,} characters")
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        raise invalid_params("name: holds a control character, such as a line feed")
+    return name or None

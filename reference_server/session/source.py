@@ -1,0 +1,15 @@
+"""What kind of client a thread was made for: its source.
+
+Here live the kinds, and how a client's name gives its kind. Source: session-protocol "thread/list"
+(`sourceKinds`: "`cli`, `vscode`, and others"); which others, and by what a server knows its client,
+is not shown.
+"""
+
+from reference_server.rollout.records import APP_SERVER
+
+KINDS = frozenset({"cli", "vscode", "exec", APP_SERVER})
+
+
+def source_of(client_name: str | None) -> str:
+    """Give the kind of a client by its name in `initialize`, if it said one."""
+    return client_name if client_name in KINDS else APP_SERVER
