@@ -20,6 +20,7 @@ from reference_server.engine.tool_provider import ToolProvider
 from reference_server.engine.turn import TurnSupport
 from reference_server.engine.usage import ContextWindow
 from reference_server.ids import IdAllocator
+from reference_server.index.lists import ThreadLists
 from reference_server.model.client import ModelClient
 from reference_server.presence import Presence
 from reference_server.rollout.store import RolloutStore
@@ -57,6 +58,7 @@ class Services:
         self.syncer = Syncer()
         self.presence = Presence(home)
         self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
+        self.lists = ThreadLists(tasks, home, clock)
         self.server_requests = ServerRequests()
         self.tools = ToolProvider(home, config, self.server_requests)
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
@@ -86,6 +88,7 @@ class Services:
         await self.end_turns()
         await to_thread.run_sync(self._close_rollouts)
         self.threads.claims.close()
+        await to_thread.run_sync(self.lists.close)
         self._be_gone()
         await self.model.close()
 

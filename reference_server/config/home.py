@@ -45,6 +45,11 @@ class Home:
         return self.root / "archived_sessions"
 
     @property
+    def thread_index(self) -> Path:
+        """The folder of the index of threads, which is made again from the rollouts."""
+        return self.root / "index"
+
+    @property
     def counters(self) -> Path:
         """The last thread and turn number handed out."""
         return self.root / "counters"

@@ -1,0 +1,73 @@
+"""`thread/list`.
+
+Here live what the params mean and what a listed thread looks like; finding the threads lives in
+`index`. Source: session-protocol "thread/list". Our choices where the text is silent: the newest
+come first, a loaded thread has its live status, and a limit below 1 is refused.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.wire.thread import NotLoadedStatus, Thread
+from harness.wire.thread_operations import ThreadListParams, ThreadListResult
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
+from reference_server.refusal import invalid_params
+from reference_server.session.thread import LoadedThread
+
+if TYPE_CHECKING:
+    from reference_server.index.index import ListedThread
+    from reference_server.index.query import Query
+
+LIMIT = 25
+"""Threads of a page when the client names no number."""
+MOST = 100
+"""Threads of a page, however many the client asks for."""
+
+
+@handles("thread/list")
+async def thread_list(call: Call, params: ThreadListParams) -> None:
+    """Give one page of the stored threads."""
+    # SQLite is not imported before somebody asks for a list.
+    from reference_server.index.cursor import BadCursor
+
+    try:
+        threads, cursor = await call.services.lists.page(_query(params), params.cursor)
+    except BadCursor as error:
+        raise invalid_params(f"cursor: {error}") from None
+    loaded = {thread.id: thread for thread in call.services.threads.loaded}
+    call.answer(ThreadListResult(data=[_shown(one, loaded) for one in threads], next_cursor=cursor))
+
+
+def _query(params: ThreadListParams) -> "Query":
+    """Read the params; null counts as left out. Raises Refusal."""
+    from reference_server.index.query import Query
+
+    if params.limit is not None and params.limit < 1:
+        raise invalid_params("limit: must be at least 1")
+    return Query(
+        sort="updated" if params.sort_key == "updated_at" else "created",
+        limit=min(params.limit or LIMIT, MOST),
+        archived=bool(params.archived),
+        providers=tuple(params.model_providers or ()),
+        sources=tuple(params.source_kinds or ()),
+        cwd=params.cwd,
+        term=params.search_term,
+    )
+
+
+def _shown(listed: "ListedThread", loaded: Mapping[str, LoadedThread]) -> Thread:
+    """Give a thread as a list shows it: the live one where it is loaded."""
+    if thread := loaded.get(listed.summary.id):
+        return thread.snapshot()
+    return Thread(
+        id=listed.summary.id,
+        preview=listed.summary.preview,
+        ephemeral=False,
+        model_provider=listed.summary.provider,
+        created_at=int(listed.summary.created),
+        updated_at=int(listed.summary.updated),
+        status=NotLoadedStatus(),
+        path=listed.path,
+        cwd=listed.summary.cwd,
+    )

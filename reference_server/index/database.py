@@ -1,0 +1,243 @@
+"""The file of the index: where it lies, how it is opened, and how a new one takes its place.
+
+Here live the schema and the files, not what is in the rows. `index/current-<version>` names the
+database in use; a new one is built under a new name and named there when it is complete. So nobody
+sees a half-built index, and no name is used twice: SQLite removes files by name when the last user
+of a database closes it, also those of a successor of the same name.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reference_server.safe_files import make_private, open_for_reading, open_regular
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the schema and of what is in the rows. Servers of another version use another index."""
+BUSY_TIME = 5.0
+"""Seconds to wait for another server that writes; it does so for milliseconds."""
+_POINTER = f"current-{VERSION}"
+_NAME = re.compile(rb"threads-[0-9a-f]{16}\.sqlite")
+_ABANDONED = 3600.0
+"""Seconds since the last change after which a database that no pointer names may be removed."""
+_BESIDE = ("", "-wal", "-shm", "-journal")
+
+_SCHEMA = """
+CREATE TABLE threads (
+    key INTEGER PRIMARY KEY,
+    folder BLOB NOT NULL,
+    file BLOB NOT NULL,
+    id TEXT NOT NULL,
+    shelf INTEGER NOT NULL,
+    unreadable INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    read_to INTEGER NOT NULL,
+    mark INTEGER NOT NULL,
+    moved INTEGER NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    provider TEXT NOT NULL,
+    source TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    name BLOB,
+    preview BLOB NOT NULL
+);
+CREATE UNIQUE INDEX by_place ON threads (folder, file);
+CREATE INDEX by_id ON threads (id);
+CREATE INDEX by_move ON threads (shelf, moved);
+CREATE INDEX by_created ON threads (shelf, created, id);
+CREATE INDEX by_updated ON threads (shelf, updated, id);
+CREATE INDEX by_provider_created ON threads (shelf, provider, created, id);
+CREATE INDEX by_provider_updated ON threads (shelf, provider, updated, id);
+CREATE INDEX by_source_created ON threads (shelf, source, created, id);
+CREATE INDEX by_source_updated ON threads (shelf, source, updated, id);
+CREATE INDEX by_cwd_created ON threads (shelf, cwd, created, id);
+CREATE INDEX by_cwd_updated ON threads (shelf, cwd, updated, id);
+CREATE TABLE folders (path BLOB PRIMARY KEY, changed INTEGER NOT NULL);
+"""
+_SETTINGS = """
+PRAGMA trusted_schema = OFF;
+PRAGMA synchronous = NORMAL;
+PRAGMA cache_size = -4000;
+"""
+
+
+class NoIndex(Exception):
+    """There is no index that can be used: it is missing, damaged, or of another version."""
+
+
+class Database:
+    """One open database. To be used by one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, pointer: "_Seen | None") -> None:
+        self.connection = connection
+        self._pointer = pointer
+
+    @classmethod
+    def open(cls, folder: Path) -> "Database":
+        """Open the database in use. Raises NoIndex, OSError, sqlite3.Error."""
+        pointer = folder / _POINTER
+        seen = _seen(pointer)
+        name = _named_in(pointer)
+        if name is None:
+            raise NoIndex("there is none")
+        path = folder / name
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode):
+                return cls(_checked(_connected(path)), seen)
+        raise NoIndex(f"{path} is missing")
+
+    @classmethod
+    def in_memory(cls) -> "Database":
+        """Make an empty one that no other server sees."""
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        connection.executescript(_SCHEMA)
+        return cls(connection, None)
+
+    def is_current(self, folder: Path) -> bool:
+        """Tell whether the pointer is as it was when this database was opened. Raises OSError."""
+        return self._pointer is None or _seen(folder / _POINTER) == self._pointer
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """Change the rows, all or nothing; no other server writes within the block."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.connection
+        except BaseException:
+            # Where the error was SQLite's own, it may have rolled back already.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """See the rows as they are now for the length of the block, whatever others write."""
+        self.connection.execute("BEGIN")
+        try:
+            yield self.connection
+        finally:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close it; what is in the file stays."""
+        with contextlib.suppress(sqlite3.Error):
+            self.connection.close()
+
+
+class Successor:
+    """A new, empty database on disk, which nobody else knows until it is published."""
+
+    def __init__(self, folder: Path) -> None:
+        make_private(folder)
+        self._folder = folder
+        self._name = f"threads-{os.urandom(8).hex()}.sqlite"
+        path = folder / self._name
+        # Made here, so that it is private: SQLite gives the files beside it the same permissions.
+        os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        self.database = Database(_connected(path), None)
+        connection = self.database.connection
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+
+    def publish(self) -> Database:
+        """Put it in the place of the one in use, which is removed. Raises OSError."""
+        pointer = self._folder / _POINTER
+        if pointer.is_dir() and not pointer.is_symlink():
+            pointer.rename(self._folder / f"{_POINTER}.moved-{time.time_ns()}")
+        fresh = self._folder / f"{_POINTER}.{self._name}"
+        descriptor = open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            os.write(descriptor, self._name.encode() + b"\n")
+        finally:
+            os.close(descriptor)
+        old = _named_in(pointer)
+        fresh.replace(pointer)
+        self._remove_others(old)
+        return Database(self.database.connection, _seen(pointer))
+
+    def give_up(self) -> None:
+        """Remove it."""
+        self.database.close()
+        _remove(self._folder, self._name)
+
+    def _remove_others(self, old: str | None) -> None:
+        """Remove the one before, and what killed servers left: an open one goes on being usable."""
+        if old is not None:
+            _remove(self._folder, old)
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                known = _NAME.fullmatch(os.fsencode(entry.name))
+                if known and entry.name != self._name:
+                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    if age > _ABANDONED:
+                        _remove(self._folder, entry.name)
+
+
+_Seen = tuple[int, int, int, int]
+
+
+def _named_in(pointer: Path) -> str | None:
+    """Give the name of the database in use; None where there is none, or no such file."""
+    try:
+        with open_for_reading(pointer) as file:
+            name = file.read(100).strip()
+    except OSError:
+        return None
+    return name.decode() if _NAME.fullmatch(name) else None
+
+
+def _seen(path: Path) -> _Seen | None:
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_TIME, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.executescript(_SETTINGS)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Give a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            raise NoIndex(f"it is of version {version}")
+        (words,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if words != "ok":
+            raise NoIndex(f"it is damaged: {words}")
+        connection.execute("SELECT * FROM threads, folders LIMIT 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _remove(folder: Path, name: str) -> None:
+    for suffix in _BESIDE:
+        with contextlib.suppress(OSError):
+            (folder / f"{name}{suffix}").unlink()

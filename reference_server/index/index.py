@@ -1,0 +1,255 @@
+"""The index of one home, as one server uses it.
+
+Here live opening it, in whatever state it is, and what is done before a page is given: what this
+server wrote is read, the folders are looked at, and every file of the page is compared with its
+row. Where the disk gives no place for an index, it is kept in memory. All of this blocks; `lists`
+calls it in a worker thread.
+"""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock
+from typing import TypeVar
+
+from reference_server.config.home import Home
+from reference_server.index.cursor import Position
+from reference_server.index.database import Database, NoIndex, Successor
+from reference_server.index.pages import Page, page_of
+from reference_server.index.query import Query
+from reference_server.index.rows import Row
+from reference_server.index.summary import Stamp, Summary
+from reference_server.index.upkeep import Upkeep
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+EVERY_FILE_TIME = 30.0
+"""Seconds after which all files are compared with their rows again."""
+EVERY_FILE_SHARE = 50
+"""And so many times as long as it took."""
+_ROUNDS = 4
+"""Times that a page is asked for while its files change."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedThread:
+    """One thread of a list, and the path of its rollout."""
+
+    path: str
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of a list, and where the next begins; None where there is none."""
+
+    threads: list[ListedThread]
+    next: Position | None
+
+
+class ThreadIndex:
+    """The index of a home. May be used from several threads; one at a time gets at it."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._folder = home.thread_index
+        self._lock = Lock()
+        self._given_up = Event()
+        self._database: Database | None = None
+        self._upkeep = Upkeep(home, self._given_up)
+        self._changed: set[tuple[str, Path]] = set()
+        self._in_memory = False
+        self._checked = False
+        self._next_check = 0.0
+
+    def note(self, thread: str, path: Path) -> None:
+        """Note that a rollout was written to, came or went; it is read before the next page."""
+        self._changed.add((thread, path))
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether anything was noted that is not yet in the rows."""
+        return bool(self._changed)
+
+    def page(self, query: Query, after: Position | None, now: float) -> Listing:
+        """Give a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
+        with self._lock:
+            return self._whatever_happens(partial(self._page, query, after, now))
+
+    def write_down(self) -> None:
+        """Read what was noted into the rows, for other servers too, if there is an index.
+
+        Never raises: what is not written down is found when a list looks at every file.
+        """
+        with self._lock:
+            try:
+                if self._database is None:
+                    # Not trusted with a page before every file was looked at.
+                    self._database = Database.open(self._folder)
+                    self._checked = False
+                if self._in_memory or self._database.is_current(self._folder):
+                    self._read_changed(self._database)
+                else:
+                    self._leave()
+            except NoIndex:
+                self._changed.clear()
+            except (OSError, sqlite3.Error) as error:
+                _log.warning("the index of threads was not brought up to date: %s", error)
+                self._leave()
+
+    def check_if_due(self) -> None:
+        """Compare all files with their rows, if that was long ago. Raises GivenUp, OSError."""
+        with self._lock:
+            if self.is_check_due:
+                self._whatever_happens(self._check_every_file)
+
+    @property
+    def is_check_due(self) -> bool:
+        """Whether `check_if_due` would do anything."""
+        return self._checked and time.monotonic() > self._next_check
+
+    def give_up(self) -> None:
+        """Let whatever is under way raise GivenUp soon: nobody waits for it."""
+        self._given_up.set()
+
+    def close(self) -> None:
+        """Write down what was noted, and close the index. Never raises."""
+        self._given_up.clear()
+        if self.has_notes:
+            self.write_down()
+        with self._lock:
+            self._leave()
+
+    def _whatever_happens(self, task: Callable[[Database], T]) -> T:
+        """Do something with the database; with another one where it fails."""
+        try:
+            return task(self._usable())
+        except sqlite3.Error as error:
+            _log.warning("the index of threads cannot be used, it is made anew: %s", error)
+            busy = _is_busy(error)
+        self._leave()
+        if not busy:
+            try:
+                return task(self._built())
+            except sqlite3.Error as error:
+                _log.warning("the index of threads is kept in memory: %s", error)
+            self._leave()
+        return task(self._built(in_memory=True))
+
+    def _usable(self) -> Database:
+        """Give the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
+        if self._database is not None:
+            if self._database.is_current(self._folder):
+                if not self._checked:
+                    self._check_every_file(self._database)
+                return self._database
+            self._leave()
+        if self._in_memory:
+            return self._built(in_memory=True)
+        try:
+            database = Database.open(self._folder)
+        except (NoIndex, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and _is_busy(error):
+                raise
+            _log.info("the index of threads is made anew: %s", error)
+            return self._built()
+        self._database = database
+        self._check_every_file(database)
+        return database
+
+    def _built(self, *, in_memory: bool = False) -> Database:
+        """Make a new index. Raises GivenUp, OSError, sqlite3.Error."""
+        begun = time.monotonic()
+        self._upkeep = Upkeep(self._home, self._given_up)
+        if not in_memory:
+            try:
+                successor = Successor(self._folder)
+            except OSError as error:
+                _log.warning("the index of threads is kept in memory: %s", error)
+                in_memory = True
+            else:
+                try:
+                    self._upkeep.build(successor.database)
+                    self._database = successor.publish()
+                except BaseException:
+                    successor.give_up()
+                    raise
+        if in_memory:
+            database = Database.in_memory()
+            self._in_memory = True
+            self._upkeep.build(database)
+            self._database = database
+        self._check_again(begun)
+        assert self._database is not None
+        return self._database
+
+    def _leave(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+        self._checked = False
+        self._upkeep = Upkeep(self._home, self._given_up)
+
+    def _check_every_file(self, database: Database) -> None:
+        begun = time.monotonic()
+        self._upkeep.look_at_every_file(database)
+        self._check_again(begun)
+
+    def _check_again(self, begun: float) -> None:
+        self._checked = True
+        now = time.monotonic()
+        self._next_check = now + max(EVERY_FILE_TIME, EVERY_FILE_SHARE * (now - begun))
+
+    def _read_changed(self, database: Database) -> None:
+        """Bring the rows of what was noted up to date. Raises OSError, sqlite3.Error."""
+        changed, self._changed = self._changed, set()
+        try:
+            places = [self._upkeep.place_of(path, thread) for thread, path in changed]
+            if known := [place for place in places if place is not None]:
+                self._upkeep.reread(database, known)
+        except BaseException:
+            self._changed |= changed
+            raise
+
+    def _page(
+        self, query: Query, after: Position | None, now: float, database: Database
+    ) -> Listing:
+        self._read_changed(database)
+        self._upkeep.look(database)
+        for rounds_left in reversed(range(_ROUNDS)):
+            with database.reading() as connection:
+                page = page_of(connection, query, after, now)
+            stale = [row.place for row in page.rows if not self._is_fresh(row)]
+            # A file that is written to all the time is shown as it was a moment ago.
+            if not stale or not rounds_left:
+                return self._listing(page)
+            self._upkeep.reread(database, stale)
+            if not all(os.path.lexists(place.path(self._home.root)) for place in stale):
+                self._upkeep.look(database, everywhere=True)
+        raise AssertionError("the last round returns")
+
+    def _listing(self, page: Page) -> Listing:
+        root = self._home.root
+        threads = [
+            ListedThread(str(row.place.path(root)), row.summary) for row in page.rows if row.summary
+        ]
+        return Listing(threads, page.next)
+
+    def _is_fresh(self, row: Row) -> bool:
+        """Tell whether the file of a row is as the row says."""
+        try:
+            status = os.stat(row.place.path(self._home.root), follow_symlinks=False)
+        except OSError:
+            return False
+        return Stamp.of(status) == row.stamp
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    """Tell whether another process keeps the database locked: it is not damaged."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))

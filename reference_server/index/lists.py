@@ -1,0 +1,119 @@
+"""Lists of threads without blocking the event loop, and what is noted of threads that change.
+
+Here live the worker thread, and the time at which changes are written down for other servers.
+SQLite and the rest of the index are imported when they are first needed.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+from anyio.abc import TaskGroup
+
+from reference_server.config.home import Home
+from reference_server.rollout.reader import GivenUp
+
+if TYPE_CHECKING:
+    from reference_server.index.cursor import Position
+    from reference_server.index.index import ListedThread, Listing, ThreadIndex
+    from reference_server.index.query import Query
+
+_log = logging.getLogger(__name__)
+
+WRITE_TIME = 1.0
+"""Seconds after which a change is written down, together with those that followed it."""
+
+
+class ThreadLists:
+    """The index of a home, for the event loop. It is the watcher of the loaded threads."""
+
+    def __init__(self, tasks: TaskGroup, home: Home, clock: Callable[[], float]) -> None:
+        self._tasks = tasks
+        self._home = home
+        self._clock = clock
+        self._changed: set[tuple[str, Path]] = set()
+        self._writing = False
+        self._closed = anyio.Event()
+        # One at a time gets at the index; the others wait here, not in worker threads.
+        self._one = CapacityLimiter(1)
+
+    @cached_property
+    def _index(self) -> "ThreadIndex":
+        from reference_server.index.index import ThreadIndex
+
+        return ThreadIndex(self._home)
+
+    def touched(self, thread_id: str, path: Path) -> None:
+        """Note that a thread's rollout says something new."""
+        self._changed.add((thread_id, path))
+        self._write_soon()
+
+    def moved(self, thread_id: str, old: Path, new: Path) -> None:
+        """Note that a thread's rollout was moved."""
+        self._changed.add((thread_id, old))
+        self._changed.add((thread_id, new))
+        self._write_soon()
+
+    async def page(
+        self, query: "Query", cursor: str | None
+    ) -> "tuple[list[ListedThread], str | None]":
+        """Give a page and the cursor of the next; the first one reads the whole home.
+
+        Raises BadCursor, OSError.
+        """
+        from reference_server.index.cursor import decode_cursor, encode_cursor
+
+        home = str(self._home.root)
+        after = None if cursor is None else decode_cursor(cursor, query, home)
+        page = await to_thread.run_sync(
+            self._page, query, after, self._clock(), abandon_on_cancel=True, limiter=self._one
+        )
+        if self._index.is_check_due:
+            self._tasks.start_soon(self._check)
+        return page.threads, None if page.next is None else encode_cursor(page.next, query, home)
+
+    def _page(self, query: "Query", after: "Position | None", now: float) -> "Listing":
+        self._hand_over()
+        return self._index.page(query, after, now)
+
+    def _hand_over(self) -> None:
+        while self._changed:
+            self._index.note(*self._changed.pop())
+
+    def _write_soon(self) -> None:
+        if not self._writing:
+            self._writing = True
+            self._tasks.start_soon(self._write)
+
+    async def _write(self) -> None:
+        with anyio.move_on_after(WRITE_TIME):
+            await self._closed.wait()
+        self._writing = False
+        if self._home.thread_index.is_dir():
+            await to_thread.run_sync(self._write_down, limiter=self._one)
+        else:
+            # Whoever makes the index reads every file.
+            self._changed.clear()
+
+    def _write_down(self) -> None:
+        self._hand_over()
+        self._index.write_down()
+
+    async def _check(self) -> None:
+        try:
+            await to_thread.run_sync(
+                self._index.check_if_due, abandon_on_cancel=True, limiter=self._one
+            )
+        except (OSError, GivenUp) as error:
+            _log.warning("threads were not compared with their files: %s", error)
+
+    def close(self) -> None:
+        """Write down what has changed. Blocks; never raises."""
+        if "_index" in vars(self) or (self._changed and self._home.thread_index.is_dir()):
+            self._index.give_up()
+            self._hand_over()
+            self._index.close()

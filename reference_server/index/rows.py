@@ -1,0 +1,198 @@
+"""The rows of the index: one for each rollout file.
+
+Here live writing and reading them, and which of several files of one thread is shown: the one that
+`rollout.store` would find. When a row is written lives in `upkeep`, which rows a list shows in
+`pages`.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reference_server.index.summary import Stamp, Summary
+
+SESSIONS, ARCHIVED, HIDDEN, UNREADABLE = range(4)
+"""Shelves: where a row is shown. HIDDEN: behind another file of the same thread."""
+
+COLUMNS = (
+    "key, folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark, "
+    "moved, created, updated, provider, source, cwd, name, preview"
+)
+_PUT = """
+INSERT INTO threads (folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark,
+    created, updated, provider, source, cwd, name, preview, moved)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (folder, file) DO UPDATE SET id = excluded.id, unreadable = excluded.unreadable,
+    inode = excluded.inode, size = excluded.size, changed = excluded.changed,
+    read_to = excluded.read_to, mark = excluded.mark, created = excluded.created,
+    updated = excluded.updated, provider = excluded.provider, source = excluded.source,
+    cwd = excluded.cwd, name = excluded.name, preview = excluded.preview, moved = excluded.moved
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rollout is: its folder below the home, its file name, and the thread it is named for.
+
+    Folder and file are bytes, since names of files need not be text.
+    """
+
+    folder: bytes
+    file: bytes
+    id: str
+
+    def path(self, root: Path) -> Path:
+        """The whole path."""
+        return root / os.fsdecode(self.folder) / os.fsdecode(self.file)
+
+    @property
+    def archived(self) -> bool:
+        """Whether it lies among the archived ones."""
+        return self.folder.split(b"/", 1)[0] == b"archived_sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. `summary` is None for a file that cannot be read.
+
+    `moved` counts up with every change of `updated`, over all rows; 0 since the index was built.
+    """
+
+    key: int
+    place: Place
+    shelf: int
+    stamp: Stamp
+    moved: int
+    summary: Summary | None
+
+
+def row_of(values: tuple[Any, ...]) -> Row:
+    """Make a row of the values of COLUMNS."""
+    key, folder, file, thread, shelf, unreadable, inode, size, changed, read_to, mark = values[:11]
+    moved, created, updated, provider, source, cwd, name, preview = values[11:]
+    stamp = Stamp(inode, size, changed)
+    summary = None
+    if not unreadable:
+        summary = Summary(
+            id=thread,
+            provider=provider,
+            cwd=cwd,
+            source=source,
+            created=created,
+            updated=updated,
+            name=None if name is None else name.decode(),
+            preview=preview.decode(),
+            stamp=stamp,
+            offset=read_to,
+            mark=mark,
+        )
+    return Row(key, Place(folder, file, thread), shelf, stamp, moved, summary)
+
+
+def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
+    """Give the row of a file."""
+    found = connection.execute(
+        f"SELECT {COLUMNS} FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
+    ).fetchone()
+    return None if found is None else row_of(found)
+
+
+def rows_in(
+    connection: sqlite3.Connection, folder: bytes
+) -> Iterator[tuple[bytes, bool, Stamp, str]]:
+    """Give file name, whether unreadable, stamp and thread of each row of a folder."""
+    for file, unreadable, inode, size, changed, thread in connection.execute(
+        "SELECT file, unreadable, inode, size, changed, id FROM threads WHERE folder = ?", (folder,)
+    ):
+        yield file, bool(unreadable), Stamp(inode, size, changed), thread
+
+
+def put(
+    connection: sqlite3.Connection,
+    place: Place,
+    stamp: Stamp,
+    summary: Summary | None,
+    moved: int,
+) -> None:
+    """Write the row of a file."""
+    shown: tuple[Any, ...] = (0.0, 0.0, "", "", "", None, b"")
+    if summary is not None:
+        shown = (
+            summary.created,
+            summary.updated,
+            summary.provider,
+            summary.source,
+            summary.cwd,
+            None if summary.name is None else summary.name.encode(),
+            summary.preview.encode(),
+        )
+    known = (summary.offset, summary.mark) if summary is not None else (0, 0)
+    unreadable = int(summary is None)
+    connection.execute(
+        _PUT,
+        (
+            place.folder,
+            place.file,
+            place.id,
+            _own_shelf(place, unreadable),
+            unreadable,
+            stamp.inode,
+            stamp.size,
+            stamp.changed,
+            *known,
+            *shown,
+            moved,
+        ),
+    )
+    _shelve(connection, place.id)
+
+
+def drop(connection: sqlite3.Connection, place: Place) -> None:
+    """Remove the row of a file."""
+    connection.execute(
+        "DELETE FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
+    )
+    _shelve(connection, place.id)
+
+
+def last_move(connection: sqlite3.Connection) -> int:
+    """Give the highest `moved`."""
+    highest = 0
+    for shelf in (SESSIONS, ARCHIVED):
+        (found,) = connection.execute(
+            "SELECT max(moved) FROM threads WHERE shelf = ?", (shelf,)
+        ).fetchone()
+        highest = max(highest, found or 0)
+    return highest
+
+
+def next_move(connection: sqlite3.Connection) -> int:
+    """Give the next `moved`, higher than any before, in this index or one before it."""
+    return max(last_move(connection) + 1, time.time_ns() // 1000)
+
+
+def _shelve(connection: sqlite3.Connection, thread: str) -> None:
+    """Put each row of a thread where it belongs."""
+    found = connection.execute(
+        "SELECT key, folder, file, shelf, unreadable FROM threads WHERE id = ?", (thread,)
+    ).fetchall()
+    places = [
+        (Place(folder, file, thread), key, shelf, unreadable)
+        for key, folder, file, shelf, unreadable in found
+    ]
+    # In the order in which `rollout.store` looks.
+    places.sort(key=lambda one: (one[0].archived, one[0].folder + b"/" + one[0].file))
+    for position, (place, key, shelf, unreadable) in enumerate(places):
+        right = HIDDEN if position else _own_shelf(place, unreadable)
+        if shelf != right:
+            connection.execute("UPDATE threads SET shelf = ? WHERE key = ?", (right, key))
+
+
+def _own_shelf(place: Place, unreadable: int) -> int:
+    if unreadable:
+        return UNREADABLE
+    return ARCHIVED if place.archived else SESSIONS

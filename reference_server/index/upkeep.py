@@ -1,0 +1,287 @@
+"""Keeping the index in step with the files, whoever changes them.
+
+Here live looking at the folders and reading what has changed. A folder's time tells of files that
+came or went, a file's stamp of what was written. Every look at all files, the first of a process
+among them, takes nothing on trust but that a file of the same stamp is the same.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+from reference_server.config.home import Home
+from reference_server.ids import NUMBER
+from reference_server.index.database import Database
+from reference_server.index.rows import Place, drop, next_move, put, row_at, rows_in
+from reference_server.index.summary import Stamp, read_summary
+from reference_server.rollout.fold import UnreadableRollout
+from reference_server.rollout.reader import GivenUp
+
+_log = logging.getLogger(__name__)
+
+FEW_FOLDERS = 256
+"""With more, only those that servers write to are looked at for every list."""
+OTHERS_TIME = 0.5
+"""Seconds after which the others are looked at too."""
+_DEPTH = 3
+"""Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
+_NEWEST = 3
+_FILE = re.compile(f"rollout-.*-(thr_{NUMBER})\\.jsonl".encode())
+_COARSE, _FINE = 2_000_000_000, 50_000_000
+"""Nanoseconds within which a folder may change again without a new time: clocks of file systems
+are coarse. The first where they count seconds or worse."""
+_OURS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors that say nothing of the file."""
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder as it was read. `changed` is None where it may have changed since unnoticed."""
+
+    depth: int
+    changed: int | None
+    folders: list[bytes] = field(default_factory=list[bytes])
+    files: dict[bytes, str] = field(default_factory=dict[bytes, str])
+
+
+class Upkeep:
+    """Keeps the rows of one database right. To be used by one thread at a time."""
+
+    def __init__(self, home: Home, given_up: Event) -> None:
+        self._root = home.root
+        self._start = os.fsencode(home.root)
+        self._roots = [os.fsencode(path.name) for path in (home.sessions, home.archived_sessions)]
+        self._given_up = given_up
+        self._known: dict[bytes, _Folder] = {}
+        self._written: list[bytes] | None = None
+        self._looked = -OTHERS_TIME
+
+    def place_of(self, path: Path, thread: str) -> Place | None:
+        """Give the place of a rollout of this home; None for any other file."""
+        folder, file = os.path.split(os.fsencode(path))
+        if not folder.startswith(self._start + b"/"):
+            return None
+        return Place(folder[len(self._start) + 1 :], file, thread)
+
+    def build(self, database: Database) -> None:
+        """Fill an empty database. Raises GivenUp, OSError, sqlite3.Error."""
+        with database.writing() as connection:
+            self._known = {}
+            for path in self._differing(connection, self._roots, every_file=True):
+                self._mend(connection, path, every_file=True, built=True)
+
+    def reread(self, database: Database, places: Iterable[Place]) -> None:
+        """Bring the rows of these files up to date. Raises OSError, sqlite3.Error."""
+        with database.writing() as connection:
+            for place in places:
+                self._reread(connection, place)
+
+    def look(self, database: Database, *, everywhere: bool = False) -> None:
+        """Find the files that came and went. Raises GivenUp, OSError, sqlite3.Error."""
+        self._mend_all(database, self._due(everywhere=everywhere), every_file=False)
+
+    def look_at_every_file(self, database: Database) -> None:
+        """Find all that has changed. Raises GivenUp, OSError, sqlite3.Error."""
+        folders = database.connection.execute("SELECT DISTINCT folder FROM threads")
+        # Folders that are gone are found by no walk.
+        due = dict.fromkeys([*self._roots, *(folder for (folder,) in folders)])
+        self._mend_all(database, list(due), every_file=True)
+
+    def _mend_all(self, database: Database, due: Iterable[bytes], *, every_file: bool) -> None:
+        differing = self._differing(database.connection, due, every_file=every_file)
+        if differing:
+            with database.writing() as connection:
+                for path in differing:
+                    self._mend(connection, path, every_file=every_file)
+
+    def _due(self, *, everywhere: bool) -> list[bytes]:
+        """Give the folders to be looked at now."""
+        now = time.monotonic()
+        few = len(self._known) <= FEW_FOLDERS
+        if everywhere or few or now - self._looked > OTHERS_TIME:
+            self._looked = now
+            return list(dict.fromkeys([*self._roots, *self._known]))
+        if self._written is None:
+            days = sorted(path for path in self._known if path.startswith(self._roots[0]))
+            higher = [path for path, folder in self._known.items() if folder.depth < _DEPTH]
+            self._written = list(dict.fromkeys([*self._roots, *higher, *days[-_NEWEST:]]))
+        return self._written
+
+    def _differing(
+        self, connection: sqlite3.Connection, due: Iterable[bytes], *, every_file: bool
+    ) -> list[bytes]:
+        """Give the folders among these, and new ones below, whose rows are not as the files are."""
+        differing: list[bytes] = []
+        waiting = [(path, path.count(b"/")) for path in due]
+        seen: set[bytes] = set()
+        while waiting:
+            path, depth = waiting.pop()
+            if path in seen:
+                continue
+            seen.add(path)
+            self._check_given_up()
+            before = self._known.get(path)
+            status = self._status(path)
+            if status is None:
+                self._forget(path)
+                if before is not None or any(rows_in(connection, path)):
+                    differing.append(path)
+                continue
+            unchanged = before is not None and before.changed == status.st_mtime_ns
+            if unchanged and not every_file:
+                continue
+            folder = self._scanned(path, depth, status)
+            if self._is_shown(connection, path, folder, every_file=every_file):
+                self._remember(path, folder)
+            else:
+                differing.append(path)
+            if depth < _DEPTH:
+                new = (path + b"/" + name for name in folder.folders)
+                waiting.extend(
+                    (one, depth + 1) for one in new if every_file or one not in self._known
+                )
+        return differing
+
+    def _status(self, path: bytes) -> os.stat_result | None:
+        try:
+            return os.stat(self._start + b"/" + path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _scanned(self, path: bytes, depth: int, status: os.stat_result) -> _Folder:
+        """Read a folder that was as `status` says before. Raises OSError."""
+        changed = status.st_mtime_ns
+        unnoticed = _FINE if changed % 1_000_000 else _COARSE
+        settled = abs(time.time_ns() - changed) > unnoticed
+        folder = _Folder(depth, changed if settled else None)
+        try:
+            with os.scandir(self._start + b"/" + path) as entries:
+                for entry in entries:
+                    if named := _FILE.fullmatch(entry.name):
+                        folder.files[entry.name] = named[1].decode()
+                    else:
+                        # A link to itself raises.
+                        with contextlib.suppress(OSError):
+                            if entry.is_dir():
+                                folder.folders.append(entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        return folder
+
+    def _is_shown(
+        self, connection: sqlite3.Connection, path: bytes, folder: _Folder, *, every_file: bool
+    ) -> bool:
+        """Tell whether the rows of a folder are as its files are."""
+        rows = {file: (bad, stamp) for file, bad, stamp, _ in rows_in(connection, path)}
+        if rows.keys() != folder.files.keys():
+            return False
+        if not every_file:
+            return True
+        return all(self._is_as(path, file, *row) for file, row in rows.items())
+
+    def _is_as(self, folder: bytes, file: bytes, unreadable: bool, stamp: Stamp) -> bool:
+        try:
+            status = os.stat(self._start + b"/" + folder + b"/" + file, follow_symlinks=False)
+        except OSError:
+            return False
+        now = Stamp.of_unreadable(status) if unreadable else Stamp.of(status)
+        return now == stamp
+
+    def _mend(
+        self,
+        connection: sqlite3.Connection,
+        path: bytes,
+        *,
+        every_file: bool,
+        built: bool = False,
+    ) -> None:
+        """Make the rows of a folder right. No other server writes rows meanwhile.
+
+        Read anew, since one may have done so since it was found to differ.
+        """
+        status = self._status(path)
+        folder = _Folder(0, None)
+        if status is not None:
+            folder = self._scanned(path, path.count(b"/"), status)
+        rows = {
+            file: (bad, stamp, thread) for file, bad, stamp, thread in rows_in(connection, path)
+        }
+        for file, (_, _, thread) in rows.items():
+            if file not in folder.files:
+                drop(connection, Place(path, file, thread))
+        for file, thread in folder.files.items():
+            self._check_given_up()
+            row = rows.get(file)
+            if row is None or (every_file and not self._is_as(path, file, row[0], row[1])):
+                self._reread(connection, Place(path, file, thread), built=built)
+        if status is None:
+            self._forget(path)
+        else:
+            self._remember(path, folder)
+
+    def _reread(self, connection: sqlite3.Connection, place: Place, *, built: bool = False) -> None:
+        """Bring one row up to date. Raises OSError where the fault is not the file's."""
+        path = place.path(self._root)
+        row = None if built else row_at(connection, place)
+        earlier = row.summary if row is not None else None
+        try:
+            _text(path)
+            summary = read_summary(path, earlier)
+            if summary.id != place.id:
+                words = f"its name says {place.id}, its thread record {summary.id}"
+                raise UnreadableRollout(f"{path}: {words}")
+        except FileNotFoundError:
+            drop(connection, place)
+        except (OSError, UnreadableRollout) as error:
+            if isinstance(error, OSError) and error.errno in _OURS:
+                raise
+            self._put_unreadable(connection, place, path, error)
+        else:
+            kept = earlier is not None and earlier.updated == summary.updated
+            if not kept or row is None:
+                put(
+                    connection, place, summary.stamp, summary, 0 if built else next_move(connection)
+                )
+            else:
+                put(connection, place, summary.stamp, summary, row.moved)
+
+    def _put_unreadable(
+        self, connection: sqlite3.Connection, place: Place, path: Path, error: Exception
+    ) -> None:
+        try:
+            stamp = Stamp.of_unreadable(os.stat(path, follow_symlinks=False))
+        except OSError:
+            drop(connection, place)
+            return
+        _log.warning("thread %s is not listed: %s", place.id, error)
+        put(connection, place, stamp, None, 0)
+
+    def _remember(self, path: bytes, folder: _Folder) -> None:
+        self._written = None if path not in self._known else self._written
+        folder.files = {}
+        self._known[path] = folder
+
+    def _forget(self, path: bytes) -> None:
+        if self._known.pop(path, None) is not None:
+            self._written = None
+
+    def _check_given_up(self) -> None:
+        if self._given_up.is_set():
+            raise GivenUp
+
+
+def _text(path: Path) -> None:
+    """Raise UnreadableRollout for a path that no message can hold."""
+    try:
+        str(path).encode()
+    except UnicodeError:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise UnreadableRollout(f"{shown}: its name is not UTF-8") from None
