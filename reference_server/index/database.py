@@ -51,7 +51,8 @@ CREATE TABLE threads (
     source TEXT NOT NULL,
     cwd TEXT NOT NULL,
     name BLOB,
-    preview BLOB NOT NULL
+    preview BLOB NOT NULL,
+    long INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX by_place ON threads (folder, file);
 CREATE INDEX by_id ON threads (id);
@@ -64,8 +65,12 @@ CREATE INDEX by_source_created ON threads (shelf, source, created, id);
 CREATE INDEX by_source_updated ON threads (shelf, source, updated, id);
 CREATE INDEX by_cwd_created ON threads (shelf, cwd, created, id);
 CREATE INDEX by_cwd_updated ON threads (shelf, cwd, updated, id);
-CREATE TABLE folders (path BLOB PRIMARY KEY, changed INTEGER NOT NULL);
+CREATE INDEX by_length ON threads (key) WHERE long;
 """
+_TITLES = """
+CREATE VIRTUAL TABLE titles USING fts5 (title, tokenize = 'trigram case_sensitive 1');
+"""
+"""By three characters in a row: which titles can hold a word. Not every SQLite has it."""
 _SETTINGS = """
 PRAGMA trusted_schema = OFF;
 PRAGMA synchronous = NORMAL;
@@ -83,6 +88,9 @@ class Database:
     def __init__(self, connection: sqlite3.Connection, pointer: "_Seen | None") -> None:
         self.connection = connection
         self._pointer = pointer
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'titles'").fetchone()
+        self.has_titles = found is not None
+        """Whether titles can be searched by their parts."""
 
     @classmethod
     def open(cls, folder: Path) -> "Database":
@@ -102,7 +110,7 @@ class Database:
     def in_memory(cls) -> "Database":
         """Make an empty one that no other server sees."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.executescript(_SCHEMA)
+        _make_tables(connection)
         return cls(connection, None)
 
     def is_current(self, folder: Path) -> bool:
@@ -110,11 +118,11 @@ class Database:
         return self._pointer is None or _seen(folder / _POINTER) == self._pointer
 
     @contextmanager
-    def writing(self) -> Generator[sqlite3.Connection]:
+    def writing(self) -> Generator[None]:
         """Change the rows, all or nothing; no other server writes within the block."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            yield self.connection
+            yield
         except BaseException:
             # Where the error was SQLite's own, it may have rolled back already.
             if self.connection.in_transaction:
@@ -123,11 +131,11 @@ class Database:
         self.connection.execute("COMMIT")
 
     @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
+    def reading(self) -> Generator[None]:
         """See the rows as they are now for the length of the block, whatever others write."""
         self.connection.execute("BEGIN")
         try:
-            yield self.connection
+            yield
         finally:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
@@ -148,10 +156,10 @@ class Successor:
         path = folder / self._name
         # Made here, so that it is private: SQLite gives the files beside it the same permissions.
         os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-        self.database = Database(_connected(path), None)
-        connection = self.database.connection
+        connection = _connected(path)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+        _make_tables(connection)
+        self.database = Database(connection, None)
 
     def publish(self) -> Database:
         """Put it in the place of the one in use, which is removed. Raises OSError."""
@@ -221,6 +229,12 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute(_TITLES)
+
+
 def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Give a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
     try:
@@ -230,7 +244,7 @@ def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
         (words,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if words != "ok":
             raise NoIndex(f"it is damaged: {words}")
-        connection.execute("SELECT * FROM threads, folders LIMIT 0")
+        connection.execute("SELECT * FROM threads LIMIT 0")
     except BaseException:
         connection.close()
         raise

@@ -223,8 +223,8 @@ class ThreadIndex:
         self._read_changed(database)
         self._upkeep.look(database)
         for rounds_left in reversed(range(_ROUNDS)):
-            with database.reading() as connection:
-                page = page_of(connection, query, after, now)
+            with database.reading():
+                page = page_of(database, query, after, now)
             stale = [row.place for row in page.rows if not self._is_fresh(row)]
             # A file that is written to all the time is shown as it was a moment ago.
             if not stale or not rounds_left:

@@ -19,11 +19,28 @@ from operator import itemgetter
 from typing import Any
 
 from reference_server.index.cursor import Position
+from reference_server.index.database import Database
 from reference_server.index.query import Query
-from reference_server.index.rows import ARCHIVED, COLUMNS, SESSIONS, Row, last_move, row_of
+from reference_server.index.rows import (
+    ARCHIVED,
+    COLUMNS,
+    SESSIONS,
+    Row,
+    last_move,
+    row_of,
+    searchable,
+)
 
 MOST_WALKS = 8
 """Values of a filter, for each of which its own index is walked; with more, one walk filters."""
+NEAR = 1000
+"""Rows that are looked at for a word before it is looked up."""
+FEW = 2000
+"""Titles that may be sorted; where more hold a word, a walk finds a page of them soon."""
+PART = 3
+"""Characters: the parts by which titles are looked up."""
+LOOKED_UP = 64
+"""Characters of a word that are looked up; the rest is compared."""
 _COLUMN = {name: number for number, name in enumerate(COLUMNS.split(", "))}
 _ID, _MOVED = _COLUMN["id"], _COLUMN["moved"]
 
@@ -36,11 +53,10 @@ class Page:
     next: Position | None
 
 
-def page_of(
-    connection: sqlite3.Connection, query: Query, after: Position | None, now: float
-) -> Page:
+def page_of(database: Database, query: Query, after: Position | None, now: float) -> Page:
     """Give the page after a position, or the first; `now` is in seconds since 1970."""
     begun = now if after is None else after.begun
+    connection = database.connection
     moved = last_move(connection)
     late: list[tuple[Any, ...]] = []
     if after is not None and query.sort == "updated" and moved > after.moved:
@@ -50,7 +66,7 @@ def page_of(
             position = Position(after.key, after.id, late[-1][_MOVED], begun)
             return Page([row_of(one) for one in late], position)
     wanted = query.limit - len(late)
-    rows = _walked(connection, query, after, wanted + 1)
+    rows = _walked(database, query, after, wanted + 1)
     more, rows = len(rows) > wanted, rows[:wanted]
     shown = [row_of(one) for one in (*late, *rows)]
     if not more:
@@ -79,23 +95,80 @@ def _late(connection: sqlite3.Connection, query: Query, after: Position) -> list
 
 
 def _walked(
-    connection: sqlite3.Connection, query: Query, after: Position | None, limit: int
+    database: Database, query: Query, after: Position | None, limit: int
 ) -> list[tuple[Any, ...]]:
+    """Give the next rows in the order of the query."""
+    if not query.term:
+        return _walk(database.connection, query, after, limit)
+    # A word that many titles hold is met soon; of the others there are few, which can be sorted.
+    near = _walk(database.connection, query, after, limit, among=NEAR)
+    if len(near) == limit:
+        return near
+    if database.has_titles and (match := _match(query.term)):
+        few = database.connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM titles WHERE titles MATCH ? LIMIT ?)",
+            (match, FEW),
+        ).fetchone()[0]
+        if few < FEW:
+            return _looked_up(database.connection, query, after, limit, match)
+    return _walk(database.connection, query, after, limit)
+
+
+def _walk(
+    connection: sqlite3.Connection,
+    query: Query,
+    after: Position | None,
+    limit: int,
+    *,
+    among: int | None = None,
+) -> list[tuple[Any, ...]]:
+    """Walk one index, or several side by side; `among`: look at so many rows of each at most."""
     column, wanted = _driver(query)
-    where, values = _filters(query, driven_by=column)
     index = f"by_{query.sort}" if column is None else f"by_{column}_{query.sort}"
-    if after is not None:
-        where = f"AND ({query.sort}, id) < (?, ?) {where}"
-        values = [after.key, after.id, *values]
     own = "" if column is None else f"AND {column} = ?"
-    text = (
-        f"SELECT {COLUMNS} FROM threads INDEXED BY {index} WHERE shelf = ? {own} {where} "
-        f"ORDER BY {query.sort} DESC, id DESC LIMIT ?"
-    )
+    behind, position = _behind(query, after)
+    where, values = _filters(query, driven_by=column)
+    order = f"ORDER BY {query.sort} DESC, id DESC"
+    rows = f"threads INDEXED BY {index} WHERE shelf = ? {own} {behind}"
+    if among is None:
+        text = f"SELECT {COLUMNS} FROM {rows} {where} {order} LIMIT ?"
+    else:
+        text = (
+            f"SELECT {COLUMNS} FROM (SELECT {COLUMNS} FROM {rows} {order} LIMIT {among}) "
+            f"WHERE TRUE {where} LIMIT ?"
+        )
     walks = [
-        connection.execute(text, (_shelf(query), *one, *values, limit)).fetchall() for one in wanted
+        connection.execute(text, (_shelf(query), *one, *position, *values, limit)).fetchall()
+        for one in wanted
     ]
     return _merged(walks, query, limit)
+
+
+def _looked_up(
+    connection: sqlite3.Connection, query: Query, after: Position | None, limit: int, match: str
+) -> list[tuple[Any, ...]]:
+    """Find the rows that can hold the word first, and sort those that do."""
+    behind, position = _behind(query, after)
+    where, values = _filters(query, driven_by=None)
+    return connection.execute(
+        f"SELECT {COLUMNS} FROM threads WHERE key IN (SELECT rowid FROM titles WHERE titles "
+        "MATCH ? UNION ALL SELECT key FROM threads INDEXED BY by_length WHERE long) "
+        f"AND +shelf = ? {behind} {where} ORDER BY +{query.sort} DESC, +id DESC LIMIT ?",
+        (match, _shelf(query), *position, *values, limit),
+    ).fetchall()
+
+
+def _match(term: str) -> str | None:
+    """Give the look-up for the beginning of a word; None where it has too few characters."""
+    if len(term) < PART:
+        return None
+    return '"' + searchable(term[:LOOKED_UP]).replace('"', '""') + '"'
+
+
+def _behind(query: Query, after: Position | None) -> tuple[str, tuple[Any, ...]]:
+    if after is None:
+        return "", ()
+    return f"AND ({query.sort}, id) < (?, ?)", (after.key, after.id)
 
 
 def _merged(

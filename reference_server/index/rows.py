@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reference_server.index.database import Database
 from reference_server.index.summary import Stamp, Summary
 
 SESSIONS, ARCHIVED, HIDDEN, UNREADABLE = range(4)
@@ -22,16 +23,15 @@ COLUMNS = (
     "key, folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark, "
     "moved, created, updated, provider, source, cwd, name, preview"
 )
-_PUT = """
-INSERT INTO threads (folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark,
-    created, updated, provider, source, cwd, name, preview, moved)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (folder, file) DO UPDATE SET id = excluded.id, unreadable = excluded.unreadable,
-    inode = excluded.inode, size = excluded.size, changed = excluded.changed,
-    read_to = excluded.read_to, mark = excluded.mark, created = excluded.created,
-    updated = excluded.updated, provider = excluded.provider, source = excluded.source,
-    cwd = excluded.cwd, name = excluded.name, preview = excluded.preview, moved = excluded.moved
-"""
+_WRITTEN = (
+    "folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark, "
+    "moved, created, updated, provider, source, cwd, name, preview, long"
+)
+_INSERT = f"INSERT INTO threads ({_WRITTEN}) VALUES ({', '.join('?' * 19)})"
+_UPDATE = f"UPDATE threads SET ({_WRITTEN}) = ({', '.join('?' * 19)}) WHERE key = ?"
+
+TITLE_LENGTH = 1000
+"""Characters of a title that are looked up by their parts; a longer title is always looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,22 @@ def rows_in(
 
 
 def put(
-    connection: sqlite3.Connection,
+    database: Database,
     place: Place,
     stamp: Stamp,
     summary: Summary | None,
+    *,
+    earlier: Row | None,
     moved: int,
 ) -> None:
-    """Write the row of a file."""
-    shown: tuple[Any, ...] = (0.0, 0.0, "", "", "", None, b"")
+    """Write the row of a file; `earlier` is the one that it has, if any."""
+    connection = database.connection
+    shown: tuple[Any, ...] = (0, 0, moved, 0.0, 0.0, "", "", "", None, b"")
     if summary is not None:
         shown = (
+            summary.offset,
+            summary.mark,
+            moved,
             summary.created,
             summary.updated,
             summary.provider,
@@ -130,33 +136,59 @@ def put(
             None if summary.name is None else summary.name.encode(),
             summary.preview.encode(),
         )
-    known = (summary.offset, summary.mark) if summary is not None else (0, 0)
-    unreadable = int(summary is None)
-    connection.execute(
-        _PUT,
-        (
-            place.folder,
-            place.file,
-            place.id,
-            _own_shelf(place, unreadable),
-            unreadable,
-            stamp.inode,
-            stamp.size,
-            stamp.changed,
-            *known,
-            *shown,
-            moved,
-        ),
+    title = _title(summary)
+    unreadable = summary is None
+    values = (
+        place.folder,
+        place.file,
+        place.id,
+        # Unless another file of the thread changes it, which is found out below.
+        _own_shelf(place, unreadable=unreadable) if earlier is None else earlier.shelf,
+        unreadable,
+        stamp.inode,
+        stamp.size,
+        stamp.changed,
+        *shown,
+        len(title) > TITLE_LENGTH,
     )
+    if earlier is None:
+        key = connection.execute(_INSERT, values).lastrowid
+    else:
+        key = earlier.key
+        connection.execute(_UPDATE, (*values, key))
+    if database.has_titles and (earlier is None or _title(earlier.summary) != title):
+        connection.execute("DELETE FROM titles WHERE rowid = ?", (key,))
+        if title:
+            connection.execute(
+                "INSERT INTO titles (rowid, title) VALUES (?, ?)", (key, title[:TITLE_LENGTH])
+            )
     _shelve(connection, place.id)
 
 
-def drop(connection: sqlite3.Connection, place: Place) -> None:
+def drop(database: Database, place: Place) -> None:
     """Remove the row of a file."""
-    connection.execute(
-        "DELETE FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
-    )
+    connection = database.connection
+    at = (place.folder, place.file)
+    if database.has_titles:
+        connection.execute(
+            "DELETE FROM titles WHERE rowid = "
+            "(SELECT key FROM threads WHERE folder = ? AND file = ?)",
+            at,
+        )
+    connection.execute("DELETE FROM threads WHERE folder = ? AND file = ?", at)
     _shelve(connection, place.id)
+
+
+def _title(summary: Summary | None) -> str:
+    """Give what a search looks at."""
+    if summary is None:
+        return ""
+    return searchable(f"{summary.name or ''}\n{summary.preview}".strip("\n"))
+
+
+def searchable(text: str) -> str:
+    """Give a text as it is looked up by its parts, which end at a NUL."""
+    return text.replace("\0", "\ufffd")
 
 
 def last_move(connection: sqlite3.Connection) -> int:
@@ -187,12 +219,12 @@ def _shelve(connection: sqlite3.Connection, thread: str) -> None:
     # In the order in which `rollout.store` looks.
     places.sort(key=lambda one: (one[0].archived, one[0].folder + b"/" + one[0].file))
     for position, (place, key, shelf, unreadable) in enumerate(places):
-        right = HIDDEN if position else _own_shelf(place, unreadable)
+        right = HIDDEN if position else _own_shelf(place, unreadable=unreadable)
         if shelf != right:
             connection.execute("UPDATE threads SET shelf = ? WHERE key = ?", (right, key))
 
 
-def _own_shelf(place: Place, unreadable: int) -> int:
+def _own_shelf(place: Place, *, unreadable: bool) -> int:
     if unreadable:
         return UNREADABLE
     return ARCHIVED if place.archived else SESSIONS

@@ -7,7 +7,7 @@ the records mean lives in `rollout.records`; `rollout.reader` reads a thread who
 import os
 import re
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +24,7 @@ from reference_server.rollout.records import (
     parse_record,
 )
 from reference_server.safe_files import lines_of, open_for_reading
+from reference_server.settings import ThreadSettings
 
 _HEAD = re.compile(rb'\{"type":"([a-z-]+)","at":(\d{1,12}(?:\.\d{1,12})?)[,}]')
 _UNSHOWN = frozenset((b"history", b"steered", b"compacted", b"turn-completed", b"rollback"))
@@ -80,19 +81,17 @@ def read_summary(path: Path, earlier: Summary | None = None) -> Summary:
     """
     with open_for_reading(path) as file:
         stamp = Stamp.of(os.fstat(file.fileno()))
-        if earlier is not None and _has_grown(file, stamp, earlier):
-            summary = replace(earlier, stamp=stamp)
-            offset = earlier.offset
-        else:
-            summary, offset = None, 0
+        if earlier is not None and not _has_grown(file, stamp, earlier):
+            earlier = None
+        reading = _Reading(path, earlier)
+        offset = 0 if earlier is None else earlier.offset
         file.seek(offset)
         for line in lines_of(file):
-            summary = _with(summary, line, stamp, path)
+            reading.take(line)
+            # A line without an end may still be going to be written.
             if line.endswith(b"\n"):
                 offset += len(line)
-        if summary is None:
-            raise UnreadableRollout(f"{path}: does not begin with a thread record")
-        return replace(summary, offset=offset, mark=_mark(file, offset))
+        return reading.summary(stamp, offset, _mark(file, offset))
 
 
 def _has_grown(file: BinaryIO, stamp: Stamp, earlier: Summary) -> bool:
@@ -108,60 +107,81 @@ def _mark(file: BinaryIO, offset: int) -> int:
     return zlib.crc32(os.pread(file.fileno(), min(_MARKED, offset), max(0, offset - _MARKED)))
 
 
-def _with(summary: Summary | None, line: bytes, stamp: Stamp, path: Path) -> Summary | None:
-    """Give the summary after one more line. Raises UnreadableRollout."""
-    if summary is not None and (at := _unshown(line, summary)) is not None:
-        return replace(summary, updated=max(summary.updated, at))
-    if not line.strip():
-        return summary
-    try:
-        record = parse_record(line)
-    except NewerFormat as error:
-        raise UnreadableRollout(f"{path}: {error}") from None
-    except ValueError:
-        return summary
-    if summary is not None:
-        return _after(summary, record)
-    if not isinstance(record, ThreadRecord):
-        raise UnreadableRollout(f"{path}: does not begin with a thread record")
-    return Summary(
-        id=record.id,
-        provider=record.settings.model_provider,
-        cwd=record.settings.cwd,
-        source=record.source,
-        created=record.at,
-        updated=record.at,
-        name=None,
-        preview="",
-        stamp=stamp,
-        offset=0,
-        mark=0,
-    )
+class _Reading:
+    """What the lines so far say. Nothing else of the module is asked so often."""
 
+    def __init__(self, path: Path, earlier: Summary | None) -> None:
+        self._path = path
+        self._thread = "" if earlier is None else earlier.id
+        self._begun = earlier is not None
+        self._provider = "" if earlier is None else earlier.provider
+        self._cwd = "" if earlier is None else earlier.cwd
+        self._source = "" if earlier is None else earlier.source
+        self._created = 0.0 if earlier is None else earlier.created
+        self._updated = 0.0 if earlier is None else earlier.updated
+        self._name = None if earlier is None else earlier.name
+        self._preview = "" if earlier is None else earlier.preview
 
-def _unshown(line: bytes, summary: Summary) -> float | None:
-    """Give the time of a record of which a list shows nothing else; None for any other line."""
-    head = _HEAD.match(line)
-    # One that was cut short is no record.
-    if head is None or not line.endswith(b"}\n"):
-        return None
-    shows_nothing = head[1] in _UNSHOWN or (
-        head[1] == b"item" and (summary.preview != "" or b'"userMessage"' not in line)
-    )
-    at = float(head[2])
-    return at if shows_nothing and at < YEAR_10000 else None
+    def take(self, line: bytes) -> None:
+        """Read one more line. Raises UnreadableRollout."""
+        head = _HEAD.match(line) if self._begun else None
+        # A line that was cut short is no record.
+        if head is not None and line.endswith(b"}\n") and self._shows_its_time_alone(head[1], line):
+            at = float(head[2])
+            if self._updated < at < YEAR_10000:
+                self._updated = at
+        elif line.strip():
+            try:
+                self._take(parse_record(line))
+            except NewerFormat as error:
+                raise UnreadableRollout(f"{self._path}: {error}") from None
+            except ValueError:
+                # Damaged, or of a kind that this version does not know.
+                pass
 
+    def _shows_its_time_alone(self, kind: bytes, line: bytes) -> bool:
+        if kind == b"item":
+            return self._preview != "" or b'"userMessage"' not in line
+        return kind in _UNSHOWN
 
-def _after(summary: Summary, record: Record) -> Summary:
-    if isinstance(record, ThreadRecord):
-        return summary
-    summary = replace(summary, updated=max(summary.updated, record.at))
-    match record:
-        case TurnStartedRecord(settings=settings):
-            return replace(summary, provider=settings.model_provider, cwd=settings.cwd)
-        case NameRecord(name=name):
-            return replace(summary, name=name)
-        case ItemRecord(item=UserMessageItem() as message):
-            return replace(summary, preview=summary.preview or preview_of(message))
-        case _:
-            return summary
+    def _take(self, record: Record) -> None:
+        if isinstance(record, ThreadRecord):
+            if not self._begun:
+                self._begun = True
+                self._thread, self._source = record.id, record.source
+                self._created = self._updated = record.at
+                self._use(record.settings)
+            return
+        if not self._begun:
+            return
+        self._updated = max(self._updated, record.at)
+        match record:
+            case TurnStartedRecord():
+                self._use(record.settings)
+            case NameRecord():
+                self._name = record.name
+            case ItemRecord(item=UserMessageItem() as message):
+                self._preview = self._preview or preview_of(message)
+            case _:
+                pass
+
+    def _use(self, settings: ThreadSettings) -> None:
+        self._provider, self._cwd = settings.model_provider, settings.cwd
+
+    def summary(self, stamp: Stamp, offset: int, mark: int) -> Summary:
+        """Give what was read. Raises UnreadableRollout."""
+        if not self._begun:
+            raise UnreadableRollout(f"{self._path}: holds no thread record")
+        return Summary(
+            id=self._thread,
+            provider=self._provider,
+            cwd=self._cwd,
+            source=self._source,
+            created=self._created,
+            updated=self._updated,
+            name=self._name,
+            preview=self._preview,
+            stamp=stamp,
+            offset=offset,
+            mark=mark,
+        )

@@ -10,7 +10,6 @@ import errno
 import logging
 import os
 import re
-import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from threading import Event
 from reference_server.config.home import Home
 from reference_server.ids import NUMBER
 from reference_server.index.database import Database
-from reference_server.index.rows import Place, drop, next_move, put, row_at, rows_in
+from reference_server.index.rows import Place, Row, drop, next_move, put, row_at, rows_in
 from reference_server.index.summary import Stamp, read_summary
 from reference_server.rollout.fold import UnreadableRollout
 from reference_server.rollout.reader import GivenUp
@@ -73,16 +72,16 @@ class Upkeep:
 
     def build(self, database: Database) -> None:
         """Fill an empty database. Raises GivenUp, OSError, sqlite3.Error."""
-        with database.writing() as connection:
+        with database.writing():
             self._known = {}
-            for path in self._differing(connection, self._roots, every_file=True):
-                self._mend(connection, path, every_file=True, built=True)
+            for path in self._differing(database, self._roots, every_file=True):
+                self._mend(database, path, every_file=True, built=True)
 
     def reread(self, database: Database, places: Iterable[Place]) -> None:
         """Bring the rows of these files up to date. Raises OSError, sqlite3.Error."""
-        with database.writing() as connection:
+        with database.writing():
             for place in places:
-                self._reread(connection, place)
+                self._reread(database, place)
 
     def look(self, database: Database, *, everywhere: bool = False) -> None:
         """Find the files that came and went. Raises GivenUp, OSError, sqlite3.Error."""
@@ -96,11 +95,11 @@ class Upkeep:
         self._mend_all(database, list(due), every_file=True)
 
     def _mend_all(self, database: Database, due: Iterable[bytes], *, every_file: bool) -> None:
-        differing = self._differing(database.connection, due, every_file=every_file)
+        differing = self._differing(database, due, every_file=every_file)
         if differing:
-            with database.writing() as connection:
+            with database.writing():
                 for path in differing:
-                    self._mend(connection, path, every_file=every_file)
+                    self._mend(database, path, every_file=every_file)
 
     def _due(self, *, everywhere: bool) -> list[bytes]:
         """Give the folders to be looked at now."""
@@ -116,7 +115,7 @@ class Upkeep:
         return self._written
 
     def _differing(
-        self, connection: sqlite3.Connection, due: Iterable[bytes], *, every_file: bool
+        self, database: Database, due: Iterable[bytes], *, every_file: bool
     ) -> list[bytes]:
         """Give the folders among these, and new ones below, whose rows are not as the files are."""
         differing: list[bytes] = []
@@ -132,14 +131,14 @@ class Upkeep:
             status = self._status(path)
             if status is None:
                 self._forget(path)
-                if before is not None or any(rows_in(connection, path)):
+                if before is not None or any(rows_in(database.connection, path)):
                     differing.append(path)
                 continue
             unchanged = before is not None and before.changed == status.st_mtime_ns
             if unchanged and not every_file:
                 continue
             folder = self._scanned(path, depth, status)
-            if self._is_shown(connection, path, folder, every_file=every_file):
+            if self._is_shown(database, path, folder, every_file=every_file):
                 self._remember(path, folder)
             else:
                 differing.append(path)
@@ -177,10 +176,10 @@ class Upkeep:
         return folder
 
     def _is_shown(
-        self, connection: sqlite3.Connection, path: bytes, folder: _Folder, *, every_file: bool
+        self, database: Database, path: bytes, folder: _Folder, *, every_file: bool
     ) -> bool:
         """Tell whether the rows of a folder are as its files are."""
-        rows = {file: (bad, stamp) for file, bad, stamp, _ in rows_in(connection, path)}
+        rows = {file: (bad, stamp) for file, bad, stamp, _ in rows_in(database.connection, path)}
         if rows.keys() != folder.files.keys():
             return False
         if not every_file:
@@ -197,7 +196,7 @@ class Upkeep:
 
     def _mend(
         self,
-        connection: sqlite3.Connection,
+        database: Database,
         path: bytes,
         *,
         every_file: bool,
@@ -212,25 +211,26 @@ class Upkeep:
         if status is not None:
             folder = self._scanned(path, path.count(b"/"), status)
         rows = {
-            file: (bad, stamp, thread) for file, bad, stamp, thread in rows_in(connection, path)
+            file: (bad, stamp, thread)
+            for file, bad, stamp, thread in rows_in(database.connection, path)
         }
         for file, (_, _, thread) in rows.items():
             if file not in folder.files:
-                drop(connection, Place(path, file, thread))
+                drop(database, Place(path, file, thread))
         for file, thread in folder.files.items():
             self._check_given_up()
             row = rows.get(file)
             if row is None or (every_file and not self._is_as(path, file, row[0], row[1])):
-                self._reread(connection, Place(path, file, thread), built=built)
+                self._reread(database, Place(path, file, thread), built=built)
         if status is None:
             self._forget(path)
         else:
             self._remember(path, folder)
 
-    def _reread(self, connection: sqlite3.Connection, place: Place, *, built: bool = False) -> None:
+    def _reread(self, database: Database, place: Place, *, built: bool = False) -> None:
         """Bring one row up to date. Raises OSError where the fault is not the file's."""
         path = place.path(self._root)
-        row = None if built else row_at(connection, place)
+        row = None if built else row_at(database.connection, place)
         earlier = row.summary if row is not None else None
         try:
             _text(path)
@@ -239,30 +239,27 @@ class Upkeep:
                 words = f"its name says {place.id}, its thread record {summary.id}"
                 raise UnreadableRollout(f"{path}: {words}")
         except FileNotFoundError:
-            drop(connection, place)
+            drop(database, place)
         except (OSError, UnreadableRollout) as error:
             if isinstance(error, OSError) and error.errno in _OURS:
                 raise
-            self._put_unreadable(connection, place, path, error)
+            self._put_unreadable(database, place, path, error, row)
         else:
-            kept = earlier is not None and earlier.updated == summary.updated
-            if not kept or row is None:
-                put(
-                    connection, place, summary.stamp, summary, 0 if built else next_move(connection)
-                )
-            else:
-                put(connection, place, summary.stamp, summary, row.moved)
+            moved = 0 if built else next_move(database.connection)
+            if row is not None and earlier is not None and earlier.updated == summary.updated:
+                moved = row.moved
+            put(database, place, summary.stamp, summary, earlier=row, moved=moved)
 
     def _put_unreadable(
-        self, connection: sqlite3.Connection, place: Place, path: Path, error: Exception
+        self, database: Database, place: Place, path: Path, error: Exception, row: Row | None
     ) -> None:
         try:
             stamp = Stamp.of_unreadable(os.stat(path, follow_symlinks=False))
         except OSError:
-            drop(connection, place)
+            drop(database, place)
             return
         _log.warning("thread %s is not listed: %s", place.id, error)
-        put(connection, place, stamp, None, 0)
+        put(database, place, stamp, None, earlier=row, moved=0)
 
     def _remember(self, path: bytes, folder: _Folder) -> None:
         self._written = None if path not in self._known else self._written
