@@ -1,98 +1,29 @@
-"""Faults of thread/list: its pages, what the filters let through, and the order.
+"""Faults of thread/list: its pages, and the order of the threads on them.
 
-Where a fault acts on a thread of a list, it is one that rests: a turn of it was completed, and
-nothing of it is under way when the list is asked for.
+What the filters let through is in list_filters.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from harness.faults.base import Fault
 from harness.faults.changes import first
-from harness.faults.operators import edit_by
-from harness.faults.selectors import Selector, answer_to
+from harness.faults.list_selectors import (
+    all_of_it,
+    data,
+    limit,
+    page,
+    resting,
+    rests,
+)
+from harness.faults.operators import edit, edit_by, refuse
+from harness.faults.selectors import answer_to
 from harness.faults.site import FaultSite
-from harness.trace.frame import Frame, Kind
-from harness.trace.values import arr, dig, obj, text
+from harness.trace.frame import Frame
+from harness.trace.values import dig, text
 
 DATA = ("result", "data")
-# Requests after which it is not certain that a thread is stored.
-UNSETTLING = ("thread/rollback", "thread/compact/start", "review/start")
-
-
-def data(frame: Frame) -> list[dict[str, Any]]:
-    """The threads on a page."""
-    return [obj(thread) for thread in arr(dig(frame.result, "data"))]
-
-
-def ids(frame: Frame) -> list[str]:
-    """Their ids."""
-    return [text(thread.get("id")) for thread in data(frame)]
-
-
-def filters(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The params of the request that are neither null nor about pages or order."""
-    asked = site.asked(frame)
-    about_pages = ("cursor", "limit", "sortKey")
-    return {k: v for k, v in asked.items() if v is not None and k not in about_pages}
-
-
-def limit(site: FaultSite, frame: Frame) -> int:
-    """The limit that was asked for, 0 where it is no page size."""
-    asked = site.asked(frame).get("limit")
-    return asked if isinstance(asked, int) and asked is not True and asked > 0 else 0
-
-
-def rests(site: FaultSite, frame: Frame, thread_id: str) -> bool:
-    """Whether a thread of ours has completed a turn, and was left alone since then."""
-    thread = site.conversation.threads.get(thread_id)
-    request = site.request_of(frame)
-    if request is None or not site.our_thread(thread_id) or thread is None:
-        return False
-    turns = list(thread.turns.values())
-    ended = [turn for turn in turns if turn.completed and turn.completed[-1].seq < request.seq]
-    whole = len(ended) == len(turns) and any(turn.status == "completed" for turn in ended)
-    return whole and not unsettled(site) and not told_since(site, request, thread_id)
-
-
-def unsettled(site: FaultSite) -> bool:
-    """Whether a request of ours has no answer yet, or was one after which little is certain."""
-    open_now = any(
-        site.unanswered(one)
-        for one in ("thread/archive", "thread/unarchive", "turn/start", "thread/name/set")
-    )
-    return open_now or any(one.method in UNSETTLING for one in site.frames)
-
-
-def told_since(site: FaultSite, request: Frame, thread_id: str) -> bool:
-    """Whether a notification about a thread has come since a request was sent."""
-    return any(
-        one.kind is Kind.NOTIFICATION and thread_id.encode() in one.raw
-        for one in site.later(request)
-    )
-
-
-def resting(site: FaultSite, frame: Frame) -> list[int]:
-    """The places of the threads on a page that rest."""
-    return [at for at, one in enumerate(ids(frame)) if rests(site, frame, one)]
-
-
-def page() -> Selector:
-    """A page of thread/list with a thread that rests."""
-    return answer_to("thread/list").where(
-        lambda site, f: bool(resting(site, f)), "with a thread that rests"
-    )
-
-
-def all_of_it(keeps: str, *, value: object = None) -> Selector:
-    """The only page of a list without filters but one: `keeps`, with a value or with any."""
-
-    def fits(site: FaultSite, frame: Frame) -> bool:
-        asked = site.asked(frame)
-        alone = not {*filters(site, frame)} - {keeps} and "cursor" not in asked
-        has = keeps in asked and asked[keeps] == value if keeps else True
-        return alone and has and dig(frame.result, "nextCursor") is None
-
-    return page().where(fits, f"that is all, by {keeps}" if keeps else "that is all")
 
 
 def without_one(site: FaultSite, frame: Frame) -> list[Any]:
@@ -152,6 +83,54 @@ def with_one_of_the_page_before(site: FaultSite, frame: Frame) -> list[Any]:
     return [again, *data(frame)[1:]]
 
 
+def follows(site: FaultSite, frame: Frame) -> bool:
+    """Whether a page was asked for by the cursor of another."""
+    return bool(site.asked(frame).get("cursor")) and page_before(site, frame) is not None
+
+
+def differ(threads: Sequence[dict[str, Any]], member: str) -> list[float]:
+    """By how much a time of each thread is above that of the one before, in seconds."""
+    times = [thread.get(member) for thread in threads]
+    numbers = [time for time in times if isinstance(time, int | float)]
+    return [after - before for before, after in pairwise(numbers)]
+
+
+def in_order_of_creation(site: FaultSite, frame: Frame) -> bool:
+    """Whether a page has three threads or more, each created a second or more from the next."""
+    apart = differ(data(frame), "createdAt")
+    sort_key = site.asked(frame).get("sortKey") or "created_at"
+    return sort_key == "created_at" and len(apart) > 1 and min(map(abs, apart)) >= 1
+
+
+def with_two_exchanged(_: FaultSite, frame: Frame) -> list[Any]:
+    """The threads of a page, the first two in each other's place."""
+    one, other, *rest = data(frame)
+    return [other, one, *rest]
+
+
+def by_creation(_: FaultSite, frame: Frame) -> list[Any]:
+    """The threads of a page, those that were created last first."""
+    return sorted(data(frame), key=lambda thread: thread.get("createdAt", 0), reverse=True)
+
+
+def by_change(site: FaultSite, frame: Frame) -> bool:
+    """Whether a page is by the time of the last change, and by creation would not be."""
+    asked = site.asked(frame).get("sortKey") == "updated_at" and not told(site, frame)
+    apart = differ(by_creation(site, frame), "updatedAt")
+    return asked and bool(apart) and min(apart) <= -1 and max(apart) >= 1
+
+
+def told(site: FaultSite, frame: Frame) -> bool:
+    """Whether a thread on a page does not rest."""
+    return len(resting(site, frame)) < len(data(frame))
+
+
+def with_turns(site: FaultSite, frame: Frame) -> list[Any]:
+    """The threads of a page, each with a turn."""
+    turn: dict[str, Any] = {"id": "turn_1", "items": [], "status": "completed", "error": None}
+    return [{**thread, "turns": [turn]} for thread in data(frame)]
+
+
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "list-page-longer-than-the-limit",
@@ -205,5 +184,54 @@ FAULTS: tuple[Fault, ...] = (
             answer_to("thread/list").where(follows_a_page, "that follows another"),
             edit_by(*DATA, value=with_one_of_the_page_before),
         ),
+    ),
+    Fault(
+        "list-cursor-refused",
+        rule="list.cursor-leads-on",
+        on="listed",
+        reason="The cursor that a page gave leads to the next one.",
+        change=first(
+            answer_to("thread/list").where(follows, "that follows another"),
+            refuse("no such cursor"),
+        ),
+    ),
+    Fault(
+        "list-empty-page-for-ever",
+        rule="list.cursor-leads-on",
+        on="listed",
+        reason="Following the cursors comes to an end.",
+        change=first(
+            answer_to("thread/list").where(follows, "that follows another"),
+            edit(*DATA, to=[]),
+            edit_by("result", "nextCursor", value=lambda site, f: site.asked(f).get("cursor")),
+        ),
+    ),
+    Fault(
+        "list-out-of-order",
+        rule="list.order",
+        on="listed",
+        reason="A list is sorted by the time of creation.",
+        change=first(
+            answer_to("thread/list").where(in_order_of_creation, "of three or more by creation"),
+            edit_by(*DATA, value=with_two_exchanged),
+        ),
+    ),
+    Fault(
+        "list-by-change-in-order-of-creation",
+        rule="list.order",
+        on="listed",
+        reason="sortKey updated_at sorts by the time of the last change.",
+        change=first(
+            answer_to("thread/list").where(by_change, "by change, which is not by creation"),
+            edit_by(*DATA, value=by_creation),
+        ),
+    ),
+    Fault(
+        "listed-with-turns",
+        rule="thread.turns-unasked",
+        on="listed",
+        reason="turns are populated only when explicitly requested, and thread/list has no param "
+        "for it.",
+        change=first(page(), edit_by(*DATA, value=with_turns)),
     ),
 )

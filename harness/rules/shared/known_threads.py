@@ -127,6 +127,16 @@ class KnownThread:
                 state, last = (after if ask.done and apart else None), ask
         return state
 
+    def in_archive(self, first: Frame, last: Frame) -> bool | None:
+        """Whether it was archived from one message to another, None where that is not certain."""
+        moved = any(
+            ask.request.method in ARCHIVING
+            and came_before(first, ask.request)
+            and came_before(ask.request, last)
+            for ask in self.asks
+        )
+        return None if moved else self.archived(first)
+
     def named(self, moment: Frame) -> list[str] | None:
         """The texts of the last thread/name/set; none where no name was set, None if not known."""
         setting = [

@@ -139,9 +139,7 @@ class ListMonitor(Monitor):
         page = self.page(answer)
         if page is None:
             return None
-        params = dict(page.params)
-        cursor = params.pop("cursor", None)
-        words = json.dumps(params, sort_keys=True)
+        cursor, words = _query(page.request)
         before = Pages(()) if cursor is None else self._open.get((text(cursor), words))
         if before is None:
             return None
@@ -149,6 +147,14 @@ class ListMonitor(Monitor):
         if isinstance(page.next_cursor, str):
             self._open[page.next_cursor, words] = pages
         return pages
+
+    def gives_cursor_of(self, request: Frame | None) -> Page | None:
+        """The page that gave the cursor of a request with the same other params."""
+        if request is None or request.deliberate:
+            return None
+        cursor, words = _query(request)
+        before = self._open.get((cursor, words)) if isinstance(cursor, str) else None
+        return before.pages[-1] if before is not None else None
 
     def known(self, moment: Frame) -> Mapping[str, KnownThread]:
         """The threads that were started in the trace, with all that had come by a message."""
@@ -167,6 +173,12 @@ class ListMonitor(Monitor):
         return thread.archived(first) is (pages.params.get("archived") is True) and keeps(
             pages.params, thread, first
         )
+
+
+def _query(request: Frame) -> tuple[Any, str]:
+    """The cursor of a thread/list, None for the first page, and its other params as JSON."""
+    params = {name: value for name, value in obj(request.params).items() if value is not None}
+    return params.pop("cursor", None), json.dumps(params, sort_keys=True)
 
 
 def keeps(params: Mapping[str, Any], thread: KnownThread, moment: Frame) -> bool:

@@ -8,8 +8,8 @@ here: what each filter lets through (listing_filters), the order (listing_order)
 from harness.judge.base import Outcomes, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.listed_pages import ListMonitor
-from harness.rules.shared.view_queries import request_subject
-from harness.rules.shared.violations import Member, absent, member, wrong
+from harness.rules.shared.view_queries import failed, request_subject
+from harness.rules.shared.violations import Member, absent, instead, member, refusal, wrong
 from harness.trace.frame import Frame
 
 # So many ids of listed threads are told.
@@ -117,3 +117,35 @@ class Once(ListMonitor):
                 yield wrong(subject, frames, where.part("id"), "a thread not listed yet", also=also)
         if pages is not None and (len(pages.pages) > 1 or len(here) > 1):
             yield Witness(request_subject(page.request), (page.request, frame))
+
+
+@rule(
+    "list.cursor-leads-on", title="A cursor leads to the next page", level=Level.MUST, needs=NEEDS
+)
+class CursorLeadsOn(ListMonitor):
+    """Judges that a cursor which a page gave is taken, and that what it leads to gets on.
+
+    An empty page whose nextCursor is the very cursor that it was asked for by leads nowhere. An
+    empty page is right at the end, and on the way where it has another cursor. Left open: cursors
+    that are used with other params or on another connection, and those that no page gave.
+    """
+
+    @on_answer("thread/list")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        before = self.gives_cursor_of(request)
+        pages = self.pages(frame)
+        if request is None or before is None:
+            return None
+        subject, frames = request_subject(request), (before.answer, request, frame)
+        cursor = member(request, "cursor")
+        if failed(frame):
+            expected = f"a page, since {before.cursor.name} of an earlier page is the cursor"
+            return [instead(subject, frames, refusal(frame), expected)]
+        if pages is None:
+            return None
+        page = pages.pages[-1]
+        if not frame.result["data"] and page.next_cursor == cursor.value:
+            expected = "null, or another cursor than the one that led to this empty page"
+            return [wrong(subject, frames, page.cursor, expected, also=(cursor,))]
+        return [Witness(subject, frames)]
