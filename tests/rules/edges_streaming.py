@@ -40,7 +40,7 @@ def burst_after_a_command() -> Talk:
 def burst_before_the_reply() -> Talk:
     """The same as the first, of a turn whose turn/start is answered in the burst too."""
     talk = Talk().start_thread().ask_turn().calls("hello")
-    talk.asks("thread/loaded/list").answers({"data": [], "nextCursor": None}).ends()
+    talk.asks("thread/loaded/list").answers({"data": ["thr_1"], "nextCursor": None}).ends()
     talk.answers(
         {"turn": {"id": "turn_1", "status": "inProgress", "items": [], "error": None}}, to=2
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from harness.trace.trace import Trace
 from tests.rules.cases_archiving import archives, unarchives
-from tests.rules.traces import Talk
+from tests.rules.cases_loading import followed_by_two, leaves, loaded, names, shows
+from tests.rules.traces import THREAD, Talk, stored_plain_turn
 
 
 def archived() -> Trace:
@@ -16,4 +17,28 @@ def archived() -> Trace:
     return unarchives(talk).trace()
 
 
-STORAGE: dict[str, Callable[[], Trace]] = {"archived": archived}
+def named() -> Trace:
+    """A thread is named twice, and shown with the second name."""
+    talk = names(names(Talk("named").start_thread(), "the first name"), "the second name")
+    return shows(talk, "the second name").trace()
+
+
+def left() -> Trace:
+    """The only client of a thread leaves it, so that it is unloaded; and leaves it again."""
+    talk = loaded(Talk("left").start_thread().plain_turn(), THREAD)
+    return leaves(loaded(leaves(talk, closed=True)), "notLoaded").trace()
+
+
+def left_by_one() -> Trace:
+    """One of the two clients of a thread leaves it, twice; it stays loaded for the other one."""
+    talk = followed_by_two(Talk("left-by-one").start_thread().plain_turn(), stored_plain_turn())
+    talk = leaves(leaves(talk), "notSubscribed")
+    return loaded(talk.on("c1"), THREAD).trace()
+
+
+STORAGE: dict[str, Callable[[], Trace]] = {
+    "archived": archived,
+    "named": named,
+    "left": left,
+    "left-by-one": left_by_one,
+}

@@ -17,6 +17,7 @@ from tests.rules import (
     cases_failures,
     cases_items,
     cases_lists,
+    cases_loading,
     cases_messages,
     cases_model_calls,
     cases_news,
@@ -50,6 +51,7 @@ CASES = [
     *cases_answers.CASES,
     *cases_archiving.CASES,
     *cases_lists.CASES,
+    *cases_loading.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

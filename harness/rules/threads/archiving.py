@@ -8,17 +8,15 @@ be about any.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from abc import ABC
-from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Final
 
-from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, rule
+from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.judge.verdict import Level
-from harness.rules.shared.subscriptions import Exchanges, followers, thread_of_request, told_after
-from harness.rules.shared.view_queries import failed, never_came, request_subject
-from harness.rules.shared.violations import Member, absent, member, wrong
+from harness.rules.shared.subscriptions import Exchanges, thread_of_request
+from harness.rules.shared.telling_requests import TellingRequests
+from harness.rules.shared.view_queries import failed, request_subject
+from harness.rules.shared.violations import member, wrong
 from harness.trace.frame import Frame, Kind
-from harness.trace.order import came_before
 from harness.trace.values import dig
 
 ARCHIVE: Final = "thread/archive"
@@ -78,67 +76,13 @@ class RestoredThread(Monitor):
         return [wrong(subject, frames, member(frame, "thread", "id"), f'"{asked}"')]
 
 
-class _Told(Monitor, ABC):
-    """Keeps the accepted requests of this client that changed where a thread is kept.
-
-    To whom the change is told, the text does not say: one connection of the trace is enough,
-    whatever it follows. It is MUST where a client that is still connected followed the thread, else
-    SHOULD: a server may tell followers alone, and nobody may follow a thread that is not loaded.
-    """
-
-    told: ClassVar[str]
-    # Whether the thread is in the archive before the request.
-    archived_before: ClassVar[bool]
-
-    def begin(self) -> None:
-        self._accepted: list[tuple[Frame, Frame]] = []
-
-    def accepted(self, answer: Frame) -> Outcomes:
-        request = self.conversation.request_of(answer)
-        if request is None or request.deliberate or failed(answer):
-            return None
-        if not thread_of_request(request):
-            return None
-        self._accepted.append((request, answer))
-        return self.came(answer)
-
-    def came(self, now: Frame) -> Outcomes:
-        """Judge what was told until now; what was told on other connections counts at the end."""
-        yield from self._judge(now)
-
-    def finish(self) -> Outcomes:
-        yield from self._judge(None)
-
-    def _judge(self, now: Frame | None) -> Iterator[Outcome]:
-        if not self._accepted:
-            return
-        exchanges = Exchanges(self.trace)
-        for request, answer in list(self._accepted):
-            subject, frames = request_subject(request), (request, answer)
-            thread_id = thread_of_request(request)
-            was = archived_before(exchanges, request, answer)
-            if was is not self.archived_before:
-                self._accepted.remove((request, answer))
-                continue
-            found = told_after(self.trace, self.told, request, until=now)
-            if found:
-                self._accepted.remove((request, answer))
-                yield Witness(subject, (*frames, found[0]))
-            elif now is None:
-                expected = f"{self.told} of thread {thread_id} to some client"
-                heard = followers(self.trace, exchanges, thread_id, request)
-                level = None if heard else Level.SHOULD
-                about = Member(request, ("params", "threadId"))
-                yield absent(subject, frames, expected, never_came(self.trace), about, level=level)
-
-
 @rule(
     "archive.told",
     title="That a thread was archived is told",
     level=Level.MUST,
     needs=("archive",),
 )
-class ArchiveTold(_Told):
+class ArchiveTold(TellingRequests):
     """Judges, at the end of a quiescent trace, that thread/archive was followed by thread/archived.
 
     Of a thread that was started, resumed or forked within the trace, and was not in the archive
@@ -147,7 +91,9 @@ class ArchiveTold(_Told):
     """
 
     told = "thread/archived"
-    archived_before = False
+
+    def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
+        return archived_before(exchanges, request, answer) is False
 
     @on_answer(ARCHIVE)
     def answer(self, frame: Frame) -> Outcomes:
@@ -164,7 +110,7 @@ class ArchiveTold(_Told):
     level=Level.MUST,
     needs=("archive",),
 )
-class UnarchiveTold(_Told):
+class UnarchiveTold(TellingRequests):
     """Judges, at the end of a quiescent trace, that thread/unarchive had its thread/unarchived.
 
     Of a thread that was archived within the trace. The payload is not shown: a message that names
@@ -173,7 +119,9 @@ class UnarchiveTold(_Told):
     """
 
     told = "thread/unarchived"
-    archived_before = True
+
+    def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
+        return archived_before(exchanges, request, answer) is True
 
     @on_answer(UNARCHIVE)
     def answer(self, frame: Frame) -> Outcomes:
@@ -191,13 +139,9 @@ def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool
     it or to take it out that was sent before the answer had been answered when this one was sent.
     """
     thread_id = thread_of_request(request)
-    archived = False if exchanges.opened(thread_id, before=request) else None
-    for other in exchanges.sent(ARCHIVE, UNARCHIVE, before=answer):
-        if other is request or thread_of_request(other) not in ("", thread_id):
-            continue
-        came = exchanges.answer_of(other)
-        if came is None or not came_before(came, request) or not thread_of_request(other):
-            return None
-        if not failed(came):
-            archived = other.method == ARCHIVE
-    return archived
+    accepted = exchanges.accepted_before(request, answer, ARCHIVE, UNARCHIVE)
+    if accepted is None:
+        return None
+    if not accepted:
+        return False if exchanges.opened(thread_id, before=request) else None
+    return accepted[-1].method == ARCHIVE
