@@ -30,6 +30,14 @@ def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
     return first.seq < middle.seq < last.seq
 
 
+def received_before_sent(received: Frame, sent: Frame) -> bool:
+    """Whether the client had received a message of the server before it sent a request.
+
+    Then the server wrote the one before it got the other, on whichever connections they are.
+    """
+    return received.from_target and not sent.from_target and received.seq < sent.seq
+
+
 def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
     """Whether a mark was made before the client sent or received a message."""
     return mark.after < frame.seq

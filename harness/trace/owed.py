@@ -165,7 +165,7 @@ class Owed:
         if asked.method in OPENING:
             thread_id = text(dig(frame.result, "thread", "id"))
             self._come(thread_id, frame)
-            if thread_id and asked.method == "thread/start":
+            if thread_id and asked.method in ("thread/start", "thread/fork"):
                 self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
         elif asked.method == "thread/unsubscribe":
             self._leave(text(obj(asked.params).get("threadId")))

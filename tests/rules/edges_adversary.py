@@ -118,7 +118,9 @@ def rolled_back_by_another() -> Two:
 
 def rolled_back_by_a_client_that_came_later() -> Two:
     talk = Two().opened().leaves().on("c2").leaves().on("c1").resumes().plain_turn()
-    talk.on("c3").resumes(preview="hello").asks("thread/rollback", thread=THREAD, turns=5)
+    talk.on("c3").resumes(stored_plain_turn(), preview="hello").asks(
+        "thread/rollback", thread=THREAD, turns=5
+    )
     talk.answers({"thread": thread_object(turns=[])}).on("c1")
     for include in (False, True):
         talk.asks("thread/read", threadId=THREAD, includeTurns=include)
@@ -152,7 +154,8 @@ def came_back_in_the_middle_of_a_turn() -> Two:
 def came_back_for_the_end_of_a_turn() -> Two:
     talk = Two().opened().begun().both(*whole(agent_message("m", "Yes."))).ended().leaves()
     talk.on("c2").ask_turn(text="and?").reply_turn("turn_2").status("active").turn_started("turn_2")
-    talk.on("c1").comes_back(turn_object(status="completed"))
+    said = [user_message("u", "hello"), agent_message("m", "Yes.")]
+    talk.on("c1").comes_back(turn_object(status="completed", items=said))
     return talk.ended("turn_2", "interrupted")
 
 

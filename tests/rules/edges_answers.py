@@ -13,6 +13,7 @@ from tests.rules.traces import (
     mcp_call,
     settings,
     step,
+    stored_plain_turn,
     thread_object,
     user_message,
 )
@@ -339,7 +340,8 @@ def provider_in_capitals() -> Talk:
 
 def provider_of_a_resumed_thread() -> Talk:
     talk = Talk().start_thread().plain_turn().asks("thread/resume", threadId=THREAD)
-    moved = thread_object(modelProvider="elsewhere", preview="hello")
+    past = [stored_plain_turn()]
+    moved = thread_object(modelProvider="elsewhere", preview="hello", turns=past)
     talk.answers({"thread": moved, **settings(), "modelProvider": "elsewhere"})
     return shown(talk, "elsewhere")
 

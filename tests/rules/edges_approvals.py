@@ -5,7 +5,7 @@ from typing import Any
 from harness.judge.verdict import Level
 from tests.rules.approval_talk import FILE, Approvals, command_item, file_item
 from tests.rules.edge import Illegal, Legal
-from tests.rules.traces import THREAD, TURN, Talk, mcp_call, thread_object
+from tests.rules.traces import THREAD, TURN, Talk, mcp_call, stored_plain_turn, thread_object
 
 OUTPUT = "item/commandExecution/outputDelta"
 TOOL_OUTPUT = "item/fileChange/outputDelta"
@@ -101,7 +101,8 @@ def fork_under_reject() -> Talk:
     talk = Approvals().policy("reject").plain_turn()
     talk.asks("thread/fork", threadId=THREAD)
     fork = thread_object("thr_2", preview="hello")
-    talk.answers({"thread": fork}).tells("thread/started", thread=fork)
+    talk.answers({"thread": {**fork, "turns": [stored_plain_turn()]}})
+    talk.tells("thread/started", thread=fork)
     where = {"turn": "turn_2", "thread": "thr_2"}
     talk.start_turn(**where).started(command_item(), **where)
     talk.question(turn="turn_2", threadId="thr_2").decides("accept")

@@ -235,6 +235,7 @@ LEGAL: list[Legal] = [
             .answers({"thread": thread_object(turns=[]), **settings()})
             .tells("thread/started", thread=thread_object())
         ),
+        frozenset({"resume.not-announced"}),
     ),
     Legal(
         "turn.streamed",

@@ -10,6 +10,7 @@ from tests.rules.traces import (
     TURN,
     Talk,
     settings,
+    stored_plain_turn,
     thread_object,
 )
 
@@ -53,7 +54,8 @@ def listed(talk: Talk, **params: Any) -> Talk:
 def forked(method: str, words: str) -> Talk:
     """A thread is forked, and another method of history refused."""
     talk = opened().plain_turn().asks("thread/fork", threadId=THREAD)
-    talk.answers({"thread": thread_object("thr_2", preview="hello")})
+    fork = thread_object("thr_2", preview="hello", turns=[stored_plain_turn()])
+    talk.answers({"thread": fork})
     talk.tells("thread/started", thread=thread_object("thr_2"))
     return talk.asks(method, threadId=THREAD).refuses(words)
 

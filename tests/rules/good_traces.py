@@ -14,6 +14,7 @@ from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
 from tests.rules.good_lists import LISTS
 from tests.rules.good_storage import STORAGE
+from tests.rules.history_talk import FORK, Past, stored
 from tests.rules.traces import (
     THREAD,
     TROUBLE,
@@ -276,6 +277,20 @@ def compacted() -> Trace:
     return talk.end_turn("turn_3").trace()
 
 
+def resumed() -> Trace:
+    """A thread with two turns is left, and opened again; then it takes another turn."""
+    talk = Past("resumed").start_thread().plain_turn().plain_turn("turn_2").leaves()
+    talk.resumes(*stored(TURN, "turn_2"))
+    return talk.status("idle").plain_turn("turn_3").trace()
+
+
+def forked() -> Trace:
+    """A thread with two turns is forked; then both take another turn."""
+    talk = Past("forked").start_thread().plain_turn().plain_turn("turn_2")
+    talk.forks(*stored(TURN, "turn_2")).announced()
+    return talk.plain_turn("turn_3", FORK).plain_turn("turn_4").trace()
+
+
 GOOD: dict[str, Callable[[], Trace]] = {
     "plain-turn": plain_turn,
     "many-deltas": many_deltas,
@@ -302,6 +317,8 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "compacted": compacted,
     **STORAGE,
     **LISTS,
+    "resumed": resumed,
+    "forked": forked,
 }
 
 

@@ -138,10 +138,12 @@ def test_05_a_start_announces_its_thread_and_no_other() -> None:
     assert wrong(other) == {"thread.started-announced"}
 
 
-def test_05_a_resume_that_announces_is_not_failed_and_its_six_members_are() -> None:
+def test_05_a_resume_that_announces_breaks_no_must_and_its_six_members_are_needed() -> None:
     whole = {"thread": thread_object(), **settings()}
     talk = opened().asks("thread/resume", threadId=THREAD).answers(whole)
-    assert wrong(talk.tells("thread/started", thread=thread_object())) == set()
+    talk.tells("thread/started", thread=thread_object())
+    assert wrong(talk, Level.MUST) == set()
+    assert wrong(talk) == {"resume.not-announced"}
     short = {"thread": thread_object()}
     talk = opened().asks("thread/resume", threadId=THREAD).answers(short)
     assert wrong(talk) == {"shape.response"}

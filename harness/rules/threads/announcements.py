@@ -59,8 +59,8 @@ class StartedAnnounced(Monitor):
     """Judges that thread/start emits exactly one thread/started, with the id of the reply.
 
     The notification may come before or after the reply. Left open: threads started by others in a
-    shared process, forks, and how often a thread is announced that was put away or reopened (that
-    a thread/resume emits none follows only from two lists).
+    shared process, forks (fork.announced), and how often a thread is announced that was put away or
+    reopened (resume.not-announced).
     """
 
     @on_answer("thread/start")
@@ -73,6 +73,9 @@ class StartedAnnounced(Monitor):
 
     def finish(self) -> Outcomes:
         for item in self.owed.open(Owes.THREAD_STARTED):
+            asked = self.conversation.request_of(item.frame)
+            if asked is not None and asked.method != "thread/start":
+                continue
             where = on_connection(self.trace, item.frame)
             expected = f"thread/started for {item.subject}{where}"
             places = (member(item.frame, "thread", "id").place,)

@@ -7,60 +7,38 @@ expected in the answer.
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
-from typing import Any
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import COMPLETED
-from harness.rules.shared.view_queries import (
-    SentByAnybody,
-    completed_before,
-    ephemeral,
-    first_completed,
-    opened_here,
-)
-from harness.rules.shared.violations import Member, differs, member, wrong
+from harness.rules.shared.stored_turns import MOST_IDS, Rollbacks, other_than_told, stored_in
+from harness.rules.shared.told_turns import Told
+from harness.rules.shared.view_queries import first_completed, opened_here
+from harness.rules.shared.violations import member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.order import by_arrival, came_between
-from harness.trace.values import arr, dig, obj, text
-from harness.trace.views import ThreadView, TurnView, items_of, turns_of
-
-# So many ids of turns are told.
-MOST_IDS = 5
+from harness.trace.values import arr, dig, obj
 
 
 class _Read(Monitor):
-    """A successful thread/read, its request, and the thread it names."""
+    """A successful thread/read, its request, and the turns that clients were told of."""
 
     def begin(self) -> None:
-        self._rollbacks = SentByAnybody(self.trace, "thread/rollback")
+        self.told = Told(self.trace, self.conversation)
+        self.rollbacks = Rollbacks(self.trace, self.conversation)
 
-    def facts(self, frame: Frame) -> tuple[Frame, ThreadView] | None:
+    def facts(self, frame: Frame) -> tuple[Frame, str] | None:
+        """The request, and the id of the thread that it names."""
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
-        thread_id = text(obj(request.params).get("threadId"))
-        thread = self.conversation.threads.get(thread_id)
-        if thread is None or not opened_here(thread):
-            return None
-        return request, thread
+        thread_id = obj(request.params).get("threadId")
+        return (request, thread_id) if isinstance(thread_id, str) else None
 
-    def rolled_back(self, thread: ThreadView, answer: Frame) -> bool:
-        """Whether a rollback, of any client, may have dropped turns of the thread.
-
-        Its parameters are not shown: any rollback counts unless it names another known thread.
-        """
-        return any(
-            not self._names_another(obj(request.params), thread)
-            for request in self._rollbacks.before(answer)
-        )
-
-    def _names_another(self, params: dict[str, Any], thread: ThreadView) -> bool:
-        named = {value for value in params.values() if isinstance(value, str)}
-        return thread.id not in named and any(
-            opened_here(self.conversation.threads.get(value)) for value in named
-        )
+    def ephemeral(self, thread_id: str, answer: Frame) -> bool:
+        """Whether any message showed the thread as ephemeral, this one too."""
+        shown = dig(answer.result, "thread", "ephemeral") is True
+        return shown or self.told.ephemeral(thread_id, answer)
 
 
 def _with_turns(request: Frame) -> bool:
@@ -105,19 +83,19 @@ class IncludesTurns(_Read):
         facts = self.facts(frame)
         if facts is None or not _with_turns(facts[0]):
             return None
-        request, thread = facts
-        ended = first_completed(self.trace, thread, request)
-        if not ended or self.rolled_back(thread, frame):
+        request, thread_id = facts
+        ended = self.told.ended_before(thread_id, request)
+        if not ended or self.rollbacks.may_concern(thread_id, frame):
             return None
-        frames = (ended[0].completed[0], request, frame)
+        frames, subject = (ended[0].completed[0], request, frame), f"thread {thread_id}"
         if arr(dig(frame.result, "thread", "turns")):
-            return [Witness(thread.subject, frames)]
-        if _ephemeral(thread, frame):
+            return [Witness(subject, frames)]
+        if self.ephemeral(thread_id, frame):
             return None
         expected = f"the turns of the thread, {ended[0].id} among them"
         where, also = member(frame, "thread", "turns"), (member(request, "includeTurns"),)
         level = None if any(turn.status == COMPLETED for turn in ended) else Level.SHOULD
-        return [wrong(thread.subject, frames, where, expected, level=level, also=also)]
+        return [wrong(subject, frames, where, expected, level=level, also=also)]
 
 
 @rule("read.omits-turns", title="Turns come only when asked for", level=Level.MUST)
@@ -132,7 +110,10 @@ class OmitsTurns(_Read):
         facts = self.facts(frame)
         if facts is None or _with_turns(facts[0]):
             return None
-        request, thread = facts
+        request, thread_id = facts
+        thread = self.conversation.threads.get(thread_id)
+        if thread is None or not opened_here(thread):
+            return None
         turns = arr(dig(frame.result, "thread", "turns"))
         if turns:
             where, frames = member(frame, "thread", "turns"), (request, frame)
@@ -145,14 +126,15 @@ class OmitsTurns(_Read):
 class StoredEqualsLive(_Read):
     """Judges turns read with includeTurns against the turns seen live, by turn id.
 
-    Compared, for each turn that had certainly ended before: that it is there, its status, and the
-    texts of its user and agent messages in order. Of a turn that was cut off some of what the agent
-    said may be missing, and a message that was begun may be there, since whether that is kept is
-    not shown. Of an item id that was used again the last item alone may be kept. That the turns
-    stand in the order in which they began is INFO, since no word is said of it. Left open: item ids
-    and other types of items (stored forms may differ), turns stored without items (the text
-    contradicts itself there, reading 1), turns whose beginning was not seen, turns that an
-    ephemeral thread does not show, reads after a rollback.
+    Compared, for each turn that had certainly ended before, on whichever connection it was told:
+    that it is there, its status, the message of its error, and the texts of its user and agent
+    messages in order. Of a turn that was cut off some of what the agent said may be missing, and a
+    message that was begun may be there, since whether that is kept is not shown. Of an item id that
+    was used again the last item alone may be kept. That the turns stand in the order in which they
+    began is INFO, since no word is said of it. Left open: item ids and other types of items
+    (history.items-as-told), turns stored without items (the text contradicts itself there, reading
+    1), turns that no client was told of from their beginning, turns that an ephemeral thread does
+    not show, reads after a rollback.
     """
 
     @on_answer("thread/read")
@@ -160,126 +142,32 @@ class StoredEqualsLive(_Read):
         facts = self.facts(frame)
         if facts is None or not _with_turns(facts[0]):
             return
-        request, thread = facts
-        turns = enumerate(turns_of(dig(frame.result, "thread")))
-        stored = {text(turn.get("id")): member(frame, "thread", "turns", at) for at, turn in turns}
-        if not stored or self.rolled_back(thread, frame):
+        request, thread_id = facts
+        stored = stored_in(frame)
+        if not stored or self.rollbacks.may_concern(thread_id, frame):
             return
-        for turn in first_completed(self.trace, thread, request):
-            if not turn.started or not completed_before(self.trace, turn, request):
-                continue
-            if turn.id not in stored and _ephemeral(thread, frame):
-                continue
-            found = _other(turn, stored.get(turn.id), frame)
-            yield found or Witness(turn.subject, (turn.completed[0], frame))
-        yield from _in_order(thread, frame, [name for name in stored if name in thread.turns])
+        ended = self.told.ended_before(thread_id, request)
+        for turn in ended:
+            if turn.id in stored or not self.ephemeral(thread_id, frame):
+                found = other_than_told(turn, stored.get(turn.id), frame)
+                yield found or Witness(turn.subject, (turn.completed[0], frame))
+        yield from _in_order(f"thread {thread_id}", frame, [one.id for one in ended])
 
 
-def _ephemeral(thread: ThreadView, answer: Frame) -> bool:
-    return ephemeral(thread) or dig(answer.result, "thread", "ephemeral") is True
-
-
-def _in_order(thread: ThreadView, answer: Frame, stored: list[str]) -> Iterator[Violation]:
+def _in_order(subject: str, answer: Frame, began: list[str]) -> Iterator[Violation]:
     """Turns that are given in another order than that in which they began."""
-    turns = [thread.turns[name] for name in stored]
-    begun = {turn.started[0]: turn.id for turn in turns if turn.started}
-    if len(begun) < len(stored) or list(begun) == by_arrival(begun):
+    shown = list(stored_in(answer))
+    kept = [name for name in shown if name in began]
+    first = [name for name in began if name in shown]
+    if kept == first:
         return
     where = member(answer, "thread", "turns")
-    first = [begun[frame] for frame in by_arrival(begun)]
     yield Violation(
-        thread.subject,
+        subject,
         (answer,),
         f"{where.name}: the turns as they began: {', '.join(first[:MOST_IDS])}",
-        f"{where.name}: {', '.join(stored[:MOST_IDS])}",
+        f"{where.name}: {', '.join(kept[:MOST_IDS])}",
         Level.INFO,
         clauses=("thread-read.turns-in-order",),
         places=(where.place,),
     )
-
-
-def _other(turn: TurnView, where: Member | None, answer: Frame) -> Violation | None:
-    """The finding where a stored turn, which stands there, differs from the live one."""
-    frames = (turn.completed[0], answer)
-    if where is None:
-        turns = member(answer, "thread", "turns")
-        ids = [text(one.get("id")) for one in turns_of(dig(answer.result, "thread"))]
-        more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
-        expected = f"{turns.name}: {turn.subject} among them"
-        actual = f"{turns.name}: only the turns {', '.join(ids[:MOST_IDS])}{more}"
-        return Violation(turn.subject, frames, expected, actual, places=(turns.place,))
-    ended = member(turn.completed[-1], "turn", "status")
-    if obj(where.value).get("status") != turn.status:
-        status = where.part("status")
-        return wrong(turn.subject, frames, status, literal(turn.status), also=(ended,))
-    items = items_of(where.value)
-    if not items:
-        return None
-    for kind in ("userMessage", "agentMessage"):
-        live = [_said(item) for item in _completed(turn) if item.get("type") == kind]
-        last = [_said(item) for item in _completed(turn, last=True) if item.get("type") == kind]
-        kept = [_said(item) for item in items if item.get("type") == kind]
-        cut_off = kind == "agentMessage" and turn.status != COMPLETED
-        begun = sum(item.type == kind and item.is_open for item in turn.items.values())
-        if kept not in (live, last) and not (cut_off and _some_of(kept, live, begun)):
-            return _other_texts(turn, where, kind, (live, kept))
-    return None
-
-
-def _other_texts(
-    turn: TurnView, where: Member, kind: str, texts: tuple[list[Any], list[Any]]
-) -> Violation:
-    """The finding about the first text of a kind of message that is stored otherwise."""
-    live, kept = texts
-    first = next(
-        (at for at, (one, other) in enumerate(zip(live, kept, strict=False)) if one != other),
-        min(len(live), len(kept)),
-    )
-    places = [at for at, item in enumerate(items_of(where.value)) if item.get("type") == kind]
-    frames = (turn.completed[0], where.frame)
-    said = f"what was said live, as the text of {kind} {first + 1} of {len(live)}"
-    if first >= min(len(live), len(kept)):
-        expected = f"{where.part('items').name}: {len(live)} {kind}(s) of {turn.subject}, as live"
-        missing = f"the first that is missing: {literal(live[first])}" if first < len(live) else ""
-        extra = f"the first beyond: {literal(kept[first])}" if first < len(kept) else ""
-        actual = f"{where.part('items').name}: {len(kept)} of them; {missing or extra}"
-        place = where.part("items").place
-        return Violation(turn.subject, frames, expected, actual, places=(place,))
-    key = "text" if kind == "agentMessage" else "content"
-    stored = where.part("items", places[first], key)
-    return differs(turn.subject, frames, stored, live[first], found=kept[first], why=said)
-
-
-def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
-    """Whether these are some of those, in their order, and so many others that were only begun."""
-    rest = list(live)
-    for one in kept:
-        if one in rest:
-            rest = rest[rest.index(one) + 1 :]
-        elif begun:
-            begun -= 1
-        else:
-            return False
-    return True
-
-
-def _completed(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
-    """The final items of a live turn, in the order of completion.
-
-    An id that was started again after its completion is another item; with `last` it is that alone.
-    """
-    found: list[Frame] = []
-    for item in turn.items.values():
-        ends = [
-            end
-            for before, end in zip([None, *item.completed], item.completed, strict=False)
-            if before is None or any(came_between(before, begin, end) for begin in item.started)
-        ]
-        found += ends[-1:] if last else ends
-    return [obj(dig(frame.params, "item")) for frame in by_arrival(found)]
-
-
-def _said(item: dict[str, Any]) -> Any:
-    if item.get("type") == "agentMessage":
-        return item.get("text")
-    return [text(part.get("text")) for part in map(obj, arr(item.get("content"))) if "text" in part]

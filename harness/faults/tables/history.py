@@ -1,0 +1,240 @@
+"""Faults of threads that are resumed, forked and rolled back."""
+
+from typing import Any
+
+from harness.faults.base import Fault
+from harness.faults.changes import first
+from harness.faults.operators import drop, duplicate, edit, edit_by, insert_by, refuse, remove
+from harness.faults.queue import FrameQueue
+from harness.faults.selectors import Selector, answer_to, notification
+from harness.faults.site import FaultSite
+from harness.trace.frame import Frame
+from harness.trace.values import arr, dig, obj, text
+from harness.trace.views import TurnView, items_of, turns_of
+
+THREAD = ("result", "thread")
+TURNS = ("result", "thread", "turns")
+
+
+def completed_before(site: FaultSite, frame: Frame) -> dict[str, TurnView]:
+    """The turns of ours, of the thread that a request named, that had ended completed before it."""
+    request = site.request_of(frame)
+    return {
+        turn.id: turn
+        for turn in site.conversation.turns.values()
+        if request is not None
+        and turn.thread_id == obj(request.params).get("threadId")
+        and site.ours(turn)
+        and turn.status == "completed"
+        and turn.completed[0].seq < request.seq
+    }
+
+
+def of_a_used_thread(method: str) -> Selector:
+    """An answer that opens a thread with a turn that had ended completed, before any rollback."""
+
+    def used(site: FaultSite, frame: Frame) -> bool:
+        cut_back = any(one.method == "thread/rollback" for one in site.frames)
+        return bool(completed_before(site, frame)) and not cut_back
+
+    return answer_to(method).where(used, "of a thread with a completed turn")
+
+
+def that_shows_it(method: str) -> Selector:
+    """Such an answer that shows the turn, with its items."""
+    return of_a_used_thread(method).where(
+        lambda site, frame: shown_turn(site, frame) is not None, "that is shown with items"
+    )
+
+
+def shown_turn(site: FaultSite, frame: Frame) -> int | None:
+    """The place of the first turn that is shown with items and had ended completed before."""
+    told = completed_before(site, frame)
+    for place, turn in enumerate(turns_of(dig(frame.result, "thread"))):
+        if turn.get("id") in told and items_of(turn):
+            return place
+    return None
+
+
+def place_of(site: FaultSite, frame: Frame) -> int:
+    """As `shown_turn`, where it is known to be there."""
+    place = shown_turn(site, frame)
+    return 0 if place is None else place
+
+
+def without_items(queue: FrameQueue, frame: Frame) -> None:
+    """The turn has lost its items."""
+    edit(*TURNS, place_of(queue.site, frame), "items", to=[])(queue, frame)
+
+
+def without_the_turn(queue: FrameQueue, frame: Frame) -> None:
+    """The turn is gone."""
+    remove(*TURNS, place_of(queue.site, frame))(queue, frame)
+
+
+def without_a_message(queue: FrameQueue, frame: Frame) -> None:
+    """What the agent said in the turn is gone."""
+    place = place_of(queue.site, frame)
+    items = items_of(turns_of(dig(frame.result, "thread"))[place])
+    kept = [item for item in items if item.get("type") != "agentMessage"]
+    edit(*TURNS, place, "items", to=kept)(queue, frame)
+
+
+def with_a_message(site: FaultSite, frame: Frame) -> bool:
+    """Whether the agent said something in that turn."""
+    items = items_of(turns_of(dig(frame.result, "thread"))[place_of(site, frame)])
+    return any(item.get("type") == "agentMessage" for item in items)
+
+
+def several_turns(_: FaultSite, frame: Frame) -> bool:
+    """Whether an answer shows more than one turn."""
+    return len(arr(dig(frame.result, "thread", "turns"))) > 1
+
+
+def asked_for(site: FaultSite, frame: Frame) -> Any:
+    """The thread that the request named."""
+    return site.asked(frame).get("threadId")
+
+
+def announcement(_: FaultSite, frame: Frame) -> Any:
+    """thread/started of the thread that an answer shows."""
+    thread: dict[str, Any] = {**obj(dig(frame.result, "thread")), "turns": []}
+    return {"method": "thread/started", "params": {"thread": thread}}
+
+
+def announced_before(site: FaultSite, frame: Frame) -> bool:
+    """Whether the thread that an answer shows was announced before it was asked for."""
+    request = site.request_of(frame)
+    thread = site.conversation.thread(text(dig(frame.result, "thread", "id")))
+    return request is not None and any(told.seq < request.seq for told in thread.started)
+
+
+def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
+    """Whether a thread/started is of a fork; not known while one is asked for."""
+    thread = site.conversation.thread(text(dig(frame.params, "thread", "id")))
+    requests = [site.request_of(answer) for answer in thread.opened]
+    if any(one is not None and one.method == "thread/fork" for one in requests):
+        return True
+    return None if site.unanswered("thread/fork") else False
+
+
+def unloaded(site: FaultSite, frame: Frame) -> bool:
+    """Whether the thread was last told to be notLoaded before it was asked for."""
+    request = site.request_of(frame)
+    statuses = site.conversation.thread(text(site.asked(frame).get("threadId"))).statuses
+    told = [one for one in statuses if request is not None and one.seq < request.seq]
+    return bool(told) and dig(told[-1].params, "status", "type") == "notLoaded"
+
+
+RESUME, FORK = "thread/resume", "thread/fork"
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "resume-refused",
+        rule="resume.reopens",
+        on="resumed",
+        reason="thread/resume reopens an existing thread.",
+        change=first(
+            of_a_used_thread(RESUME).where(unloaded, "that is not loaded"),
+            refuse("no such thread"),
+        ),
+    ),
+    Fault(
+        "resume-of-another-thread",
+        rule="resume.same-thread",
+        on="resumed",
+        reason="thread/resume returns the thread that was asked for.",
+        change=first(answer_to(RESUME), edit(*THREAD, "id", to="thr_987654321")),
+    ),
+    Fault(
+        "resume-announced",
+        rule="resume.not-announced",
+        on="resumed",
+        reason="thread/started is for threads that start or fork.",
+        change=first(
+            answer_to(RESUME).where(announced_before, "of a thread announced before"),
+            insert_by(announcement),
+        ),
+    ),
+    Fault(
+        "resume-without-turns",
+        rule="thread.history-shown",
+        on="resumed",
+        reason="The answer to thread/resume fills the items of turns, so it has turns.",
+        change=first(that_shows_it(RESUME), edit(*TURNS, to=[])),
+    ),
+    Fault(
+        "fork-without-turns",
+        rule="thread.history-shown",
+        on="forked",
+        reason="The answer to thread/fork has the copied history.",
+        change=first(that_shows_it(FORK), edit(*TURNS, to=[])),
+    ),
+    Fault(
+        "resume-without-items",
+        rule="turn.items-filled",
+        on="resumed",
+        reason="The items of turns are populated in thread/resume.",
+        change=first(that_shows_it(RESUME), without_items),
+    ),
+    Fault(
+        "fork-without-items",
+        rule="turn.items-filled",
+        on="forked",
+        reason="The items of turns are populated in thread/fork.",
+        change=first(that_shows_it(FORK), without_items),
+    ),
+    Fault(
+        "resume-without-a-message",
+        rule="resume.stored-equals-live",
+        on="resumed",
+        reason="The items of a resumed thread are those that were streamed.",
+        change=first(
+            that_shows_it(RESUME).where(with_a_message, "with an agentMessage"), without_a_message
+        ),
+    ),
+    Fault(
+        "resume-without-a-turn",
+        rule="resume.stored-equals-live",
+        on="resumed",
+        reason="A resumed thread has all its turns.",
+        change=first(that_shows_it(RESUME).where(several_turns, "and others"), without_the_turn),
+    ),
+    Fault(
+        "fork-under-the-old-id",
+        rule="fork.new-id",
+        on="forked",
+        reason="A fork has a new id.",
+        change=first(answer_to(FORK), edit_by(*THREAD, "id", value=asked_for)),
+    ),
+    Fault(
+        "fork-not-announced",
+        rule="fork.announced",
+        on="forked",
+        reason="thread/fork emits thread/started for the new thread.",
+        change=first(notification("thread/started").where(of_a_fork, "of a fork"), drop),
+    ),
+    Fault(
+        "fork-announced-twice",
+        rule="fork.announced",
+        on="forked",
+        reason="A fork begins once, so it is announced once.",
+        change=first(notification("thread/started").where(of_a_fork, "of a fork"), duplicate),
+    ),
+    Fault(
+        "fork-without-a-message",
+        rule="fork.copies-history",
+        on="forked",
+        reason="A fork has a copy of the history.",
+        change=first(
+            that_shows_it(FORK).where(with_a_message, "with an agentMessage"), without_a_message
+        ),
+    ),
+    Fault(
+        "fork-without-a-turn",
+        rule="fork.copies-history",
+        on="forked",
+        reason="A fork has a copy of the history, all of it.",
+        change=first(that_shows_it(FORK).where(several_turns, "and others"), without_the_turn),
+    ),
+)

@@ -1,0 +1,59 @@
+"""What was told live of the turns of a thread, by any connection of the trace.
+
+Here: the views of all connections together, so that what a thread shows after a restart, or to
+another client, can be compared with what was streamed. Not here: the comparison (stored_turns), and
+any rule.
+"""
+
+from collections.abc import Iterator
+
+from harness.rules.shared.view_queries import DELTAS, began_here, ephemeral
+from harness.trace.frame import Frame
+from harness.trace.order import by_arrival, received_before_sent
+from harness.trace.trace import Trace
+from harness.trace.views import Conversation, ThreadView, TurnView
+
+
+class Told:
+    """The turns that the clients of a trace were told of; looks at each frame once.
+
+    `mine` is the view of the connection of the rule that asks, which others feed. Deltas are left
+    out of the views of the other connections.
+    """
+
+    def __init__(self, trace: Trace, mine: Conversation) -> None:
+        self._trace = trace
+        self._mine = mine
+        self._others: dict[str, Conversation] = {}
+        self._looked_at = 0
+
+    def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:
+        """What each connection knows of a thread; `at` is a frame of the connection that asks."""
+        frames = self._trace.frames
+        for index in range(self._looked_at, len(frames)):
+            frame = frames[index]
+            if frame.connection != at.connection and frame.method not in DELTAS:
+                self._others.setdefault(frame.connection, Conversation()).feed(frame)
+        self._looked_at = len(frames)
+        for view in (self._mine, *self._others.values()):
+            thread = view.threads.get(thread_id)
+            if thread is not None:
+                yield view, thread
+
+    def ended_before(self, thread_id: str, request: Frame) -> list[TurnView]:
+        """The turns that had ended when a request was sent, in the order in which they began.
+
+        Each as a client knows it that was told all of it, from its beginning on.
+        """
+        found: dict[str, TurnView] = {}
+        for view, thread in self.threads(thread_id, request):
+            for turn in thread.turns.values():
+                over = turn.completed and received_before_sent(turn.completed[0], request)
+                if over and turn.started and began_here(view, turn):
+                    found.setdefault(turn.id, turn)
+        first = {turn.started[0]: turn for turn in found.values()}
+        return [first[frame] for frame in by_arrival(first)]
+
+    def ephemeral(self, thread_id: str, at: Frame) -> bool:
+        """Whether any message showed the thread as ephemeral."""
+        return any(ephemeral(thread) for _, thread in self.threads(thread_id, at))

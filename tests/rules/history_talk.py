@@ -1,0 +1,58 @@
+"""Conversations about threads that have a past: resumed, forked, left, rolled back."""
+
+from typing import Any, Self
+
+from tests.rules.traces import THREAD, TURN, Talk, settings, stored_plain_turn, thread_object
+
+FORK = "thr_2"
+
+
+class Past(Talk):
+    """A talk with the requests that open a thread anew; each shows the turns that it is given."""
+
+    def leaves(self, thread: str = THREAD) -> Self:
+        """The only client leaves a thread, which is unloaded."""
+        self.asks("thread/unsubscribe", threadId=thread).answers({"status": "unsubscribed"})
+        self.status("notLoaded", thread)
+        return self.tells("thread/closed", threadId=thread)
+
+    def resumes(self, *turns: dict[str, Any], thread: str = THREAD, **shown: Any) -> Self:
+        """thread/resume and its answer."""
+        self.asks("thread/resume", threadId=thread)
+        return self.shows(*turns, thread=thread, **shown)
+
+    def shows(self, *turns: dict[str, Any], thread: str = THREAD, **shown: Any) -> Self:
+        """The answer to thread/resume alone."""
+        shown = {"preview": self._said.get(THREAD, ""), **shown}
+        return self.answers(
+            {"thread": thread_object(thread, turns=list(turns), **shown), **settings()}
+        )
+
+    def forks(self, *turns: dict[str, Any], fork: str = FORK, **shown: Any) -> Self:
+        """thread/fork and its answer; the fork is not announced."""
+        self.asks("thread/fork", threadId=THREAD)
+        shown = {"preview": self._said.get(THREAD, ""), **shown}
+        return self.answers({"thread": thread_object(fork, turns=list(turns), **shown)})
+
+    def announced(self, thread: str = FORK) -> Self:
+        """thread/started."""
+        return self.tells("thread/started", thread=thread_object(thread))
+
+    def rolls_back(self, *turns: dict[str, Any], number: int = 1) -> Self:
+        """thread/rollback by so many turns, and its answer."""
+        self.asks("thread/rollback", threadId=THREAD, numTurns=number)
+        shown: dict[str, Any] = {"preview": self._said.get(THREAD, ""), "turns": list(turns)}
+        return self.answers({"thread": thread_object(**shown)})
+
+
+def past(*turns: str) -> Past:
+    """A thread with these plain turns; of one turn, seqs 0 to 14."""
+    talk = Past().start_thread()
+    for turn in turns or (TURN,):
+        talk.plain_turn(turn)
+    return talk
+
+
+def stored(*turns: str) -> list[dict[str, Any]]:
+    """What is shown of these plain turns."""
+    return [stored_plain_turn(turn) for turn in turns or (TURN,)]
