@@ -119,6 +119,11 @@ class ScriptedModel:
         self._happened.set()
         self._happened = anyio.Event()
 
+    def skip_script(self) -> None:
+        """From now on answer every call with a plain message, as one beyond the script."""
+        for track in self._tracks.all:
+            track.skip()
+
     def claims(self, raw: bytes) -> bool:
         """Whether a call contains the marker of one of the scenario's threads."""
         return self._tracks.claims(self._encoder.user_texts(_parsed(raw)))

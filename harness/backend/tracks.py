@@ -51,6 +51,10 @@ class Track:
             self._advance()
         return index
 
+    def skip(self) -> None:
+        """Leave the rest of the script out."""
+        self._cursor, self._played = len(self.script), 0
+
     def step(self, index: int) -> ModelStep | None:
         """The step of that index, None for -1."""
         return self.script[index] if index >= 0 else None

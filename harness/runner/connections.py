@@ -17,7 +17,7 @@ from harness.client.peer import Peer
 from harness.runner.servers import RunningServer
 from harness.scenario.client_steps import MAIN
 from harness.scenario.steps.context import StepFailed, UnmetKind
-from harness.trace.marks import Closed, ModelListens, Setup
+from harness.trace.marks import Closed, ModelListens, ServerEnded, Setup
 from harness.trace.recorder import Recorder
 from harness.transport.base import Transport
 
@@ -124,11 +124,14 @@ class ConnectionManager:
             os.killpg(self.server.process.pid, signal.SIGKILL)
         await self.server.process.wait()
         await self.server.peer.ended.wait()
+        self._recorder.mark(ServerEnded(killed=True))
 
     async def restart(self) -> None:
         """End the server if it runs, and start it again over the same home."""
         for peer in self._peers.values():
             self._forget(peer)
+        if self.server.process.returncode is None:
+            self._recorder.mark(ServerEnded(killed=False))
         self.server = await self._again(self._next_name())
         self._restarted = True
         # What it has from its start on, helpers for example, no turn has begun.

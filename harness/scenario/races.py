@@ -126,6 +126,18 @@ class AgainStep(Strict):
     again: Literal[True]
 
 
+class Revive(Strict):
+    """Go on with a thread of the server that was killed, as far as the new one takes part."""
+
+    thread: str
+
+
+class ReviveStep(Strict):
+    """Read the thread, resume it, and let it take a turn."""
+
+    revive: Revive
+
+
 class SettleStep(Strict):
     """Wait for the end of what was started, and look for what was accepted."""
 
@@ -213,7 +225,9 @@ def _race(
     steps += _standing(answers)
     held = [*([position.pipe] if position.pipe else []), *([GATE] if position.hold else [])]
     steps += [OpenStep(open=gate) for gate in held]
-    if placement.action in ("disconnect", "kill"):
+    if placement.action == "kill":
+        return [*steps, *_anew(scenario), ReviveStep(revive=Revive(thread=body.thread))]
+    if placement.action == "disconnect":
         return [*steps, *_anew(scenario)]
     return [*steps, SettleStep(settle=act), *_afterwards(body.thread)]
 

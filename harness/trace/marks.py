@@ -194,6 +194,17 @@ class Closed(MarkBody):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerEnded(MarkBody):
+    """The harness ended the server's process, without notice where it `killed` it.
+
+    What answers afterwards is another process over the same home.
+    """
+
+    kind: ClassVar[str] = "server-ended"
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class EndingBegins(MarkBody):
     """The scenario's steps are over; what follows brings the trace to its end."""
 
@@ -319,6 +330,7 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     StepBegins,
     RaceActs,
     Closed,
+    ServerEnded,
     EndingBegins,
     Settled,
     Place,

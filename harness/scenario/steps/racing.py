@@ -15,7 +15,15 @@ from harness.client.inbox import Predicate
 from harness.errors import TargetGone
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
-from harness.scenario.races import Act, ActStep, AgainStep, BeginStep, ReachStep, SettleStep
+from harness.scenario.races import (
+    Act,
+    ActStep,
+    AgainStep,
+    BeginStep,
+    ReachStep,
+    ReviveStep,
+    SettleStep,
+)
 from harness.scenario.steps.awaited import model_call
 from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.scenario.steps.waits import ends_turn
@@ -25,7 +33,7 @@ from harness.trace.values import dig, text
 
 ADDED = "Mind the heron by the lock."
 """What is added by a steer: words that nothing else in a scenario has."""
-SECOND = "race-second"
+SECOND, REVIVED = "race-second", "race-revived"
 
 
 @plays(BeginStep)
@@ -158,6 +166,27 @@ async def again(context: StepContext, step: AgainStep) -> None:
     """The killed server starts again over the same home."""
     context.waits_for("the restarted server")
     await context.connections.restart()
+
+
+@plays(ReviveStep)
+async def revive(context: StepContext, step: ReviveStep) -> None:
+    """A thread of the killed server is read and resumed, and takes a turn.
+
+    A server that keeps no threads may refuse each of these; what it shows is the rules' business.
+    The rest of the script is left out: the thread may have other settings now.
+    """
+    context.model.skip_script()
+    named = {"threadId": context.thread(step.revive.thread)}
+    await _try(context, "thread/read", {**named, "includeTurns": True})
+    if not await _try(context, "thread/resume", named):
+        return
+    given = [{"type": "text", "text": "Go on where you were."}]
+    params = {**named, "input": given, **context.turn_params}
+    if await _try(context, "turn/start", params, REVIVED):
+        context.waits_for("the end of the turn of the thread that was resumed")
+        ends = partial(ends_turn, named["threadId"], context.turn(REVIVED))
+        await context.peer().inbox.wait(ends)
+        await _try(context, "thread/read", {**named, "includeTurns": True})
 
 
 async def _try(

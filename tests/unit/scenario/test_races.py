@@ -137,7 +137,7 @@ def test_client_of_a_server_that_listens_comes_back(asks: Loaded) -> None:
 def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Loaded) -> None:
     raced = derived(asks, placed(asks, "kill", "turn-start:sent"))
     began = ["start_thread", "begin", "reach", "act", "again"]
-    new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread"]
+    new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread", "revive"]
     assert steps_of(raced) == [*began, *new]
 
 
