@@ -12,6 +12,7 @@ from harness.trace.marks import ModelListens
 from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
+from tests.rules.good_durability import DURABILITY
 from tests.rules.good_lists import LISTS
 from tests.rules.good_storage import STORAGE
 from tests.rules.history_talk import FORK, Past, stored
@@ -319,6 +320,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **LISTS,
     "resumed": resumed,
     "forked": forked,
+    **DURABILITY,
 }
 
 

@@ -14,6 +14,7 @@ from tests.rules import (
     cases_compactions,
     cases_correlation,
     cases_diffs,
+    cases_durability,
     cases_failures,
     cases_history,
     cases_items,
@@ -54,6 +55,7 @@ CASES = [
     *cases_archiving.CASES,
     *cases_lists.CASES,
     *cases_loading.CASES,
+    *cases_durability.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
