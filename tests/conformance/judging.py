@@ -131,7 +131,7 @@ def leftovers(mark: str) -> list[str]:
 
 @dataclass
 class Ran:
-    """A run of pytest in a process of its own; `memory` is its peak in MiB, where it is measured."""
+    """A run of pytest in a process of its own; `memory`: its peak in MiB, where measured."""
 
     status: int
     text: str
