@@ -211,7 +211,10 @@ class LoadedThread:
 
     def record(self, record: Record) -> None:
         """Append to the rollout. Raises OSError."""
-        self._updated_at = record.at
+        if isinstance(record, ThreadRecord):
+            # The same time as a later reader of the rollout finds.
+            self._created_at = record.at
+        self._updated_at = max(self._created_at, record.at)
         self.recorder.append(record)
         if _is_listed(record) and (path := self.recorder.path) is not None:
             self._watcher.touched(self.id, path)

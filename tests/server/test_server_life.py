@@ -1,9 +1,12 @@
 """A server outlives its connections: turns go on, and clients come and go until it is stopped."""
 
+import itertools
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -185,3 +188,25 @@ async def test_the_client_with_which_the_server_stops_takes_the_others_along(
                 await anyio.wait_all_tasks_blocked()
         assert (await other.turn_end(turn))["status"] == "interrupted"
         await other.drain()
+
+
+async def test_a_thread_is_created_when_its_rollout_says_so(tmp_path: Path) -> None:
+    """The clock moves on between any two looks at it; `updatedAt` never precedes `createdAt`."""
+    ticks = itertools.count(1_700_000_000)
+    transport = MemoryTransport()
+    side = ModelSide([])
+    async with running_server(
+        Home(tmp_path), config(), model_transport=side.transport, clock=lambda: next(ticks)
+    ) as server:
+        peer = Peer(transport, server, side)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.serve)
+            thread = (await peer.request("thread/start"))["result"]["thread"]
+            transport.end_input()
+            await peer.drain()
+    transport.close()
+    assert thread["createdAt"] == thread["updatedAt"] == first_record(thread["path"])["at"]
+
+
+def first_record(rollout: str) -> dict[str, Any]:
+    return json.loads(Path(rollout).read_text("utf-8").splitlines()[0])
