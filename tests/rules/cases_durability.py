@@ -22,15 +22,15 @@ USER = user_message(f"{TURN}-user", "hello")
 AGENT = agent_message("m-1", "Hello")
 
 
-def killed(talk: Talk) -> Talk:
-    """The server is killed, and another one has a client: no message, two marks."""
-    return talk.mark(Closed("c1")).mark(ServerEnded(killed=True)).on("c2")
+def ended(talk: Talk, *, killed: bool = False) -> Talk:
+    """The server is ended, and another one has a client: no message, two marks."""
+    return talk.mark(Closed("c1")).mark(ServerEnded(killed=killed)).on("c2")
 
 
 def cut() -> Talk:
-    """A server that was killed in a turn with a message and a command: seqs 0 to 12."""
+    """A server that was ended in a turn with a message and a command: seqs 0 to 12."""
     talk = opened().start_turn().message("m-1", "Hello").started(command("k-1"))
-    return killed(talk)
+    return ended(talk)
 
 
 def shown(*items: dict[str, Any], status: str = "interrupted", turn: str = TURN) -> dict[str, Any]:
@@ -59,7 +59,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=cut().read(shown(USER)),
         found=(Found(SUBJECT, (11, 14), Level.SHOULD),),
-        idle=killed(opened().plain_turn()).read(),
+        idle=ended(opened().plain_turn()).read(),
     ),
     Case(
         rule="durable.turn-over",

@@ -1,9 +1,9 @@
 """Edges of turns that the end of their server cut off: what need not be kept, and what must."""
 
 from harness.judge.verdict import Level
-from harness.trace.marks import Closed, ServerEnded
+from harness.trace.marks import Closed
 from tests.rules.case import opened
-from tests.rules.cases_durability import AGENT, USER, cut, go_on, killed, resume, shown
+from tests.rules.cases_durability import AGENT, USER, cut, ended, go_on, resume, shown
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import THREAD, Talk, agent_message, command, settings, thread_object
 
@@ -18,7 +18,7 @@ def with_another_id() -> Talk:
 def without_items() -> Talk:
     """The message was only begun, and so was the command."""
     talk = opened().start_turn().started(agent_message("m-1", "")).started(command("k-1"))
-    return killed(talk).read(shown(USER))
+    return ended(talk).read(shown(USER))
 
 
 def ephemeral() -> Talk:
@@ -28,7 +28,7 @@ def ephemeral() -> Talk:
         {"thread": thread_object("thr_2", ephemeral=True, path=None), **settings()}
     )
     talk.start_turn("turn_2", "thr_2").message("m-1", "Hello", turn="turn_2", thread="thr_2")
-    return killed(talk).asks("thread/read", threadId="thr_2", includeTurns=True).refuses()
+    return ended(talk).asks("thread/read", threadId="thr_2", includeTurns=True).refuses()
 
 
 def gone_on_with() -> Talk:
@@ -52,15 +52,19 @@ def rolled_back() -> Talk:
 
 def lost_by_an_orderly_end() -> Talk:
     """The server was asked to end, and kept nothing of what it had told."""
-    talk = opened().start_turn().message("m-1", "Hello").mark(Closed("c1"))
-    return talk.mark(ServerEnded(killed=False)).on("c2").read(shown(USER))
+    return ended(opened().start_turn().message("m-1", "Hello")).read()
+
+
+def lost_by_a_kill() -> Talk:
+    """The server writes a turn when it is over, and was killed before."""
+    return ended(opened().start_turn().message("m-1", "Hello"), killed=True).read()
 
 
 def told_in_another_order() -> Talk:
     """What was said first comes last."""
     talk = opened().start_turn().message("m-1", "One").message("m-2", "Two")
     other = [agent_message("m-2", "Two"), agent_message("m-1", "One")]
-    return killed(talk).read(shown(USER, *other))
+    return ended(talk).read(shown(USER, *other))
 
 
 def shown_in_progress_when_resumed() -> Talk:
@@ -70,8 +74,7 @@ def shown_in_progress_when_resumed() -> Talk:
 
 def running_after_an_orderly_end() -> Talk:
     """The server was asked to end, and its turn runs on."""
-    talk = opened().start_turn().mark(Closed("c1")).mark(ServerEnded(killed=False)).on("c2")
-    return talk.read(shown(USER, status="inProgress"))
+    return ended(opened().start_turn()).read(shown(USER, status="inProgress"))
 
 
 LEGAL = [
@@ -79,6 +82,7 @@ LEGAL = [
     Legal(KEPT, "what-was-only-begun", without_items),
     Legal(KEPT, "of-an-ephemeral-thread", ephemeral),
     Legal(KEPT, "dropped-by-a-rollback", rolled_back),
+    Legal(KEPT, "lost-by-a-kill", lost_by_a_kill, frozenset({KEPT})),
     Legal(OVER, "gone-on-with", gone_on_with),
     Legal(OVER, "of-a-server-that-was-only-left", left_and_not_ended),
 ]

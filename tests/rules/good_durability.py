@@ -1,4 +1,4 @@
-"""Good conversations with a server that was killed, and the one that came after it.
+"""Good conversations with a server that was ended, and the one that came after it.
 
 A part of `good_traces`, which stores them.
 """
@@ -6,14 +6,14 @@ A part of `good_traces`, which stores them.
 from collections.abc import Callable
 
 from harness.trace.trace import Trace
-from tests.rules.cases_durability import AGENT, USER, go_on, killed, resume, shown
+from tests.rules.cases_durability import AGENT, USER, ended, go_on, resume, shown
 from tests.rules.traces import Talk, command
 
 
 def cut_off() -> Trace:
     """A turn is cut off; the thread is read and resumed, and takes another one."""
     talk = Talk("cut-off").start_thread().start_turn().message("m-1", "Hello")
-    talk = killed(talk.started(command("k-1")))
+    talk = ended(talk.started(command("k-1")))
     kept = shown(USER, AGENT, command("k-1", "failed"))
     talk = go_on(resume(talk.read(kept), kept)).reply_turn("turn_2")
     talk.status("active").turn_started("turn_2").message("m-2", "On.", turn="turn_2")

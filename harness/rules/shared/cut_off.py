@@ -22,6 +22,14 @@ class CutOff:
         self._first: dict[str, Frame] = {}
         self._looked_at = 0
 
+    def by_a_kill(self, turn: TurnView) -> bool:
+        """Whether the first end of a server after the turn began came without notice."""
+        begun = turn.started[0]
+        ends = [
+            mark for mark in self._trace.marks_of(ServerEnded) if not marked_before(mark, begun)
+        ]
+        return bool(ends) and ends[0].body.killed
+
     def turns(self, thread_id: str, at: Frame) -> list[TurnView]:
         """The turns of a thread whose beginning a client was told and whose end it was not.
 

@@ -5,7 +5,7 @@ whether the thread takes another one. Not here: turns that had ended before (rea
 what is in memory alone by its nature, such as an open approval request.
 
 The text says that a thread persists as a rollout file on disk, not when what is written there. So
-nothing here is a MUST.
+nothing here is a MUST, and what a server loses that is killed without notice is INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -54,7 +54,7 @@ class _Shown(Monitor):
 
 @rule(
     "durable.messages-kept",
-    title="What was said before the server was killed is kept",
+    title="What was said before the server was ended is kept",
     level=Level.SHOULD,
     needs=("storage",),
 )
@@ -62,8 +62,10 @@ class MessagesKept(_Shown):
     """Judges that the messages of a turn that was cut off are shown by the next process.
 
     Those are the userMessages and agentMessages that were told as completed, each type in its
-    order, wherever in the thread they stand now: nothing says that a turn keeps its id. Left open:
-    other types of items, whose stored forms may differ, and messages that were begun only.
+    order, wherever in the thread they stand now: nothing says that a turn keeps its id. SHOULD for
+    a server that was asked to end; INFO for one that was killed, since it may write when a turn is
+    over. Left open: other types of items, whose stored forms may differ, and messages that were
+    begun only.
     """
 
     @on_answer("thread/read", "thread/resume")
@@ -95,6 +97,7 @@ class MessagesKept(_Shown):
                         "completed before the server was ended",
                         f"{where.name}: {len(rest)} other {kind}(s) from there on",
                         member(end, "item", "type"),
+                        level=Level.INFO if self.cut_off.by_a_kill(turn) else None,
                     )
                 rest = rest[rest.index(said) + 1 :]
         return Witness(turn.subject, (told[-1], frame))
