@@ -32,10 +32,6 @@ STORAGE = ("harness/trace/marks.py", "harness/trace/mark_rows.py")
 
 # Fields that no code asks for, and why they are in a trace all the same.
 FOR_PEOPLE = {
-    (
-        "ServerEnded",
-        "killed",
-    ): "harness show tells how the server was ended; rules want the same of both",
     ("RaceActs", "action"): "harness show tells when the action of a race was performed",
     ("GateOpened", "gate"): "harness show tells which gate; a rule asks whether one was opened",
     ("Settled", "owed"): "harness show tells what was owed; the judge finds that out by itself",
