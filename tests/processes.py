@@ -132,11 +132,13 @@ class _Warm:
         pid = int(self._answers.readline())
         self._socket.settimeout(BOUND)
         try:
-            return int(self._answers.readline())
+            status, left = map(int, self._answers.readline().split())
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
             _warm.cache_clear()
             raise subprocess.TimeoutExpired(words, BOUND) from None
+        assert left == 0, f"{left} worker(s) left behind by {words}"
+        return status
 
     def close(self) -> None:
         """It ends when it is asked nothing more."""

@@ -2,9 +2,11 @@
 is asked.
 
 Started by tests.processes. It is asked in lines of JSON, the descriptors of output and errors with
-them, and answers with the process id and, in the end, the exit status. What a fork must have as a
-process that was started has it: arguments, folder, environment, streams, signals. `harness run`
-becomes another program (`os.execve`); that is imported already too.
+them, and answers with the process id and, in the end, the exit status and how many workers are left
+behind. What a fork must have as a process that was started has it: arguments, folder, environment,
+streams, signals. `harness run` becomes another program (`os.execve`); that is imported already too.
+The workers of a run (`-n 2`) are forks as well, of this process, which has no threads: the run asks
+for them over a socket of its own. It is not their parent, which a test of workers that die needs.
 """
 
 import gc
@@ -17,8 +19,12 @@ import runpy
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
+
+from execnet import gateway_io
+from execnet.gateway_base import ExecModel, Popen2IO
 
 import harness
 from harness.__main__ import main as command
@@ -58,25 +64,130 @@ def of_the_harness() -> Iterator[str]:
             yield module.name
 
 
-def serve(asked: socket.socket) -> dict[str, Any]:
-    """Fork for each request; returns what was asked in the fork."""
-    while True:
-        received, streams, _, _ = socket.recv_fds(asked, 1 << 16, 2)
-        if not received:
-            sys.exit()
-        while not received.endswith(b"\n"):
-            received += asked.recv(1 << 16)
+class Work:
+    """What a fork is to be, and how it asks for workers where it may have some."""
+
+    def __init__(self, asked: dict[str, Any], workers: socket.socket | None) -> None:
+        self.words: list[str] = asked["words"]
+        self.env: dict[str, str] = asked["env"]
+        self.cwd: str = asked["cwd"]
+        self.workers = workers
+
+
+def serve(asked: socket.socket) -> Work:
+    """Fork for each request; returns in the forks, with what was asked."""
+    while (received := receive(asked)) is not None:
+        request, streams = received
+        ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            for number, stream in enumerate(streams, start=1):
-                os.dup2(stream, number)
-            os.closerange(3, max(*streams, asked.fileno()) + 1)
-            return json.loads(received)
-        for stream in streams:
-            os.close(stream)
+            place(streams, 1, theirs)
+            return Work(request, socket.socket(fileno=KEPT))
+        theirs.close()
+        close(streams)
         asked.sendall(b"%d\n" % pid)
+        workers: set[int] = set()
+        if work := attend(ours, workers):
+            return work
+        ours.close()
         _, status = os.waitpid(pid, 0)
-        asked.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        left = [worker for worker in workers if os.waitpid(worker, os.WNOHANG)[0] == 0]
+        for worker in left:
+            os.kill(worker, signal.SIGKILL)
+            os.waitpid(worker, 0)
+        asked.sendall(b"%d %d\n" % (os.waitstatus_to_exitcode(status), len(left)))
+    sys.exit()
+
+
+def attend(run: socket.socket, workers: set[int]) -> Work | None:
+    """Fork the workers of a run, and wait for them, until it ends; returns in them what to be."""
+    while (received := receive(run)) is not None:
+        request, streams = received
+        if "ended" in request:
+            _, status = os.waitpid(request["ended"], 0)
+            workers.discard(request["ended"])
+            run.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            continue
+        pid = os.fork()
+        if pid == 0:
+            place(streams, 0, None)
+            return Work(request, None)
+        close(streams)
+        workers.add(pid)
+        run.sendall(b"%d\n" % pid)
+    return None
+
+
+def receive(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """A request, with the descriptors that came with it; None where there are no more."""
+    received, streams, _, _ = socket.recv_fds(asked, 1 << 16, 3)
+    if not received:
+        return None
+    while not received.endswith(b"\n"):
+        received += asked.recv(1 << 16)
+    return json.loads(received), streams
+
+
+KEPT = 3
+"""The descriptor by which a run asks for workers."""
+
+
+def place(streams: Sequence[int], first: int, kept: socket.socket | None) -> None:
+    """Put the streams where a process has them, and close what else is open."""
+    for number, stream in enumerate(streams, start=first):
+        os.dup2(stream, number)
+    if kept:
+        os.dup2(kept.fileno(), KEPT, inheritable=False)
+    os.closerange(KEPT + 1 if kept else KEPT, os.sysconf("SC_OPEN_MAX"))
+
+
+def close(streams: Sequence[int]) -> None:
+    for stream in streams:
+        os.close(stream)
+
+
+class Worker:
+    """A worker of this run: what execnet and the harness ask of a `subprocess.Popen`."""
+
+    asking = threading.Lock()
+
+    def __init__(self, workers: socket.socket) -> None:
+        self._workers = workers
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        work = {"words": ["-c"], "cwd": os.getcwd(), "env": dict(os.environ)}
+        self.pid = self._ask(work, [theirs_in, theirs_out, 2])
+        close([theirs_in, theirs_out])
+        self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
+
+    def _ask(self, request: Mapping[str, Any], streams: Sequence[int] = ()) -> int:
+        line = json.dumps(request).encode() + b"\n"
+        with self.asking:
+            sent = socket.send_fds(self._workers, [line], streams) if streams else 0
+            self._workers.sendall(line[sent:])
+            answer = b""
+            while not answer.endswith(b"\n"):
+                answer += self._workers.recv(64)
+        return int(answer)
+
+    def wait(self) -> int:
+        """Its exit status."""
+        return self._ask({"ended": self.pid})
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def fork_workers(workers: socket.socket) -> None:
+    """Have the workers of xdist forked instead of started."""
+
+    class Forked(gateway_io.Popen2IOMaster):
+        def __init__(self, args: list[str], execmodel: ExecModel) -> None:
+            assert args == [sys.executable, "-u", "-c", gateway_io.popen_bootstrapline]
+            self.popen = Worker(workers)
+            Popen2IO.__init__(self, self.popen.stdin, self.popen.stdout, execmodel)
+
+    gateway_io.Popen2IOMaster = Forked
 
 
 def begin(words: list[str], env: Mapping[str, str]) -> None:
@@ -97,10 +208,16 @@ def main() -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    os.chdir(asked["cwd"])
+    work = serve(socket.socket(fileno=int(sys.argv[1])))
+    os.chdir(work.cwd)
     os.execve = execve
-    begin(asked["words"], asked["env"])
+    begin(work.words, work.env)
+    if work.workers is None:
+        sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+        sys.path.insert(0, "")
+        exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
+        return
+    fork_workers(work.workers)
     if os.path.basename(sys.argv[0]) == "pytest":
         # As `python -m pytest` has it.
         sys.path.insert(0, os.getcwd())

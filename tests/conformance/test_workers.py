@@ -88,7 +88,9 @@ def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, 
         (folder / f"{name}.scenario.yaml").write_text(SCENARIO.format(title=title))
     script = place / "killer.py"
     script.write_text(KILLER)
-    ran = run_pytest("--server-cmd", command(script), "-n2", "mine", folder=place, mark=mark)
+    # Started: a run knows the worker that died by being its parent.
+    running = start_pytest("--server-cmd", command(script), "-n2", "mine", folder=place, mark=mark)
+    ran = running.end()
     assert ran.status == 1
     assert ran.report["red"] is True
     assert "harness.worker-died" in [issue["id"] for issue in ran.report["issues"]]
