@@ -5,6 +5,7 @@ docs/reports.md only the tables between the marks are made.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.commands.explain import rule_table
@@ -36,21 +37,25 @@ missing from it.
 """
 
 
-def pages() -> dict[str, str]:
-    """Path below the project's root -> the page as it should be."""
+def pages() -> dict[str, Callable[[], str]]:
+    """Path below the project's root -> what makes the page as it should be."""
+    return {
+        "docs/protocol.md": lambda: protocol_page(load_book()),
+        "docs/rules.md": _rules,
+        "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),
+        "docs/reports.md": lambda: _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
+        "docs/scenario.schema.json": schema_text,
+        "docs/family.schema.json": lambda: schema_text(family=True),
+    }
+
+
+def _rules() -> str:
     families: dict[str, int] = defaultdict(int)
     for rule in all_rules():
         families[rule.split(".", 1)[0]] += 1
     counted = ", ".join(f"{name} {count}" for name, count in sorted(families.items()))
     total = f"{sum(families.values())} rules: {counted}."
-    return {
-        "docs/protocol.md": protocol_page(load_book()),
-        "docs/rules.md": _page(RULES_HEAD, total, "", *rule_table(markdown=True)),
-        "docs/state-machines.md": _page(MACHINES_HEAD, *machine_pages()),
-        "docs/reports.md": _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
-        "docs/scenario.schema.json": schema_text(),
-        "docs/family.schema.json": schema_text(family=True),
-    }
+    return _page(RULES_HEAD, total, "", *rule_table(markdown=True))
 
 
 def _with_findings(page: str) -> str:
@@ -74,8 +79,8 @@ def _page(head: str, *lines: str) -> str:
 
 def main() -> None:
     """Write every page."""
-    for name, text in pages().items():
-        (ROOT / name).write_text(text, encoding="utf-8")
+    for name, made in pages().items():
+        (ROOT / name).write_text(made(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_the_pages_link_to_each_other() -> None:
 
 @pytest.mark.parametrize("name", generated())
 def test_generated_pages_are_up_to_date(name: str) -> None:
-    assert (ROOT / name).read_text("utf-8") == generated()[name], "`make docs` writes it anew"
+    assert (ROOT / name).read_text("utf-8") == generated()[name](), "`make docs` writes it anew"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -37,6 +37,7 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
     """No fault breaks on a trace that it was not written for, and none breaks a rule."""
 
     trace = load(GOOD / f"{name}.jsonl")
+    book, rules = load_book(), all_rules().values()
     applied = 0
     for fault in all_faults().values():
         try:
@@ -45,6 +46,6 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
             continue
         applied += 1
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
-        rows = judge(load_book(), broken, all_rules().values())
+        rows = judge(book, broken, rules)
         assert [row for row in rows if row.subject == BROKEN] == [], fault.id
     assert applied > 20
