@@ -25,6 +25,7 @@ from reference_server.model.client import ModelClient
 from reference_server.presence import Presence
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
+from reference_server.session.forking import Forks
 from reference_server.session.registry import Threads
 from reference_server.session.server_requests import ServerRequests
 from reference_server.session.subscribers import Everyone
@@ -59,6 +60,7 @@ class Services:
         self.presence = Presence(home)
         self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
         self.lists = ThreadLists(tasks, home, clock)
+        self.forks = Forks(self.threads, ids, rollouts, clock)
         self.server_requests = ServerRequests()
         self.tools = ToolProvider(home, config, self.server_requests)
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))

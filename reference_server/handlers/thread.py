@@ -1,11 +1,13 @@
-"""Beginning and showing threads: `thread/start`, `thread/resume`, `thread/read`.
+"""Beginning and showing threads: `thread/start`, `thread/resume`, `thread/fork`, `thread/read`.
 
 Here lives what each does, step by step; state lives in `session`. Source: session-protocol
-"thread/start", "thread/resume", "thread/read".
+"thread/start", "thread/resume", "thread/fork", "thread/read".
 """
 
 from harness.wire.thread import (
     Thread,
+    ThreadForkParams,
+    ThreadForkResult,
     ThreadReadParams,
     ThreadReadResult,
     ThreadResumeParams,
@@ -50,6 +52,19 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
     if not opened.was_loaded:
         services.everyone.notify(thread.status_notification())
     services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
+
+
+@handles("thread/fork")
+async def thread_fork(call: Call, params: ThreadForkParams) -> None:
+    """Begin a thread with the history of another; the caller is its first subscriber."""
+    services = call.services
+    source = source_of(call.connection.client_name)
+    thread, turns = await services.forks.fork(params.thread_id, source)
+    thread.subscribers.add(call.connection.outbox)
+    call.answer(ThreadForkResult(thread=thread.snapshot(turns)))
+    # A notification shows no items, so it shows no turns.
+    services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
+    services.syncer.request(thread.recorder)
 
 
 @handles("thread/read")

@@ -42,7 +42,6 @@ async def thread_unsubscribe(call: Call, params: ThreadUnsubscribeParams) -> Non
     await thread.end_turn()
     await services.threads.unload(thread)
     thread.subscribers.remove(caller)
-    thread.leave_memory()
     call.answer(ThreadUnsubscribeResult(status="unsubscribed"))
     services.everyone.notify(thread.status_notification())
     services.everyone.notify(ThreadClosedNotification(thread_id=thread.id))

@@ -9,16 +9,21 @@ worker thread, then what was added meanwhile.
 """
 
 import logging
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import BinaryIO
 
 from reference_server.rollout.fold import Fold, StoredThread, UnreadableRollout
-from reference_server.rollout.records import NewerFormat, parse_record
+from reference_server.rollout.records import NewerFormat, Record, parse_record
 from reference_server.safe_files import LINE_LIMIT, lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
 
 __all__ = ["GivenUp", "RolloutReader", "StoredThread", "UnreadableRollout", "read_rollout"]
+LARGEST = 512 * 2**20
+"""Bytes of a rollout that is read: a thread of a hundred thousand turns has less."""
 
 
 class GivenUp(Exception):
@@ -48,6 +53,7 @@ class RolloutReader:
         """
         self._tail = b""
         with open_for_reading(self._path) as file:
+            _check_size(file, self._path)
             file.seek(self._offset)
             for line in lines_of(file):
                 if given_up is not None and given_up.is_set():
@@ -61,14 +67,8 @@ class RolloutReader:
                 self._take(line)
 
     def _take(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        try:
-            self._fold.take(parse_record(line))
-        except NewerFormat as error:
-            raise UnreadableRollout(f"{self._path}: {error}") from None
-        except ValueError:
-            _log.warning("%s:%d: skipped a line that is no record", self._path, self._lines)
+        if line.strip() and (record := _record(self._path, self._lines, line)) is not None:
+            self._fold.take(record)
 
     def finish(self) -> StoredThread:
         """Give the thread; nothing can be read afterwards. Raises UnreadableRollout."""
@@ -78,6 +78,40 @@ class RolloutReader:
             return self._fold.finish()
         except UnreadableRollout as error:
             raise UnreadableRollout(f"{self._path}: {error}") from None
+
+
+def records_of(path: Path, given_up: Event) -> Iterator[tuple[bytes, Record]]:
+    """Give the records of a file, each with its line. Raises OSError, UnreadableRollout, GivenUp.
+
+    A line at the end that is being written is left out.
+    """
+    with open_for_reading(path) as file:
+        _check_size(file, path)
+        for number, line in enumerate(lines_of(file), start=1):
+            if given_up.is_set():
+                raise GivenUp
+            if not line.strip():
+                continue
+            if (record := _record(path, number, line)) is not None:
+                yield line if line.endswith(b"\n") else line + b"\n", record
+
+
+def _record(path: Path, number: int, line: bytes) -> Record | None:
+    """Read a line; None, and a word in the log, if it is no record. Raises UnreadableRollout."""
+    try:
+        return parse_record(line)
+    except NewerFormat as error:
+        raise UnreadableRollout(f"{path}: {error}") from None
+    except ValueError:
+        _log.warning("%s:%d: skipped a line that is no record", path, number)
+        return None
+
+
+def _check_size(file: BinaryIO, path: Path) -> None:
+    """Refuse a file that would take minutes, and most of the memory. Raises UnreadableRollout."""
+    size = os.fstat(file.fileno()).st_size
+    if size > LARGEST:
+        raise UnreadableRollout(f"{path}: is larger than {LARGEST // 2**20} MiB")
 
 
 def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:

@@ -49,7 +49,7 @@ class LiveReading:
             self._reader.read()
             return self._reader.finish()
         except (OSError, UnreadableRollout) as error:
-            raise _unreadable(self._thread.id, error) from error
+            raise unreadable(self._thread.id, error) from error
 
     def turns(self, *, with_open_items: bool = False) -> list[Turn]:
         """Give the turns as they are at this moment. Raises Refusal.
@@ -101,12 +101,9 @@ async def _read_whole(thread_id: str, path: Path) -> tuple[StoredThread, int | N
     await _apart(thread_id, reader)
     try:
         stored = reader.finish()
-        if stored.id != thread_id:
-            raise UnreadableRollout(
-                f"{path}: its name says {thread_id}, its thread record {stored.id}"
-            )
+        check_id(stored.id, thread_id, path)
     except UnreadableRollout as error:
-        raise _unreadable(thread_id, error) from error
+        raise unreadable(thread_id, error) from error
     return stored, size
 
 
@@ -120,12 +117,19 @@ async def _apart(thread_id: str, reader: RolloutReader) -> int:
         await to_thread.run_sync(reader.read, given_up, abandon_on_cancel=True)
         return reader.unread
     except (OSError, UnreadableRollout) as error:
-        raise _unreadable(thread_id, error) from error
+        raise unreadable(thread_id, error) from error
     finally:
         given_up.set()
 
 
-def _unreadable(thread_id: str, error: Exception) -> Refusal:
+def check_id(found: str, expected: str, path: Path) -> None:
+    """Raise UnreadableRollout where a file holds another thread than its name says."""
+    if found != expected:
+        raise UnreadableRollout(f"{path}: its name says {expected}, its thread record {found}")
+
+
+def unreadable(thread_id: str, error: Exception) -> Refusal:
+    """Refuse a request for a thread whose rollout cannot be read."""
     return invalid_request(f"the rollout of thread {thread_id} is unreadable: {error}")
 
 

@@ -23,6 +23,7 @@ from reference_server.ids import IdAllocator
 from reference_server.outbox import Outbox
 from reference_server.presence import Presence
 from reference_server.refusal import invalid_params, invalid_request
+from reference_server.rollout.archive import archived_place, move, restored_place
 from reference_server.rollout.fold import StoredThread
 from reference_server.rollout.records import ThreadRecord
 from reference_server.rollout.store import RolloutStore
@@ -202,18 +203,23 @@ class Threads:
         return thread
 
     @asynccontextmanager
-    async def for_writing(self, thread_id: str) -> AsyncGenerator[LoadedThread]:
+    async def for_writing(
+        self, thread_id: str, *, archived: bool = True
+    ) -> AsyncGenerator[LoadedThread]:
         """Give a thread to which something is added, loaded for the block if it is not loaded.
 
-        Raises Refusal, OSError.
+        `archived`: one in the archive too. Raises Refusal, OSError.
         """
         if thread := self._loaded.get(thread_id):
             yield thread
             return
         async with self.claimed(thread_id) as path:
+            if not archived:
+                self.refuse_archived(thread_id, path)
             stored = await read_own(thread_id, path)
             thread = self._made(thread_id, stored.settings, FileRecorder(path, create=False))
             thread.adopt(stored)
+            thread.leave_memory()
             try:
                 yield thread
             finally:
@@ -225,9 +231,47 @@ class Threads:
         The caller tells the clients. Nothing runs between the end of this and the caller.
         """
         await _close(thread.recorder)
+        self._forget(thread)
+
+    def _forget(self, thread: LoadedThread) -> None:
         self._loaded.pop(thread.id, None)
+        thread.leave_memory()
         if not thread.ephemeral:
             self.claims.release(thread.id)
+
+    async def archive(self, thread: LoadedThread, path: Path) -> None:
+        """Archive a loaded thread that has no active turn; it is unloaded. Raises OSError.
+
+        Where that fails, it stays loaded. As with `unload`, the caller tells the clients.
+        """
+        await _close(thread.recorder)
+        await self._move(thread.id, path, archived_place(self._home, path))
+        self._forget(thread)
+
+    async def archive_stored(self, thread_id: str) -> None:
+        """Archive a thread that is not loaded. Raises Refusal, OSError."""
+        async with self.claimed(thread_id) as path:
+            if self.is_archived(path):
+                raise invalid_request(f"thread {thread_id} is archived already")
+            await self._move(thread_id, path, archived_place(self._home, path))
+
+    async def unarchive(self, thread_id: str) -> Thread:
+        """Bring a thread back from the archive. Raises Refusal, OSError."""
+        if thread_id in self._loaded:
+            raise invalid_request(f"thread {thread_id} is not archived")
+        async with self.claimed(thread_id) as path:
+            if not self.is_archived(path):
+                raise invalid_request(f"thread {thread_id} is not archived")
+            # What cannot be shown stays where it is.
+            stored = await read_own(thread_id, path)
+            place = restored_place(self._home, path)
+            await self._move(thread_id, path, place)
+        return stored_snapshot(stored, str(place), with_turns=False)
+
+    async def _move(self, thread_id: str, old: Path, new: Path) -> None:
+        """Move the rollout of a claimed thread. Raises OSError."""
+        await to_thread.run_sync(move, old, new)
+        self.watcher.moved(thread_id, old, new)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
         """Show a thread without loading it; its turns come from its rollout. Raises Refusal."""

@@ -144,6 +144,11 @@ class LoadedThread:
         for tokens in stored.tokens:
             self.add_tokens(tokens)
 
+    def forget_turns(self, stored: StoredThread) -> None:
+        """Go on from a conversation that was cut; the settings, and the tokens spent, stay."""
+        self.history = stored.history
+        self.context_tokens = stored.context_tokens
+
     @property
     def ephemeral(self) -> bool:
         """Nothing of the thread is on disk."""

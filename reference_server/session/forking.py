@@ -1,0 +1,92 @@
+"""Copying a thread: what a fork is made of.
+
+Here lives how the copy comes about, from a thread that is loaded, stored or ephemeral. Which
+records it has lives in `rollout.copy`. Source: session-protocol "thread/fork" ("copied history").
+Not shown there: an active turn is copied as far as it is complete, interrupted; turns get new ids,
+items keep theirs; the name stays with the original; the settings, and being ephemeral, do not.
+"""
+
+from functools import partial
+from threading import Event
+
+from anyio import to_thread
+
+from harness.wire.turn import Turn
+from reference_server.ids import IdAllocator
+from reference_server.rollout.copy import Original, write_copy
+from reference_server.rollout.fold import StoredThread, UnreadableRollout, fold
+from reference_server.rollout.records import Record, ThreadRecord
+from reference_server.rollout.store import RolloutStore
+from reference_server.rollout.writer import FileRecorder, MemoryRecorder
+from reference_server.session.reading import check_id, unreadable
+from reference_server.session.registry import Threads
+from reference_server.session.thread import Clock, LoadedThread
+
+
+class Forks:
+    """Copies the threads of one server."""
+
+    def __init__(
+        self, threads: Threads, ids: IdAllocator, rollouts: RolloutStore, clock: Clock
+    ) -> None:
+        self._threads = threads
+        self._ids = ids
+        self._rollouts = rollouts
+        self._clock = clock
+
+    async def fork(self, thread_id: str, source: str) -> tuple[LoadedThread, list[Turn]]:
+        """Load a copy of a thread; gives it and its turns. Raises Refusal, OSError.
+
+        `source`: the kind of client that it is made for.
+        """
+        loaded = self._threads.find_loaded(thread_id)
+        original = await self._original(thread_id, loaded)
+        if original.first is None:
+            raise unreadable(thread_id, UnreadableRollout("it does not begin with a thread record"))
+        original.rename(await self._ids.turn_ids(len(original.turns)))
+        new_id = await self._ids.thread_id()
+        # Those of a loaded thread may have changed since its last turn.
+        settings = original.first.settings if loaded is None else loaded.settings
+        first = ThreadRecord(at=self._clock(), id=new_id, source=source, settings=settings)
+        if loaded is not None and loaded.ephemeral:
+            records: list[Record] = [first, *(record for _, record in original.copied())]
+            stored, recorder = fold(records), MemoryRecorder(records)
+            thread = self._threads.adopt(stored, recorder)
+        else:
+            thread, stored = await self._written(original, first)
+        if loaded is not None:
+            thread.settings = settings
+        return thread, stored.turns
+
+    async def _original(self, thread_id: str, loaded: LoadedThread | None) -> Original:
+        if loaded is not None and (held := loaded.recorder.records()) is not None:
+            return Original((b"", record) for record in held)
+        if loaded is not None and loaded.recorder.path is not None:
+            path = loaded.recorder.path
+        else:
+            path = await self._threads.find_stored(thread_id)
+        given_up = Event()
+        try:
+            read = partial(Original.read, path, given_up)
+            original = await to_thread.run_sync(read, abandon_on_cancel=True)
+            if original.first is not None:
+                check_id(original.first.id, thread_id, path)
+        except (OSError, UnreadableRollout) as error:
+            raise unreadable(thread_id, error) from error
+        finally:
+            given_up.set()
+        return original
+
+    async def _written(
+        self, original: Original, first: ThreadRecord
+    ) -> tuple[LoadedThread, StoredThread]:
+        path = self._rollouts.new_path(first.id, first.at)
+        self._threads.claim(first.id)
+        try:
+            stored = await to_thread.run_sync(write_copy, original, first, path)
+            thread = self._threads.adopt(stored, FileRecorder(path, create=False))
+        except BaseException:
+            self._threads.claims.release(first.id)
+            raise
+        self._threads.watcher.touched(first.id, path)
+        return thread, stored
