@@ -177,6 +177,12 @@ def one_cursor() -> Talk:
     return page(talk, listed(1), limit=1, cursor="a")
 
 
+def cursor_of_another(**asked: Any) -> Talk:
+    """A cursor goes on in the list that gave it, whatever else is asked for with it."""
+    talk = page(three(), listed(3), then="a", limit=1)
+    return page(talk, listed(2), listed(1), cursor="a", limit=1, **asked)
+
+
 def by_creation() -> Talk:
     """A list by the time of the last change is in the order of creation."""
     times = timed(9000, 7000, 8000, key="updatedAt")
@@ -223,6 +229,10 @@ LEGAL: list[Legal] = [
     Legal(KINDS, "used-by-another-kind", used_by_another_kind),
     Legal(CURSOR, "empty-page-on-the-way", empty_on_the_way),
     Legal(CURSOR, "one-cursor-for-all-pages", one_cursor),
+    Legal(TERM, "cursor-of-another-list", lambda: cursor_of_another(searchTerm="Zebra")),
+    Legal(APART, "cursor-of-another-list", lambda: cursor_of_another(archived=True)),
+    Legal(PROVIDERS, "cursor-of-another-list", lambda: cursor_of_another(modelProviders=["x"])),
+    Legal(CWD, "cursor-of-another-list", lambda: cursor_of_another(cwd="/elsewhere")),
     Legal(UNLOADED, "loaded-again", loaded_again),
     Legal(UNLOADED, "loaded-by-another", loaded_by_another),
     Legal(UNLOADED, "one-of-two-left", one_of_two_left),

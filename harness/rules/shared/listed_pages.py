@@ -127,26 +127,29 @@ class ListMonitor(Monitor):
         self._known = KnownThreads(self.trace)
         self._open: dict[tuple[str, str], Pages] = {}
 
-    def page(self, answer: Frame) -> Page | None:
-        """The page that an answer is; None for an error, and for a request wrong on purpose."""
+    def pages(self, answer: Frame) -> Pages | None:
+        """The pages that an answer is the last of so far, one or more.
+
+        None for an error, for a request that is wrong on purpose, and for one whose cursor no page
+        gave for its other params: what a cursor of another list then leads to is not said.
+        """
         request = self.conversation.request_of(answer)
         if request is None or request.deliberate or answer.kind is not Kind.RESPONSE:
             return None
-        return Page(request, answer) if isinstance(dig(answer.result, "data"), list) else None
-
-    def pages(self, answer: Frame) -> Pages | None:
-        """The pages that an answer is the last of so far; None where it goes on from none."""
-        page = self.page(answer)
-        if page is None:
-            return None
-        cursor, words = _query(page.request)
+        cursor, words = _query(request)
         before = Pages(()) if cursor is None else self._open.get((text(cursor), words))
-        if before is None:
+        if before is None or not isinstance(dig(answer.result, "data"), list):
             return None
+        page = Page(request, answer)
         pages = Pages((*before.pages, page))
         if isinstance(page.next_cursor, str):
             self._open[page.next_cursor, words] = pages
         return pages
+
+    def page(self, answer: Frame) -> Page | None:
+        """The last of these pages."""
+        pages = self.pages(answer)
+        return pages.pages[-1] if pages is not None else None
 
     def gives_cursor_of(self, request: Frame | None) -> Page | None:
         """The page that gave the cursor of a request with the same other params."""

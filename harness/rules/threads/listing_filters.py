@@ -53,12 +53,13 @@ class ArchivedApart(_Filter):
     False, null and nothing say the same. Judged of threads that were started in the trace and of
     which it is certain where they were, from the request of the first page to the answer. Left
     open: threads that were being archived or brought back meanwhile, those that were used while
-    they were archived, those of others, and pages by a cursor that no page gave for these params.
+    they were archived, and those of others.
     """
 
     @on_answer("thread/list")
     def answer(self, frame: Frame) -> Outcomes:
-        page, pages = self.page(frame), self.pages(frame)
+        pages = self.pages(frame)
+        page = pages.pages[-1] if pages is not None else None
         wanted = page.params.get("archived", False) if page is not None else None
         if page is None or pages is None or not isinstance(wanted, bool):
             return

@@ -49,14 +49,15 @@ class Order(ListMonitor):
 
     @on_answer("thread/list")
     def answer(self, frame: Frame) -> Outcomes:
-        page, pages = self.page(frame), self.pages(frame)
-        if page is None:
+        pages = self.pages(frame)
+        if pages is None:
             return None
+        page = pages.pages[-1]
         sort_key = page.params.get("sortKey", "created_at")
         if sort_key not in SHOWN_AS:
             return None
         alone = Pages((page,))
-        for one in (alone, *([pages] if pages is not None and len(pages.pages) > 1 else ())):
+        for one in (alone, *([pages] if len(pages.pages) > 1 else ())):
             times = self._times(one, sort_key)
             rises, falls = _pair(times, rising=True), _pair(times, rising=False)
             if rises is not None and falls is not None:
@@ -67,7 +68,7 @@ class Order(ListMonitor):
                 frames = tuple(dict.fromkeys((page.request, *(at.frame for at in also), frame)))
                 where, subject = second[1].where, request_subject(page.request)
                 return [wrong(subject, frames, where, expected, also=also, clauses=(clause,))]
-        told = self._times(pages or alone, sort_key)
+        told = self._times(pages, sort_key)
         if len(told) >= FEWEST and (_pair(told, rising=True) or _pair(told, rising=False)):
             return [Witness(request_subject(page.request), (page.request, frame))]
         return None

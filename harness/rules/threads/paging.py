@@ -99,15 +99,15 @@ class Once(ListMonitor):
 
     @on_answer("thread/list")
     def answer(self, frame: Frame) -> Outcomes:
-        page, pages = self.page(frame), self.pages(frame)
-        if page is None:
+        pages = self.pages(frame)
+        if pages is None:
             return
-        known, here = self.known(frame), dict[str, Member]()
-        earlier = dict(found for one in pages.pages[:-1] for found in one.threads) if pages else {}
+        page, known, here = pages.pages[-1], self.known(frame), dict[str, Member]()
+        earlier = dict(found for one in pages.pages[:-1] for found in one.threads)
         for thread_id, where in page.threads:
             thread = known.get(thread_id)
             twice = here.get(thread_id)
-            if twice is None and pages is not None and thread is not None:
+            if twice is None and thread is not None:
                 still = thread.untouched(pages.first, pages.last)
                 twice = earlier.get(thread_id) if still else None
             here[thread_id] = where
@@ -115,7 +115,7 @@ class Once(ListMonitor):
                 frames = (page.request, *dict.fromkeys((twice.frame, frame)))
                 also, subject = (twice.part("id"),), f"thread {thread_id}"
                 yield wrong(subject, frames, where.part("id"), "a thread not listed yet", also=also)
-        if pages is not None and (len(pages.pages) > 1 or len(here) > 1):
+        if len(pages.pages) > 1 or len(here) > 1:
             yield Witness(request_subject(page.request), (page.request, frame))
 
 
