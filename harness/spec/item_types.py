@@ -53,6 +53,11 @@ def types_with(trait: str) -> tuple[str, ...]:
     return tuple(name for name, one in _definitions().items() if trait in one.get("traits", ()))
 
 
+def required_members() -> dict[str, tuple[str, ...]]:
+    """Of each item type that has members of its own, those that it must have."""
+    return {name: tuple(one.get("required", ())) for name, one in _definitions().items()}
+
+
 def members_about() -> dict[str, tuple[str, ...]]:
     """Of each item type that has them, the members that tell what it is about."""
     return {name: tuple(one["about"]) for name, one in _definitions().items() if "about" in one}

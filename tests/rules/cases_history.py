@@ -3,7 +3,15 @@
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, silent
 from tests.rules.history_talk import FORK, Past, past, stored
-from tests.rules.traces import THREAD, TURN, Talk, agent_message, turn_object, user_message
+from tests.rules.traces import (
+    THREAD,
+    TURN,
+    Talk,
+    agent_message,
+    command,
+    turn_object,
+    user_message,
+)
 
 SUBJECT, COPY = "thread thr_1", "thread thr_2"
 OTHER = turn_object(
@@ -17,6 +25,20 @@ def _strange() -> Past:
     talk = Past().resumes(OTHER)
     talk.forks(*stored()).announced()
     return talk
+
+
+def _rollbacks_of_which_nothing_is_known() -> Past:
+    talk = past().asks("thread/rollback", threadId=THREAD, numTurns=1).refuses()
+    talk.rolls_back(number=0).start_turn("turn_2").rolls_back(*stored())
+    return talk.end_turn("turn_2").asks("thread/rollback", threadId=THREAD, one=1, two=2).refuses()
+
+
+def _with_a_command(item: str, status: str) -> Past:
+    """A turn with a command that was told as completed, and how it is read afterwards."""
+    talk = Past().start_thread().start_turn().item(command("c-1", "completed"))
+    talk.item(agent_message("m", "Hell")).end_turn()
+    said = [user_message("u", "hello"), agent_message("m", "Hell"), command(item, status)]
+    return talk.read(turn_object(status="completed", items=said))
 
 
 CASES = [
@@ -102,5 +124,88 @@ CASES = [
         # The second turn ends at 26.
         found=(Found(COPY, (14, 28)), Found("thread thr_3", (26, 31))),
         idle=_strange(),
+    ),
+    Case(
+        rule="rollback.drops",
+        good=past(TURN, "turn_2").rolls_back(*stored()),
+        witnesses=(SUBJECT,),
+        # The second turn ends at 26; thread/rollback 27.
+        bad=past(TURN, "turn_2").rolls_back(*stored(TURN, "turn_2")).rolls_back(*stored()),
+        found=(Found(SUBJECT, (26, 28)), Found(SUBJECT, (14, 30))),
+        # Refused; by more turns than there are; while a turn runs; by a number that is not said.
+        idle=_rollbacks_of_which_nothing_is_known(),
+    ),
+    Case(
+        rule="rollback.remaining",
+        good=past(TURN, "turn_2").rolls_back(*stored()).read(*stored()),
+        witnesses=(SUBJECT,),
+        bad=past(TURN, "turn_2")
+        .rolls_back(OTHER)
+        .read(*stored(TURN, "turn_2"))
+        .resumes(OTHER)
+        .read(*stored("turn_7")),
+        found=(
+            Found("turn turn_1", (14, 28), Level.SHOULD),
+            Found(SUBJECT, (26, 28, 30), Level.SHOULD),
+            Found("turn turn_1", (14, 32), Level.SHOULD),
+            Found(SUBJECT, (14, 28, 34), Level.SHOULD),
+        ),
+        idle=_rollbacks_of_which_nothing_is_known().read(*stored()),
+    ),
+    Case(
+        rule="read.not-resumed",
+        good=past().leaves().loads().read(*stored()).loads("thr_9"),
+        witnesses=(SUBJECT,),
+        # leaves: 15 to 18, the first list 19 and 20, thread/read 21.
+        bad=past().leaves().loads().read(*stored()).loads("thr_9", THREAD),
+        found=(Found(SUBJECT, (20, 22, 24)),),
+        # Loaded before; opened by a request; a list of which there is more.
+        idle=past()
+        .loads(THREAD)
+        .read(*stored())
+        .loads(THREAD)
+        .leaves()
+        .loads()
+        .resumes(*stored())
+        .read(*stored())
+        .loads(THREAD)
+        .loads()
+        .read(*stored())
+        .loads(THREAD, nextCursor="more"),
+    ),
+    Case(
+        rule="turn.in-its-thread",
+        good=past().forks(*stored()).announced().plain_turn("turn_2").read(*stored(TURN, "turn_2")),
+        witnesses=("turn turn_1", "turn turn_2"),
+        # thread/fork 15 to 17; the turn of the fork: its reply 19, its end 29.
+        bad=past().forks(*stored()).announced().plain_turn("turn_2", FORK).read(*stored("turn_2")),
+        found=(Found("turn turn_1", (4, 14, 31)), Found("turn turn_2", (19, 31))),
+        # A copy of a turn that was there before; a thread that nobody started here.
+        idle=Past().resumes(*stored()).read(*stored("turn_2")),
+    ),
+    Case(
+        rule="history.items-as-told",
+        good=_with_a_command("c-1", "completed"),
+        witnesses=("turn turn_1",),
+        # item/started of the command 9, the message 11 and 12, turn/completed 14.
+        bad=_with_a_command("c-1", "failed").read(OTHER),
+        found=(
+            Found("turn turn_1", (14, 16), Level.SHOULD),
+            Found("turn turn_1", (14, 18), Level.SHOULD),
+        ),
+        idle=past().read(*stored()),
+    ),
+    Case(
+        rule="history.item-ids",
+        good=past().read(*stored()),
+        witnesses=("item ids",),
+        bad=past().read(
+            turn_object(
+                status="completed",
+                items=[user_message("item-1", "hello"), agent_message("item-2", "Hello")],
+            )
+        ),
+        found=(Found("item ids", (14, 16), Level.INFO),),
+        idle=past().read(OTHER),
     ),
 ]

@@ -80,10 +80,11 @@ def end_on_no_thread() -> Talk:
     return talk.turn_completed(thread="thr_0")
 
 
-def rolled_back(talk: Talk) -> Talk:
-    """The last turn of the thread is dropped."""
+def rolled_back(talk: Talk, *left: str) -> Talk:
+    """The last turn of the thread is dropped; these plain turns are left."""
     talk.asks("thread/rollback", threadId=THREAD, numTurns=1)
-    return talk.answers({"thread": thread_object(turns=[])})
+    turns = [stored_plain_turn(turn) for turn in left]
+    return talk.answers({"thread": thread_object(turns=turns)})
 
 
 def counted_anew() -> Talk:
@@ -93,10 +94,10 @@ def counted_anew() -> Talk:
 
 def counted_anew_twice() -> Talk:
     """The same with a second turn, which is announced before it is answered, and again."""
-    talk = rolled_back(Talk().start_thread().plain_turn().plain_turn("turn_2"))
+    talk = rolled_back(Talk().start_thread().plain_turn().plain_turn("turn_2"), TURN)
     talk.ask_turn(text="hello").status("active").turn_started("turn_2").reply_turn("turn_2")
     talk.item(user_message("turn_2-user", "hello"), "turn_2").end_turn("turn_2")
-    return rolled_back(talk).plain_turn("turn_2")
+    return rolled_back(talk, TURN).plain_turn("turn_2")
 
 
 def ended_twice_after_a_rollback() -> Talk:

@@ -292,6 +292,25 @@ def forked() -> Trace:
     return talk.plain_turn("turn_3", FORK).plain_turn("turn_4").trace()
 
 
+def rolled_back() -> Trace:
+    """The last of three turns is dropped; the thread is read, and takes another turn."""
+    talk = Past("rolled-back").start_thread()
+    for turn in (TURN, "turn_2", "turn_3"):
+        talk.plain_turn(turn)
+    left = stored(TURN, "turn_2")
+    talk.rolls_back(*left).read(*left).plain_turn("turn_4")
+    return talk.trace()
+
+
+def read_unloaded() -> Trace:
+    """A thread that ran a command is left, and read while it is not loaded."""
+    talk = Past("read-unloaded").start_thread().start_turn()
+    done = command("c-1", "completed", aggregatedOutput="", exitCode=0)
+    talk.item(done).message("m-1", "Done.").end_turn().leaves().loads()
+    said = [user_message(f"{TURN}-user", "hello"), done, agent_message("m-1", "Done.")]
+    return talk.read(turn_object(status="completed", items=said)).loads().trace()
+
+
 GOOD: dict[str, Callable[[], Trace]] = {
     "plain-turn": plain_turn,
     "many-deltas": many_deltas,
@@ -321,6 +340,8 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "resumed": resumed,
     "forked": forked,
     **DURABILITY,
+    "rolled-back": rolled_back,
+    "read-unloaded": read_unloaded,
 }
 
 

@@ -44,6 +44,11 @@ class Past(Talk):
         shown: dict[str, Any] = {"preview": self._said.get(THREAD, ""), "turns": list(turns)}
         return self.answers({"thread": thread_object(**shown)})
 
+    def loads(self, *threads: str, **more: Any) -> Self:
+        """thread/loaded/list and its answer."""
+        self.asks("thread/loaded/list")
+        return self.answers({"data": list(threads), "nextCursor": None, **more})
+
 
 def past(*turns: str) -> Past:
     """A thread with these plain turns; of one turn, seqs 0 to 14."""

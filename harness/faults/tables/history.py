@@ -6,8 +6,8 @@ from harness.faults.base import Fault
 from harness.faults.changes import first
 from harness.faults.operators import drop, duplicate, edit, edit_by, insert_by, refuse, remove
 from harness.faults.queue import FrameQueue
-from harness.faults.selectors import Selector, answer_to, notification
-from harness.faults.site import FaultSite
+from harness.faults.selectors import Selector, answer_to, notification, read_with_turns
+from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import TurnView, items_of, turns_of
@@ -126,6 +126,103 @@ def unloaded(site: FaultSite, frame: Frame) -> bool:
     return bool(told) and dig(told[-1].params, "status", "type") == "notLoaded"
 
 
+def rolled_back() -> Selector:
+    """An answer to thread/rollback of a thread of ours whose turns all ended completed."""
+    return answer_to("thread/rollback").where(
+        lambda site, frame: len(site.asked(frame)) > 1 and bool(completed_before(site, frame)),
+        "of a thread with a completed turn",
+    )
+
+
+def shows_turns(_: FaultSite, frame: Frame) -> bool:
+    """Whether an answer shows turns."""
+    return bool(turns_of(dig(frame.result, "thread")))
+
+
+def dropped(site: FaultSite, frame: Frame) -> TurnView | None:
+    """The last turn that had ended before a rollback, where it is not shown any more."""
+    cuts = [one for one in site.frames if one.method == "thread/rollback"]
+    shown = [turn.get("id") for turn in turns_of(dig(frame.result, "thread"))]
+    gone = [
+        turn
+        for turn in site.conversation.turns.values()
+        if cuts and turn.completed and turn.completed[0].seq < cuts[-1].seq and turn.reply
+    ]
+    return gone[-1] if gone and gone[-1].id not in shown else None
+
+
+def add_the_dropped_turn(queue: FrameQueue, frame: Frame) -> None:
+    """The turn that was dropped is still there."""
+    turn = dropped(queue.site, frame)
+    if turn is None:
+        raise NotApplied("no turn that was dropped")
+    still: dict[str, Any] = {"id": turn.id, "items": [], "status": "completed", "error": None}
+    turns = [*arr(dig(frame.result, "thread", "turns")), still]
+    edit(*TURNS, to=turns)(queue, frame)
+
+
+def read_after_a_rollback() -> Selector:
+    """An answer to thread/read with turns, after a rollback that dropped a turn."""
+
+    def after(site: FaultSite, frame: Frame) -> bool:
+        cuts = [one for one in site.frames if rolled_back().fits(site, one)]
+        return bool(cuts) and dropped(site, frame) is not None
+
+    return read_with_turns().where(after, "after a rollback")
+
+
+def read_thread(site: FaultSite) -> str:
+    """The thread that was read last, after it had been left, and not opened since; "" for none."""
+    for thread in site.conversation.threads.values():
+        reads = [
+            one
+            for one in site.frames
+            if one.method == "thread/read" and obj(one.params).get("threadId") == thread.id
+        ]
+        if thread.left and reads and reads[-1].seq > thread.left[-1].seq and not thread.resumed:
+            return thread.id
+    return ""
+
+
+def after_a_read(site: FaultSite, frame: Frame) -> bool:
+    """Whether a thread was read between two lists, and is in neither."""
+    request, thread_id = site.request_of(frame), read_thread(site)
+    lists = [one for one in site.frames if answer_to("thread/loaded/list").fits(site, one)]
+    if request is None or not thread_id or len(lists) < 2:
+        return False
+    ids = [arr(dig(one.result, "data")) for one in lists[-2:]]
+    asked = [one for one in site.frames if one.method == "thread/read"]
+    between = lists[-2].seq < asked[-1].seq < request.seq
+    return between and not any(thread_id in one for one in ids)
+
+
+def turn_of_another_id(queue: FrameQueue, frame: Frame) -> None:
+    """The turn has another id."""
+    edit(*TURNS, place_of(queue.site, frame), "id", to="turn_987654321")(queue, frame)
+
+
+def item_of_another_id(queue: FrameQueue, frame: Frame) -> None:
+    """An item of the turn has another id."""
+    edit(*TURNS, place_of(queue.site, frame), "items", 0, "id", to="item-1")(queue, frame)
+
+
+def without_a_command(queue: FrameQueue, frame: Frame) -> None:
+    """The command of a turn is gone."""
+    place = place_of(queue.site, frame)
+    items = items_of(turns_of(dig(frame.result, "thread"))[place])
+    kept = [item for item in items if item.get("type") != "commandExecution"]
+    edit(*TURNS, place, "items", to=kept)(queue, frame)
+
+
+def with_a_command(site: FaultSite, frame: Frame) -> bool:
+    """Whether the first turn that is shown has a command."""
+    place = shown_turn(site, frame)
+    turns = turns_of(dig(frame.result, "thread"))
+    return place is not None and any(
+        item.get("type") == "commandExecution" for item in items_of(turns[place])
+    )
+
+
 RESUME, FORK = "thread/resume", "thread/fork"
 
 FAULTS: tuple[Fault, ...] = (
@@ -236,5 +333,63 @@ FAULTS: tuple[Fault, ...] = (
         on="forked",
         reason="A fork has a copy of the history, all of it.",
         change=first(that_shows_it(FORK).where(several_turns, "and others"), without_the_turn),
+    ),
+    Fault(
+        "rollback-drops-nothing",
+        rule="rollback.drops",
+        on="rolled-back",
+        reason="thread/rollback drops the last turns.",
+        change=first(rolled_back(), add_the_dropped_turn),
+    ),
+    Fault(
+        "rollback-shows-no-turns",
+        rule="rollback.drops",
+        on="rolled-back",
+        reason="thread/rollback returns the thread with its turns, those that were left.",
+        change=first(rolled_back().where(shows_turns, "and shows turns"), edit(*TURNS, to=[])),
+    ),
+    Fault(
+        "rolled-back-turn-is-read",
+        rule="rollback.remaining",
+        on="rolled-back",
+        reason="A turn that was dropped is not among the turns of the thread any more.",
+        change=first(read_after_a_rollback(), add_the_dropped_turn),
+    ),
+    Fault(
+        "read-loads-the-thread",
+        rule="read.not-resumed",
+        on="read-unloaded",
+        reason="thread/read does not resume the thread.",
+        change=first(
+            answer_to("thread/loaded/list").where(after_a_read, "after a read of a thread left"),
+            edit_by("result", "data", value=lambda site, _: [read_thread(site)]),
+        ),
+    ),
+    Fault(
+        "turn-in-another-thread",
+        rule="turn.in-its-thread",
+        on="two-turns-read",
+        reason="A turn is among those of the thread that it was started on.",
+        change=first(
+            read_with_turns().where(lambda site, f: shown_turn(site, f) is not None, "of a turn"),
+            turn_of_another_id,
+        ),
+    ),
+    Fault(
+        "read-without-a-command",
+        rule="history.items-as-told",
+        on="read-unloaded",
+        reason="The turns that are read hold the items that were streamed.",
+        change=first(read_with_turns().where(with_a_command, "with a command"), without_a_command),
+    ),
+    Fault(
+        "item-of-another-id-in-the-history",
+        rule="history.item-ids",
+        on="two-turns-read",
+        reason="Worth recording: the ids of items in the history are not those of the stream.",
+        change=first(
+            read_with_turns().where(lambda site, f: shown_turn(site, f) is not None, "of a turn"),
+            item_of_another_id,
+        ),
     ),
 )

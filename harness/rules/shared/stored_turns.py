@@ -4,7 +4,7 @@ Here: the comparison of one stored turn with the messages of the live one, and w
 may have changed what is stored. Not here: which turns were told (told_turns), and any rule.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from harness.judge.base import Violation
 from harness.rules.shared.state_tracking import COMPLETED
@@ -19,6 +19,8 @@ from harness.trace.views import Conversation, TurnView, items_of, turns_of
 
 # So many ids of turns are told.
 MOST_IDS = 5
+# The types of items whose texts are the conversation itself.
+MESSAGES = ("userMessage", "agentMessage")
 
 
 class Rollbacks:
@@ -85,18 +87,22 @@ def other_messages(turn: TurnView, where: Member) -> Violation | None:
     """The finding where the messages of a turn that is shown with items differ from the live ones.
 
     Of a turn that was cut off some of what the agent said may be missing, and a message that was
-    begun may be there. Of an item id that was used again the last item alone may be kept.
+    begun may be there. Of an item id that was used again the last item alone may be kept. The texts
+    of a message of the user may be kept as one.
     """
     items = items_of(where.value)
     if not items:
         return None
-    for kind in ("userMessage", "agentMessage"):
-        live = [_said(item) for item in _completed(turn) if item.get("type") == kind]
-        last = [_said(item) for item in _completed(turn, last=True) if item.get("type") == kind]
+    for kind in MESSAGES:
+        live = [_said(item) for item in completed_items(turn) if item.get("type") == kind]
+        last = [
+            _said(item) for item in completed_items(turn, last=True) if item.get("type") == kind
+        ]
         kept = [_said(item) for item in items if item.get("type") == kind]
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         begun = sum(item.type == kind and item.is_open for item in turn.items.values())
-        if kept not in (live, last) and not (cut_off and _some_of(kept, live, begun)):
+        same = _all_same(kept, live) or _all_same(kept, last)
+        if not same and not (cut_off and _some_of(kept, live, begun)):
             return _other_texts(turn, where, kind, (live, kept))
     return None
 
@@ -107,7 +113,11 @@ def _other_texts(
     """The finding about the first text of a kind of message that is stored otherwise."""
     live, kept = texts
     first = next(
-        (at for at, (one, other) in enumerate(zip(live, kept, strict=False)) if one != other),
+        (
+            at
+            for at, (one, other) in enumerate(zip(live, kept, strict=False))
+            if not _same(one, other)
+        ),
         min(len(live), len(kept)),
     )
     places = [at for at, item in enumerate(items_of(where.value)) if item.get("type") == kind]
@@ -125,6 +135,19 @@ def _other_texts(
     return differs(turn.subject, frames, stored, live[first], found=kept[first], why=said)
 
 
+def _all_same(kept: list[Any], live: list[Any]) -> bool:
+    return len(kept) == len(live) and all(map(_same, kept, live))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two messages say the same; the texts of the user's may be kept as one."""
+    if not isinstance(one, list) or not isinstance(other, list) or one == other:
+        return bool(one == other)
+    parts = cast("list[str]", one), cast("list[str]", other)
+    joined = [{between.join(each) for between in ("", " ", "\n")} for each in parts]
+    return not joined[0].isdisjoint(joined[1])
+
+
 def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
     """Whether these are some of those, in their order, and so many others that were only begun."""
     rest = list(live)
@@ -138,7 +161,7 @@ def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
     return True
 
 
-def _completed(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
+def completed_items(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
     """The final items of a live turn, in the order of completion.
 
     An id that was started again after its completion is another item; with `last` it is that alone.

@@ -27,15 +27,19 @@ class Told:
         self._others: dict[str, Conversation] = {}
         self._looked_at = 0
 
-    def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:
-        """What each connection knows of a thread; `at` is a frame of the connection that asks."""
+    def views(self, at: Frame) -> list[Conversation]:
+        """The views of all connections; `at` is a frame of the connection that asks."""
         frames = self._trace.frames
         for index in range(self._looked_at, len(frames)):
             frame = frames[index]
             if frame.connection != at.connection and frame.method not in DELTAS:
                 self._others.setdefault(frame.connection, Conversation()).feed(frame)
         self._looked_at = len(frames)
-        for view in (self._mine, *self._others.values()):
+        return [self._mine, *self._others.values()]
+
+    def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:
+        """What each connection knows of a thread; `at` is a frame of the connection that asks."""
+        for view in self.views(at):
             thread = view.threads.get(thread_id)
             if thread is not None:
                 yield view, thread

@@ -6,16 +6,32 @@ what a client is told that comes in the middle of a turn (attaching).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.judge.base import Monitor, Outcomes, Witness, on_answer, rule
+from collections.abc import Iterator
+from typing import Any
+
+from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import COMPLETED, RUNNING
-from harness.rules.shared.stored_turns import Rollbacks, other_than_told, stored_in
+from harness.rules.shared.stored_turns import (
+    MESSAGES,
+    MOST_IDS,
+    Rollbacks,
+    completed_items,
+    other_messages,
+    other_than_told,
+    stored_in,
+)
 from harness.rules.shared.told_turns import Told
-from harness.rules.shared.violations import member, wrong
+from harness.rules.shared.view_queries import SentByAnybody
+from harness.rules.shared.violations import Member, differs, instead, member, wrong
+from harness.spec.item_types import required_members
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import received_before_sent
 from harness.trace.values import arr, dig, obj, text
-from harness.trace.views import TurnView
+from harness.trace.views import TurnView, items_of
 
+# The other types of items that have members of their own, and those that each must have.
+OTHERS = {kind: keys for kind, keys in required_members().items() if kind not in MESSAGES}
 SHOWING_HISTORY = ("thread/resume", "thread/fork")
 TURNS_CLAUSE = {"thread/resume": "thread-resume.turns", "thread/fork": "thread-fork.turns"}
 
@@ -135,3 +151,174 @@ class ResumedEqualsLive(_History):
         for turn in self.ended(frame) if stored else ():
             found = other_than_told(turn, stored.get(turn.id), frame)
             yield found or Witness(turn.subject, (turn.completed[0], frame))
+
+
+@rule("turn.in-its-thread", title="A turn is among those of its thread", level=Level.MUST)
+class InItsThread(_History):
+    """Judges that a turn is shown by the thread that it was started on, and by no other.
+
+    In the answers to thread/read with includeTurns and thread/resume that show turns. A turn was
+    started there for certain when a turn/start that named the thread was answered with it, and it
+    was told as completed before. In another thread: one whose id only that thread told of, with the
+    same messages. Left open: threads that were forked after the turn began, which have a copy;
+    ephemeral threads, threads that were compacted, of which it is not said what they still show, or
+    rolled back.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._compactions = SentByAnybody(self.trace, "thread/compact/start")
+
+    @on_answer("thread/read", "thread/resume")
+    def answer(self, frame: Frame) -> Outcomes:
+        shown, request = stored_in(frame), self.conversation.request_of(frame)
+        if not shown or request is None:
+            return
+        thread_id = text(obj(request.params).get("threadId"))
+        for turn in () if self._compacted(thread_id, frame) else self.ended(frame):
+            if turn.reply is None or turn.status != COMPLETED:
+                continue
+            frames = (turn.reply, turn.completed[0], frame)
+            if turn.id in shown:
+                yield Witness(turn.subject, frames)
+                continue
+            turns = member(frame, "thread", "turns")
+            expected = f"{turns.name}: {turn.subject}, which was started on {_thread(frame)}"
+            actual = f"{turns.name}: {', '.join(list(shown)[:MOST_IDS])}"
+            yield Violation(turn.subject, frames, expected, actual, places=(turns.place,))
+        yield from self._strangers(thread_id, shown, frame)
+
+    def _compacted(self, thread_id: str, answer: Frame) -> bool:
+        return bool(self._compactions.before(answer)) or any(
+            item.type == "contextCompaction"
+            for _, thread in self.told.threads(thread_id, answer)
+            for turn in thread.turns.values()
+            for item in turn.items.values()
+        )
+
+    def _strangers(
+        self, thread_id: str, shown: dict[str, Member], answer: Frame
+    ) -> Iterator[Violation]:
+        """The turns of other threads that a thread shows."""
+        own = {one for _, thread in self.told.threads(thread_id, answer) for one in thread.turns}
+        for view in self.told.views(answer):
+            for turn in view.turns.values():
+                where = shown.get(turn.id)
+                if where is None or turn.id in own or turn.thread_id in ("", thread_id):
+                    continue
+                said = items_of(where.value)
+                if turn.reply is None or not turn.completed or not said:
+                    continue
+                if other_messages(turn, where) is not None:
+                    continue
+                if self._may_be_copied(thread_id, turn, answer):
+                    continue
+                frames, subject = (turn.reply, answer), turn.subject
+                expected = f"no turn of thread {turn.thread_id} in thread {thread_id}"
+                yield instead(subject, frames, where.part("id"), expected)
+
+    def _may_be_copied(self, thread_id: str, turn: TurnView, answer: Frame) -> bool:
+        """Whether the thread may have had the turn, or another like it, that nobody was told of.
+
+        It has not where a client opened the thread before the turn began, and never left it.
+        """
+        asked = turn.request
+        return asked is None or not any(
+            received_before_sent(thread.opened[0], asked)
+            for _, thread in self.told.threads(thread_id, answer)
+            if thread.opened and not thread.left
+        )
+
+
+@rule(
+    "history.items-as-told",
+    title="Every item that was streamed is in the history",
+    level=Level.SHOULD,
+)
+class ItemsAsTold(_History):
+    """Judges the items of other types than messages, in turns that were told as completed.
+
+    In the answers to thread/read with includeTurns, thread/resume and thread/fork, in turns that
+    are shown with items under their ids: that each item that was told as completed is there, and
+    that the members that its type must have are those of its item/completed.
+    Derived: the history holds the items, and item/completed the final form of each; that a server
+    keeps every type of item is not said, so SHOULD. Left open: item ids, members that may be
+    missing, items that the turn was not told of, types that the text does not name.
+    """
+
+    @on_answer("thread/read", *SHOWING_HISTORY)
+    def answer(self, frame: Frame) -> Outcomes:
+        shown = stored_in(frame)
+        for turn in self.ended(frame) if shown else ():
+            where = shown.get(turn.id)
+            if where is None or turn.status != COMPLETED or not items_of(where.value):
+                continue
+            yield from self._compared(turn, where, frame)
+
+    def _compared(self, turn: TurnView, where: Member, frame: Frame) -> Iterator[Outcome]:
+        kept = dict(enumerate(items_of(where.value)))
+        told = [item for item in completed_items(turn) if item.get("type") in OTHERS]
+        frames = (turn.completed[0], frame)
+        for item in told:
+            kind = text(item.get("type"))
+            place = _match(item, kept)
+            if place is None:
+                expected = f"{where.part('items').name}: a {kind} of {turn.subject}, as was told"
+                types = ", ".join(text(one.get("type")) for one in items_of(where.value))
+                actual, places = (
+                    f"{where.part('items').name}: {types}",
+                    (where.part("items").place,),
+                )
+                yield Violation(turn.subject, frames, expected, actual, places=places)
+                return
+            found = kept.pop(place)
+            for key in _differing(item, found):
+                stored, why = (
+                    where.part("items", place, key),
+                    f"as item/completed told of the {kind}",
+                )
+                yield differs(turn.subject, frames, stored, item.get(key), why=why)
+                return
+        if told:
+            yield Witness(turn.subject, frames)
+
+
+def _differing(item: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The members that an item must have in which two items differ."""
+    needed = OTHERS.get(text(item.get("type")), ())
+    return [key for key in needed if item.get(key) != other.get(key)]
+
+
+def _match(item: dict[str, Any], kept: dict[int, dict[str, Any]]) -> int | None:
+    """The item among those kept that is this one: by id, else by what it says, else by its type."""
+    alike = [at for at, one in kept.items() if one.get("type") == item.get("type")]
+    same = [at for at in alike if kept[at].get("id") == item.get("id")]
+    equal = [at for at in alike if not _differing(item, kept[at])]
+    return next(iter((*same, *equal, *alike)), None)
+
+
+@rule("history.item-ids", title="Items keep their ids in the history", level=Level.INFO)
+class ItemIds(_History):
+    """Records whether the messages of a turn have the ids in the history that they had live.
+
+    In the answers to thread/read with includeTurns and thread/resume. Nothing is said about it.
+    """
+
+    once = True
+
+    @on_answer("thread/read", "thread/resume")
+    def answer(self, frame: Frame) -> Outcomes:
+        shown = stored_in(frame)
+        for turn in self.ended(frame) if shown else ():
+            where = shown.get(turn.id)
+            if where is None or turn.status != COMPLETED or other_messages(turn, where) is not None:
+                continue
+            told = {item.get("id") for item in completed_items(turn)}
+            for at, item in enumerate(items_of(where.value)):
+                if item.get("type") not in MESSAGES:
+                    continue
+                if item.get("id") in told:
+                    yield Witness("item ids", (turn.completed[0], frame))
+                    continue
+                stored = where.part("items", at, "id")
+                yield wrong("item ids", (turn.completed[0], frame), stored, "an id that was told")

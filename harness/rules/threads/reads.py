@@ -14,10 +14,11 @@ from harness.rules.shared.state_tracking import COMPLETED
 from harness.rules.shared.stored_turns import MOST_IDS, Rollbacks, other_than_told, stored_in
 from harness.rules.shared.told_turns import Told
 from harness.rules.shared.view_queries import first_completed, opened_here
-from harness.rules.shared.violations import member, wrong
+from harness.rules.shared.violations import instead, member, wrong
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import arr, dig, obj
+from harness.trace.order import frames_between, received_before_sent
+from harness.trace.values import arr, dig, obj, text
 
 
 class _Read(Monitor):
@@ -152,6 +153,67 @@ class StoredEqualsLive(_Read):
                 found = other_than_told(turn, stored.get(turn.id), frame)
                 yield found or Witness(turn.subject, (turn.completed[0], frame))
         yield from _in_order(f"thread {thread_id}", frame, [one.id for one in ended])
+
+
+@rule(
+    "read.not-resumed",
+    title="Reading a thread does not load it",
+    level=Level.MUST,
+    needs=("subscription",),
+)
+class NotResumed(Monitor):
+    """Judges that a thread that was not loaded is not loaded after thread/read ("thread/read").
+
+    Known from two answers to thread/loaded/list with the read between them. Left open: lists of
+    more than one page, a thread that any other request of any client named since the first list.
+    """
+
+    def begin(self) -> None:
+        self._before: Frame | None = None
+        self._read: dict[str, Frame] = {}
+
+    @on_answer("thread/read")
+    def read(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        asked = obj(request.params).get("threadId") if request is not None else None
+        if request is None or self._before is None or frame.kind is not Kind.RESPONSE:
+            return None
+        if isinstance(asked, str) and received_before_sent(self._before, request):
+            self._read.setdefault(asked, frame)
+        return None
+
+    @on_answer("thread/loaded/list")
+    def loaded(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        whole = request is not None and not text(obj(request.params).get("cursor"))
+        if request is None or not whole or dig(frame.result, "nextCursor") is not None:
+            return
+        before, self._before = self._before, frame
+        read, self._read = self._read, {}
+        now = arr(dig(frame.result, "data"))
+        for thread_id, answer in read.items():
+            absent = before is not None and thread_id not in arr(dig(before.result, "data"))
+            if before is None or not absent or not received_before_sent(answer, request):
+                continue
+            if self._named_otherwise(thread_id, before, frame):
+                continue
+            subject, frames = f"thread {thread_id}", (before, answer, frame)
+            if thread_id in now:
+                where = member(frame, "data", now.index(thread_id))
+                expected = f"no {thread_id} among the loaded threads: it was read, not resumed"
+                yield instead(subject, frames, where, expected)
+            else:
+                yield Witness(subject, frames)
+
+    def _named_otherwise(self, thread_id: str, first: Frame, last: Frame) -> bool:
+        """Whether any client sent another request since that names the thread."""
+        return any(
+            frame.kind is Kind.REQUEST
+            and not frame.from_target
+            and frame.method != "thread/read"
+            and thread_id in obj(frame.params).values()
+            for frame in frames_between(self.trace, first, last)
+        )
 
 
 def _in_order(subject: str, answer: Frame, began: list[str]) -> Iterator[Violation]:

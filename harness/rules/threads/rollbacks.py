@@ -1,0 +1,214 @@
+"""Rules on thread/rollback: the last turns are dropped, and only they.
+
+Here: what its answer shows, and what is shown later. Not here: what the model is told after it
+(scenarios say that), and threads that were never rolled back (live_is_stored, reads).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
+from harness.judge.verdict import Level
+from harness.rules.shared.state_tracking import COMPLETED
+from harness.rules.shared.stored_turns import MOST_IDS, other_messages, stored_in
+from harness.rules.shared.told_turns import Told
+from harness.rules.shared.view_queries import SentByAnybody, failed
+from harness.rules.shared.violations import member
+from harness.trace.frame import Frame, Kind
+from harness.trace.order import by_arrival, came_before, received_before_sent
+from harness.trace.values import obj
+from harness.trace.views import TurnView
+
+ROLLBACK = "thread/rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A rollback: its answer, the turns that were left, those that it dropped and earlier ones."""
+
+    answer: Frame
+    left: tuple[TurnView, ...]
+    dropped: tuple[TurnView, ...]
+
+    @property
+    def level(self) -> Level | None:
+        """How a finding weighs: less where a turn was cut off, which need not be kept at all."""
+        whole = all(turn.status == COMPLETED for turn in (*self.left, *self.dropped))
+        return None if whole else Level.SHOULD
+
+
+class _Rollback(Monitor):
+    """What the rollbacks of a thread left, known where all of its turns are."""
+
+    def begin(self) -> None:
+        self._told = Told(self.trace, self.conversation)
+        self._sent = SentByAnybody(self.trace, ROLLBACK)
+
+    def cut(self, thread_id: str, before: Frame) -> Cut | None:
+        """What the rollbacks that were answered before a message left of a thread.
+
+        None where there were none, and where that cannot be known: a turn that no turn/start of the
+        trace began (a compaction, for example, may count as one), one that had not ended or whose
+        id was given again, a rollback that does not say how many turns it means.
+        """
+        turns = self._turns(thread_id, before)
+        rollbacks = [one for one in self._sent.before(before) if thread_id in _strings(one)]
+        if turns is None or not rollbacks:
+            return None
+        left, dropped, last = list[TurnView](), list[TurnView](), None
+        waiting = list(turns)
+        for request in rollbacks:
+            answer, number = self._answer(request, before), _number(request)
+            if answer is None or number is None:
+                return None
+            while waiting and received_before_sent(waiting[0].completed[0], request):
+                left.append(waiting.pop(0))
+            if failed(answer):
+                continue
+            if waiting and came_before(waiting[0].started[0], answer):
+                return None
+            kept = max(0, len(left) - number)
+            dropped += left[kept:]
+            left, last = left[:kept], answer
+        return None if last is None else Cut(last, (*left, *waiting), tuple(dropped))
+
+    def _turns(self, thread_id: str, before: Frame) -> list[TurnView] | None:
+        """The turns of a thread in order; None where some may not be known."""
+        views = list(self._told.threads(thread_id, before))
+        if not any(thread.reply is not None for _, thread in views):
+            return None
+        found: dict[str, TurnView] = {}
+        for _, thread in views:
+            for turn in thread.turns.values():
+                if turn.reply is not None and turn.started and turn.completed:
+                    found[turn.id] = turn
+        known = {turn.id for _, thread in views for turn in thread.turns.values()}
+        if known - found.keys() or any(key.endswith(" again") for key in _keys(views)):
+            return None
+        first = {turn.started[0]: turn for turn in found.values()}
+        return [first[frame] for frame in by_arrival(first)]
+
+    def _answer(self, request: Frame, before: Frame) -> Frame | None:
+        """The answer to a rollback, on whichever connection, where it came before a message."""
+        for frame in self.trace.frames:
+            answers = frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.from_target
+            mine = frame.connection == request.connection and frame.id == request.id
+            if answers and mine and came_before(request, frame):
+                return frame if frame is before or came_before(frame, before) else None
+        return None
+
+
+def _keys(views: list[Any]) -> Iterator[str]:
+    for _, thread in views:
+        for turn in thread.turns.values():
+            yield turn.key
+
+
+def _strings(request: Frame) -> set[str]:
+    return {value for value in obj(request.params).values() if isinstance(value, str)}
+
+
+def _number(request: Frame) -> int | None:
+    """How many turns a rollback means; its params are not shown, so it is the one number there."""
+    values = obj(request.params).values()
+    found = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
+    return found[0] if len(found) == 1 and found[0] > 0 else None
+
+
+def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
+    """The finding where an answer shows a turn that was dropped, or not one that was left."""
+    shown = stored_in(answer)
+    turns = member(answer, "thread", "turns")
+    left = [turn.id for turn in cut.left]
+    wanted = ", ".join(left[-MOST_IDS:]) or "none"
+    expected = f"{turns.name}: the turns that were left: {wanted}"
+    for turn in cut.dropped:
+        if turn.id in shown and turn.id not in left:
+            where = shown[turn.id]
+            frames = (turn.completed[0], cut.answer, answer)
+            frames = frames if answer is not cut.answer else (turn.completed[0], answer)
+            actual, places = f"{where.name}: {turn.subject}, which was dropped", (where.place,)
+            return Violation(subject, frames, expected, actual, cut.level, places=places)
+    for turn in cut.left:
+        if turn.id not in shown:
+            frames = (turn.completed[0], cut.answer, answer)
+            frames = frames if answer is not cut.answer else (turn.completed[0], answer)
+            actual = f"{turns.name}: {', '.join(list(shown)[:MOST_IDS]) or 'none'}"
+            places = (turns.place,)
+            return Violation(subject, frames, expected, actual, cut.level, places=places)
+    return None
+
+
+@rule(
+    "rollback.drops",
+    title="A rollback drops the last turns",
+    level=Level.MUST,
+    needs=("history",),
+)
+class Drops(_Rollback):
+    """Judges the turns in the answer to thread/rollback: all but the last ones, as many as asked.
+
+    The params are not shown: the number of turns is the one number in them. SHOULD where a turn of
+    the thread was cut off, since such a turn need not be kept, or count. Left open: refusals; a
+    rollback by more turns than there are, which may be refused; threads of which some turn may not
+    be known, or one runs; ids that were given again.
+    """
+
+    @on_answer(ROLLBACK)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate or frame.kind is not Kind.RESPONSE:
+            return None
+        for thread_id in self.conversation.threads.keys() & _strings(request):
+            cut = self.cut(thread_id, frame)
+            if cut is None or cut.answer is not frame or not cut.dropped:
+                continue
+            subject = f"thread {thread_id}"
+            found = _shown_otherwise(subject, cut, frame)
+            return [found or Witness(subject, (cut.dropped[-1].completed[0], frame))]
+        return None
+
+
+@rule(
+    "rollback.remaining",
+    title="After a rollback a thread shows the turns that were left",
+    level=Level.SHOULD,
+    needs=("history",),
+)
+class Remaining(_Rollback):
+    """Judges the turns that thread/read with includeTurns and thread/resume show after a rollback.
+
+    None that was dropped, all that were left or came later, and their messages as they were told,
+    in the answer to the rollback too where the turns have items there. Left open: what
+    rollback.drops leaves open; turns that were not ended before the request; answers without turns.
+    """
+
+    @on_answer("thread/read", "thread/resume", ROLLBACK)
+    def answer(self, frame: Frame) -> Iterator[Outcome]:
+        request = self.conversation.request_of(frame)
+        shown = stored_in(frame)
+        if request is None or frame.kind is not Kind.RESPONSE or not shown:
+            return
+        for thread_id in self.conversation.threads.keys() & _strings(request):
+            cut = self.cut(thread_id, frame)
+            if cut is None or not cut.dropped:
+                continue
+            subject, own = f"thread {thread_id}", request.method == ROLLBACK
+            ended = tuple(
+                turn for turn in cut.left if received_before_sent(turn.completed[0], request)
+            )
+            known = Cut(cut.answer, ended, cut.dropped)
+            found = None if own else _shown_otherwise(subject, known, frame)
+            if found is not None:
+                yield found
+                continue
+            differing = [
+                one
+                for turn in ended
+                if turn.id in shown and (one := other_messages(turn, shown[turn.id])) is not None
+            ]
+            yield from differing
+            if not own and not differing:
+                yield Witness(subject, (cut.answer, frame))
