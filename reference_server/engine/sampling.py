@@ -60,6 +60,7 @@ class Sampling:
         self._log = log
         self._visibility = visibility
         self._open: list[tuple[int | None, GrowingItem]] = []
+        self._shown: list[str] = []
         self.result = Sampled()
 
     async def receive(self, events: list[ModelEvent]) -> None:
@@ -87,23 +88,23 @@ class Sampling:
         await self._log.thread.subscribers.room()
 
     def cut(self) -> list[str]:
-        """Complete every open item with what was streamed; gives the texts of its messages.
+        """Complete every open item with what was streamed.
 
-        Raises OSError, after all are completed.
+        Gives the texts of all messages of this call that the client sees, those that were ended
+        before too. Raises OSError, after all are completed.
         """
-        texts: list[str] = []
         failure: OSError | None = None
         while self._open:
             _, item = self._open.pop(0)
             if isinstance(item, GrowingReply):
-                texts.append(item.text)
+                self._shown.append(item.text)
             try:
                 item.complete()
             except OSError as error:
                 failure = error
         if failure is not None:
             raise failure
-        return texts
+        return self._shown
 
     def _begin(self, index: int | None, item: Fields) -> None:
         match item.get("type"):
@@ -153,6 +154,8 @@ class Sampling:
     ) -> None:
         self._close(message)
         message.finish(whole, phase)
+        if isinstance(message, GrowingReply):
+            self._shown.append(message.text)
         self.result.texts.append(message.text)
         self.result.history.append(assistant_message(message.text))
 

@@ -276,7 +276,9 @@ class ActiveTurn:
                 # An interrupt ends the pause, and the model is not called after it.
                 await anyio.lowlevel.checkpoint_if_cancelled()
             else:
-                return self._sampling.result
+                # What it said joins the conversation now: an interrupt finds nothing of it to add.
+                ended, self._sampling = self._sampling, Sampling(self._log)
+                return ended.result
 
     def _request_body(self) -> Fields:
         self._steering.join()
