@@ -1,7 +1,8 @@
 """How hypothesis searches: `dev` by default, `ci` where CI is set, `soak` for a long search.
 
-Collecting goes without garbage collection. The plugin of the harness is registered by its entry point alone, never here. A failure that
-hypothesis found is kept as a stored trace or a scenario; its database is no archive.
+Collecting goes without garbage collection. The plugin of the harness is registered by its entry
+point alone, never here. A failure that hypothesis found is kept as a stored trace or a scenario;
+its database is no archive.
 """
 
 import gc

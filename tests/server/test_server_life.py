@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from model_side import ModelSide, Reply, calls, says
-from session_peer import BOUND, Peer, config
+from session_peer import BOUND, Message, Peer, config
 
 from reference_server.config.home import Home
 from reference_server.connection import Connection
@@ -195,6 +195,7 @@ async def test_a_thread_is_created_when_its_rollout_says_so(tmp_path: Path) -> N
     ticks = itertools.count(1_700_000_000)
     transport = MemoryTransport()
     side = ModelSide([])
+    thread: Message = {}
     async with running_server(
         Home(tmp_path), config(), model_transport=side.transport, clock=lambda: next(ticks)
     ) as server:
