@@ -29,6 +29,9 @@ from execnet.gateway_base import ExecModel, Popen2IO
 import harness
 from harness.__main__ import main as command
 from harness.runner import console
+from harness.runner.capability_prober import probes
+from harness.scenario.bundled import bundled_files
+from harness.spec.loading import load_book
 from harness.suite.__main__ import main as run_command
 
 OTHERS = ("pytest", "typer.rich_utils", "xdist.plugin")
@@ -207,6 +210,10 @@ def main() -> None:
     gc.disable()
     for name in (*OTHERS, *of_the_harness()):
         importlib.import_module(name)
+    # What a process reads once of its own files.
+    load_book()
+    probes()
+    bundled_files()
     gc.freeze()
     gc.enable()
     work = serve(socket.socket(fileno=int(sys.argv[1])))
