@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+from _pytest.config import default_plugins
 from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 
@@ -31,10 +32,24 @@ from harness.__main__ import main as command
 from harness.runner import console
 from harness.runner.capability_prober import probes
 from harness.scenario.bundled import bundled_files
+from harness.scenario.filler import filler
 from harness.spec.loading import load_book
 from harness.suite.__main__ import main as run_command
 
-OTHERS = ("pytest", "typer.rich_utils", "xdist.plugin")
+OTHERS = (
+    "anyio._backends._asyncio",
+    "anyio.pytest_plugin",
+    "pytest",
+    "pytest_timeout",
+    "typer.rich_utils",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "xdist.looponfail",
+    "xdist.newhooks",
+    "xdist.plugin",
+    *(f"_pytest.{name}" for name in default_plugins),
+)
 # Is for tests of this project, with a development dependency.
 NOT_IMPORTED = "harness.snapshot"
 RUN = "harness.suite"
@@ -214,6 +229,7 @@ def main() -> None:
     load_book()
     probes()
     bundled_files()
+    filler("sentence", seed=0)
     gc.freeze()
     gc.enable()
     work = serve(socket.socket(fileno=int(sys.argv[1])))
