@@ -28,6 +28,10 @@ class Lanes:
         self._waiting[lane] = deque([job])
         self._tasks.start_soon(self._run, lane)
 
+    def run_beside(self, job: Job) -> None:
+        """Run a job that waits for no other."""
+        self._tasks.start_soon(job)
+
     async def _run(self, lane: str) -> None:
         waiting = self._waiting[lane]
         try:

@@ -60,6 +60,9 @@ class Router:
         if spec.scope is Scope.THREAD and isinstance(lane, str):
             connection.begin_request()
             self._lanes.submit(lane, partial(_ending_request, connection, job))
+        elif spec.scope is Scope.NONE:
+            connection.begin_request()
+            self._lanes.run_beside(partial(_ending_request, connection, job))
         else:
             await job()
 

@@ -12,7 +12,8 @@ from harness.wire.thread import NotLoadedStatus, Thread
 from harness.wire.thread_operations import ThreadListParams, ThreadListResult
 from reference_server.call import Call
 from reference_server.handlers.registry import handles
-from reference_server.refusal import invalid_params
+from reference_server.refusal import invalid_params, invalid_request
+from reference_server.rollout.reader import GivenUp
 from reference_server.session.thread import LoadedThread
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ async def thread_list(call: Call, params: ThreadListParams) -> None:
         threads, cursor = await call.services.lists.page(_query(params), params.cursor)
     except BadCursor as error:
         raise invalid_params(f"cursor: {error}") from None
+    except GivenUp:
+        raise invalid_request("the server ends") from None
     loaded = {thread.id: thread for thread in call.services.threads.loaded}
     call.answer(ThreadListResult(data=[_shown(one, loaded) for one in threads], next_cursor=cursor))
 

@@ -71,9 +71,11 @@ _TITLES = """
 CREATE VIRTUAL TABLE titles USING fts5 (title, tokenize = 'trigram case_sensitive 1');
 """
 """By three characters in a row: which titles can hold a word. Not every SQLite has it."""
+# Nothing is lost when the machine fails: the first look of a process is at every file, and what is
+# damaged is made anew.
 _SETTINGS = """
 PRAGMA trusted_schema = OFF;
-PRAGMA synchronous = NORMAL;
+PRAGMA synchronous = OFF;
 PRAGMA cache_size = -4000;
 """
 
@@ -94,14 +96,14 @@ class Database:
 
     @classmethod
     def open(cls, folder: Path) -> "Database":
-        """Open the database in use. Raises NoIndex, OSError, sqlite3.Error."""
+        """Open the database in use. Raises NoIndex, sqlite3.Error."""
         pointer = folder / _POINTER
         seen = _seen(pointer)
         name = _named_in(pointer)
         if name is None:
             raise NoIndex("there is none")
         path = folder / name
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             if stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode):
                 return cls(_checked(_connected(path)), seen)
         raise NoIndex(f"{path} is missing")
@@ -114,7 +116,7 @@ class Database:
         return cls(connection, None)
 
     def is_current(self, folder: Path) -> bool:
-        """Tell whether the pointer is as it was when this database was opened. Raises OSError."""
+        """Tell whether the pointer is as it was when this database was opened."""
         return self._pointer is None or _seen(folder / _POINTER) == self._pointer
 
     @contextmanager
@@ -211,7 +213,7 @@ def _named_in(pointer: Path) -> str | None:
 def _seen(path: Path) -> _Seen | None:
     try:
         status = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
+    except OSError:
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 

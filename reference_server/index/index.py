@@ -25,6 +25,7 @@ from reference_server.index.query import Query
 from reference_server.index.rows import Row
 from reference_server.index.summary import Stamp, Summary
 from reference_server.index.upkeep import Upkeep
+from reference_server.rollout.reader import GivenUp
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -35,6 +36,18 @@ EVERY_FILE_SHARE = 50
 """And so many times as long as it took."""
 _ROUNDS = 4
 """Times that a page is asked for while its files change."""
+_NOT_ITS_OWN = (
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_FULL",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_PERM",
+    "SQLITE_PROTOCOL",
+    "SQLITE_IOERR",
+    "SQLITE_NOMEM",
+)
+"""Errors of the disk, or of another process that keeps the database locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +85,6 @@ class ThreadIndex:
         """Note that a rollout was written to, came or went; it is read before the next page."""
         self._changed.add((thread, path))
 
-    @property
-    def has_notes(self) -> bool:
-        """Whether anything was noted that is not yet in the rows."""
-        return bool(self._changed)
-
     def page(self, query: Query, after: Position | None, now: float) -> Listing:
         """Give a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
         with self._lock:
@@ -88,20 +96,24 @@ class ThreadIndex:
         Never raises: what is not written down is found when a list looks at every file.
         """
         with self._lock:
-            try:
-                if self._database is None:
-                    # Not trusted with a page before every file was looked at.
-                    self._database = Database.open(self._folder)
-                    self._checked = False
-                if self._in_memory or self._database.is_current(self._folder):
-                    self._read_changed(self._database)
-                else:
-                    self._leave()
-            except NoIndex:
-                self._changed.clear()
-            except (OSError, sqlite3.Error) as error:
-                _log.warning("the index of threads was not brought up to date: %s", error)
+            self._write_down()
+
+    def _write_down(self) -> None:
+        try:
+            if self._database is None:
+                # Not trusted with a page before every file was looked at.
+                self._database = Database.open(self._folder)
+                self._checked = False
+            if self._in_memory or self._database.is_current(self._folder):
+                self._read_changed(self._database)
+            else:
                 self._leave()
+        except (NoIndex, GivenUp):
+            self._changed.clear()
+        except (OSError, sqlite3.Error) as error:
+            _log.warning("the index of threads was not brought up to date: %s", error)
+            self._changed.clear()
+            self._leave()
 
     def check_if_due(self) -> None:
         """Compare all files with their rows, if that was long ago. Raises GivenUp, OSError."""
@@ -120,10 +132,10 @@ class ThreadIndex:
 
     def close(self) -> None:
         """Write down what was noted, and close the index. Never raises."""
-        self._given_up.clear()
-        if self.has_notes:
-            self.write_down()
         with self._lock:
+            self._given_up.clear()
+            if self._changed:
+                self._write_down()
             self._leave()
 
     def _whatever_happens(self, task: Callable[[Database], T]) -> T:
@@ -131,63 +143,70 @@ class ThreadIndex:
         try:
             return task(self._usable())
         except sqlite3.Error as error:
-            _log.warning("the index of threads cannot be used, it is made anew: %s", error)
-            busy = _is_busy(error)
-        self._leave()
-        if not busy:
-            try:
-                return task(self._built())
-            except sqlite3.Error as error:
-                _log.warning("the index of threads is kept in memory: %s", error)
             self._leave()
-        return task(self._built(in_memory=True))
+            self._in_memory = self._in_memory or not _is_damage(error)
+            _log.warning("the index of threads cannot be used, it is made anew: %s", error)
+        try:
+            return task(self._built())
+        except sqlite3.Error as error:
+            self._leave()
+            self._in_memory = True
+            _log.warning("the index of threads is kept in memory: %s", error)
+        return task(self._built())
 
     def _usable(self) -> Database:
         """Give the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
-        if self._database is not None:
-            if self._database.is_current(self._folder):
-                if not self._checked:
-                    self._check_every_file(self._database)
-                return self._database
+        database = self._database
+        if database is not None and not database.is_current(self._folder):
             self._leave()
-        if self._in_memory:
-            return self._built(in_memory=True)
-        try:
-            database = Database.open(self._folder)
-        except (NoIndex, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and _is_busy(error):
-                raise
-            _log.info("the index of threads is made anew: %s", error)
-            return self._built()
-        self._database = database
-        self._check_every_file(database)
+            database = None
+        if database is None:
+            if self._in_memory:
+                return self._built()
+            try:
+                database = self._database = Database.open(self._folder)
+            except NoIndex as reason:
+                _log.info("the index of threads is made anew: %s", reason)
+                return self._built()
+        if not self._checked:
+            self._check_every_file(database)
         return database
 
-    def _built(self, *, in_memory: bool = False) -> Database:
+    def _built(self) -> Database:
         """Make a new index. Raises GivenUp, OSError, sqlite3.Error."""
         begun = time.monotonic()
-        self._upkeep = Upkeep(self._home, self._given_up)
-        if not in_memory:
+        successor = self._successor()
+        database = Database.in_memory() if successor is None else successor.database
+        try:
+            self._upkeep.build(database)
+            if successor is not None:
+                database = self._published(successor)
+        except BaseException:
+            database.close()
+            if successor is not None:
+                successor.give_up()
+            raise
+        self._database = database
+        self._check_again(begun)
+        return database
+
+    def _successor(self) -> Successor | None:
+        """Begin a new index on disk; None where it is to be kept in memory."""
+        if not self._in_memory:
             try:
-                successor = Successor(self._folder)
+                return Successor(self._folder)
             except OSError as error:
                 _log.warning("the index of threads is kept in memory: %s", error)
-                in_memory = True
-            else:
-                try:
-                    self._upkeep.build(successor.database)
-                    self._database = successor.publish()
-                except BaseException:
-                    successor.give_up()
-                    raise
-        if in_memory:
-            database = Database.in_memory()
+                self._in_memory = True
+        return None
+
+    def _published(self, successor: Successor) -> Database:
+        try:
+            return successor.publish()
+        except OSError as error:
+            _log.warning("other servers do not see the index of threads: %s", error)
             self._in_memory = True
-            self._upkeep.build(database)
-            self._database = database
-        self._check_again(begun)
-        assert self._database is not None
-        return self._database
+            return successor.database
 
     def _leave(self) -> None:
         if self._database is not None:
@@ -250,6 +269,7 @@ class ThreadIndex:
         return Stamp.of(status) == row.stamp
 
 
-def _is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether another process keeps the database locked: it is not damaged."""
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether the fault is the database's own: a new one in its place will do."""
+    name = getattr(error, "sqlite_errorname", "")
+    return not name.startswith(_NOT_ITS_OWN)

@@ -93,7 +93,7 @@ class ThreadLists:
         with anyio.move_on_after(WRITE_TIME):
             await self._closed.wait()
         self._writing = False
-        if self._home.thread_index.is_dir():
+        if "_index" in vars(self) or self._home.thread_index.is_dir():
             await to_thread.run_sync(self._write_down, limiter=self._one)
         else:
             # Whoever makes the index reads every file.

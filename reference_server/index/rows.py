@@ -111,6 +111,16 @@ def rows_in(
         yield file, bool(unreadable), Stamp(inode, size, changed), thread
 
 
+def unreadable_rows(connection: sqlite3.Connection, most: int) -> list[tuple[Place, Stamp]]:
+    """Give rows of files that could not be read, those first that were made last."""
+    found = connection.execute(
+        "SELECT folder, file, id, inode, size, changed FROM threads INDEXED BY by_created "
+        "WHERE shelf = ? ORDER BY key DESC LIMIT ?",
+        (UNREADABLE, most),
+    ).fetchall()
+    return [(Place(*values[:3]), Stamp(*values[3:])) for values in found]
+
+
 def put(
     database: Database,
     place: Place,

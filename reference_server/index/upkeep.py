@@ -19,7 +19,16 @@ from threading import Event
 from reference_server.config.home import Home
 from reference_server.ids import NUMBER
 from reference_server.index.database import Database
-from reference_server.index.rows import Place, Row, drop, next_move, put, row_at, rows_in
+from reference_server.index.rows import (
+    Place,
+    Row,
+    drop,
+    next_move,
+    put,
+    row_at,
+    rows_in,
+    unreadable_rows,
+)
 from reference_server.index.summary import Stamp, read_summary
 from reference_server.rollout.fold import UnreadableRollout
 from reference_server.rollout.reader import GivenUp
@@ -30,6 +39,8 @@ FEW_FOLDERS = 256
 """With more, only those that servers write to are looked at for every list."""
 OTHERS_TIME = 0.5
 """Seconds after which the others are looked at too."""
+LOOKED_AT_AGAIN = 100
+"""Files that could not be read: so many are looked at for every list, the rest with all others."""
 _DEPTH = 3
 """Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
 _NEWEST = 3
@@ -86,6 +97,14 @@ class Upkeep:
     def look(self, database: Database, *, everywhere: bool = False) -> None:
         """Find the files that came and went. Raises GivenUp, OSError, sqlite3.Error."""
         self._mend_all(database, self._due(everywhere=everywhere), every_file=False)
+        # Another server may just have made it, and writes its first line now.
+        changed = [
+            place
+            for place, stamp in unreadable_rows(database.connection, LOOKED_AT_AGAIN)
+            if not self._is_as(place.folder, place.file, True, stamp)
+        ]
+        if changed:
+            self.reread(database, changed)
 
     def look_at_every_file(self, database: Database) -> None:
         """Find all that has changed. Raises GivenUp, OSError, sqlite3.Error."""
