@@ -5,7 +5,6 @@ Here live what the params mean and what a listed thread looks like; finding the 
 come first, a loaded thread has its live status, and a limit below 1 is refused.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.wire.thread import NotLoadedStatus, Thread
@@ -38,8 +37,9 @@ async def thread_list(call: Call, params: ThreadListParams) -> None:
         raise invalid_params(f"cursor: {error}") from None
     except GivenUp:
         raise invalid_request("the server ends") from None
-    loaded = {thread.id: thread for thread in call.services.threads.loaded}
-    call.answer(ThreadListResult(data=[_shown(one, loaded) for one in threads], next_cursor=cursor))
+    loaded = call.services.threads.find_loaded
+    data = [_shown(one, loaded(one.summary.id)) for one in threads]
+    call.answer(ThreadListResult(data=data, next_cursor=cursor))
 
 
 def _query(params: ThreadListParams) -> "Query":
@@ -59,18 +59,23 @@ def _query(params: ThreadListParams) -> "Query":
     )
 
 
-def _shown(listed: "ListedThread", loaded: Mapping[str, LoadedThread]) -> Thread:
+def _shown(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
     """Give a thread as a list shows it: the live one where it is loaded."""
-    if thread := loaded.get(listed.summary.id):
-        return thread.snapshot()
-    return Thread(
-        id=listed.summary.id,
-        preview=listed.summary.preview,
+    if loaded is not None:
+        return loaded.snapshot()
+    summary = listed.summary
+    thread = Thread(
+        id=summary.id,
+        preview=summary.preview,
         ephemeral=False,
-        model_provider=listed.summary.provider,
-        created_at=int(listed.summary.created),
-        updated_at=int(listed.summary.updated),
+        model_provider=summary.provider,
+        created_at=int(summary.created),
+        updated_at=int(summary.updated),
         status=NotLoadedStatus(),
         path=listed.path,
-        cwd=listed.summary.cwd,
+        cwd=summary.cwd,
+        source=summary.source,
     )
+    if summary.name is not None:
+        thread.name = summary.name
+    return thread

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,6 +29,8 @@ from reference_server.config.home import Home
 from reference_server.index.cursor import Position
 from reference_server.index.index import ThreadIndex
 from reference_server.index.query import Query
+
+pytestmark = pytest.mark.slow
 
 DAYS = st.sampled_from(["2025/01/02", "2025/01/03", "2025/02/01", "2026/01/01"])
 WORDS = st.sampled_from(["Zebra at work", "zebra", "100% of _", "", "Zürich\0and back"])
@@ -264,6 +267,6 @@ class ThreadListMachine(RuleBasedStateMachine):
 
 
 ThreadListMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None
+    max_examples=25, stateful_step_count=30, deadline=None
 )
 TestThreadList = ThreadListMachine.TestCase
