@@ -27,6 +27,9 @@ _WRITTEN = (
     "folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark, "
     "moved, created, updated, provider, source, cwd, name, preview, long"
 )
+_ALWAYS = (int, bytes, bytes, str, *[int] * 8, float, float, str, str, str)
+_TYPES = ((*_ALWAYS, bytes, bytes), (*_ALWAYS, type(None), bytes))
+"""Of the values of COLUMNS: a thread need not have a name."""
 _INSERT = f"INSERT INTO threads ({_WRITTEN}) VALUES ({', '.join('?' * 19)})"
 _UPDATE = f"UPDATE threads SET ({_WRITTEN}) = ({', '.join('?' * 19)}) WHERE key = ?"
 
@@ -71,7 +74,9 @@ class Row:
 
 
 def row_of(values: tuple[Any, ...]) -> Row:
-    """Make a row of the values of COLUMNS."""
+    """Make a row of the values of COLUMNS. Raises sqlite3.DatabaseError where they are damaged."""
+    if tuple(map(type, values)) not in _TYPES:
+        raise sqlite3.DatabaseError("a row is damaged")
     key, folder, file, thread, shelf, unreadable, inode, size, changed, read_to, mark = values[:11]
     moved, created, updated, provider, source, cwd, name, preview = values[11:]
     stamp = Stamp(inode, size, changed)
@@ -84,13 +89,20 @@ def row_of(values: tuple[Any, ...]) -> Row:
             source=source,
             created=created,
             updated=updated,
-            name=None if name is None else name.decode(),
-            preview=preview.decode(),
+            name=None if name is None else _text(name),
+            preview=_text(preview),
             stamp=stamp,
             offset=read_to,
             mark=mark,
         )
     return Row(key, Place(folder, file, thread), shelf, stamp, moved, summary)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise sqlite3.DatabaseError("a row is damaged") from None
 
 
 def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
