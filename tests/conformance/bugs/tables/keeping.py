@@ -92,22 +92,6 @@ def a_fork_and_its_thread_share_their_history() -> None:
     instead(f"{KEEPER}.copied", lambda keeper, thread: (thread.turns, thread.history))
 
 
-@bug(
-    reds={"threads/list-pages": "scenario.expectation: nextCursor: null"},
-    server="keeper",
-)
-def every_page_is_the_first() -> None:
-    """The cursor of a thread/list is not looked at."""
-
-    def pages(original: Any) -> Any:
-        def changed(keeper: Any, params: Message, reply: Any) -> None:
-            original(keeper, {**params, "cursor": None}, reply)
-
-        return changed
-
-    swap(f"{KEEPER}.thread_list", pages)
-
-
 @bug(reds={"threads/name": "scenario.expectation: thread/name/set was answered"}, server="keeper")
 def a_thread_of_which_something_is_kept_has_its_name_for_good() -> None:
     """A thread that has had a turn can be given no name."""
