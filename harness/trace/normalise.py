@@ -1,11 +1,11 @@
 """A trace as text for reading and for snapshots: what differs from run to run is named, not shown.
 
-Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), paths
-below the run's folders `<cwd>` and `<home>`, times `<time>`, a terminal's process `<process>`. A
-request stands just before its answer; the notification that it was resolved has its name too. What
-a command prints without a message in between is one delta: where it is cut is the scheduler's
-doing. Everything else stays as it was on the wire, so that a snapshot shows every change of a
-server.
+Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), as do
+the cursors of lists (`<cursor 1>`); paths below the run's folders become `<cwd>` and `<home>`,
+times `<time>`, a terminal's process `<process>`. A request stands just before its answer; the
+notification that it was resolved has its name too. What a command prints without a message in
+between is one delta: where it is cut is the scheduler's doing. Everything else stays as it was on
+the wire, so that a snapshot shows every change of a server.
 """
 
 import json
@@ -20,6 +20,7 @@ from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
 
 _OUTPUT_DELTA = "item/commandExecution/outputDelta"
+_CURSORS = ("cursor", "nextCursor")
 _TIMES = ("createdAt", "updatedAt", "durationMs", "emittedAtMs", "startedAt", "completedAt")
 
 
@@ -30,6 +31,7 @@ class Normaliser:
         self._trace = trace
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        self._cursors: dict[str, str] = {}
         places = {
             path: f"<{name}>"
             for mark in trace.marks_of(Place)
@@ -106,6 +108,9 @@ class Normaliser:
             self._name("item", dig(place, "itemId"))
             for turn in arr(dig(place, "thread", "turns")):
                 self._turn(turn)
+            cursor = text(dig(place, "nextCursor"))
+            if cursor:
+                self._cursors.setdefault(cursor, f"<cursor {len(self._cursors) + 1}>")
 
     def _turn(self, turn: Any) -> None:
         self._name("turn", dig(turn, "id"))
@@ -124,6 +129,8 @@ class Normaliser:
     def _value(self, value: Any, key: str = "") -> Any:
         if key == "requestId" and as_id(value) in self._asked:
             return self._ordinal(Direction.FROM_TARGET, value)
+        if key in _CURSORS and isinstance(value, str):
+            return self._cursors.get(value, value)
         if isinstance(value, str):
             return "<process>" if key == "processId" else self._text(value)
         if key in _TIMES and isinstance(value, int | float):

@@ -56,3 +56,13 @@ def test_a_request_that_was_resolved_has_the_name_of_its_request() -> None:
 def test_what_was_resolved_and_never_asked_stays_as_it_was_sent() -> None:
     text = transcript(running().tells("serverRequest/resolved", requestId=77).trace())
     assert '"requestId": 77' in text
+
+
+def test_a_cursor_has_the_same_name_where_it_is_given_and_where_it_is_used() -> None:
+    talk = Talk().asks("thread/list", limit=2).answers({"data": [], "nextCursor": "2"})
+    talk.asks("thread/list", limit=2, cursor="2").answers({"data": [], "nextCursor": None})
+    text = transcript(talk.asks("thread/list", cursor="of nobody").trace())
+    assert text.count('"<cursor 1>"') == 2
+    assert text.count('"limit": 2') == 2
+    assert '"nextCursor": null' in text
+    assert '"of nobody"' in text
