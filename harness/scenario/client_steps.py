@@ -237,6 +237,18 @@ class SlowReader(Talk):
     reading: bool
 
 
+class LookAt(Strict):
+    """Look at a file of the server, and note whether it is there, and which bytes it has."""
+
+    path: str = Field(min_length=1)
+
+
+class SearchHome(Strict):
+    """Search the server's home for texts, and note which files have them."""
+
+    texts: list[str] = Field(min_length=1)
+
+
 class StartThreadStep(Strict):
     """`start_thread: {as: t}`"""
 
@@ -344,6 +356,18 @@ class SlowReaderStep(Strict):
     slow_reader: SlowReader
 
 
+class LookAtStep(Strict):
+    """`look_at: {path: $t.thread.path}`"""
+
+    look_at: LookAt
+
+
+class SearchHomeStep(Strict):
+    """`search_home: {texts: [$t.thread.id, "what was said"]}`"""
+
+    search_home: SearchHome
+
+
 ClientStep = Annotated[
     Annotated[StartThreadStep, Tag("start_thread")]
     | Annotated[StartTurnStep, Tag("start_turn")]
@@ -361,7 +385,9 @@ ClientStep = Annotated[
     | Annotated[ModelListensStep, Tag("model_listens")]
     | Annotated[DisconnectStep, Tag("disconnect")]
     | Annotated[ConnectStep, Tag("connect")]
-    | Annotated[SlowReaderStep, Tag("slow_reader")],
+    | Annotated[SlowReaderStep, Tag("slow_reader")]
+    | Annotated[LookAtStep, Tag("look_at")]
+    | Annotated[SearchHomeStep, Tag("search_home")],
     Discriminator(key_of),
 ]
 

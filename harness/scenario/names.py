@@ -37,7 +37,7 @@ from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import hint
 
 # Fields of steps that may hold `$alias.path`.
-_REFERRING = ("params", "input", "where", "message", "result")
+_REFERRING = ("params", "input", "where", "message", "result", "path", "texts")
 
 _NONE = {
     "thread": "no start_thread step stands before this one",

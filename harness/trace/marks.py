@@ -321,6 +321,48 @@ class ProgramEnded(MarkBody):
         return self.connection
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSeen(MarkBody):
+    """Somebody looked at a file of the server, without waiting.
+
+    `path` is absolute. `size` in bytes and `sha256` in hex are those of a file that is there, 0 and
+    "" of one that is not. `folder` says whether the folder is there in which it lies, or would.
+    `elsewhere` are the paths of files below the server's home that have the bytes that were at
+    `path` when somebody last saw a file there; it is only asked where there is none now.
+    """
+
+    kind: ClassVar[str] = "file-seen"
+    path: str
+    exists: bool
+    size: int = 0
+    sha256: str = ""
+    folder: bool = False
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextsFound:
+    """A file that has some of the texts that were searched for, in its path or in its bytes."""
+
+    path: str
+    named: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeSearched(MarkBody):
+    """Somebody searched the server's home for texts, in the paths and the bytes of its files.
+
+    `files` were looked at; `whole` is False where there were too many, or too large ones.
+    """
+
+    kind: ClassVar[str] = "home-searched"
+    texts: tuple[str, ...]
+    found: tuple[TextsFound, ...] = ()
+    files: int = 0
+    whole: bool = True
+
+
 BODIES: Final[tuple[type[MarkBody], ...]] = (
     ModelCall,
     ModelEnd,
@@ -339,4 +381,6 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     ProgramStarted,
     ProgramErrors,
     ProgramEnded,
+    FileSeen,
+    HomeSearched,
 )

@@ -45,6 +45,7 @@ FOR_PEOPLE = {
     ("ProgramEnded", "connection"): "the judge asks any mark what it is about",
     ("ProgramEnded", "status"): "harness show tells it; no rule of the product asks yet",
     ("ProgramEnded", "push"): "harness show tells how it was ended",
+    ("HomeSearched", "files"): "harness show tells how many files were searched",
 }
 
 
