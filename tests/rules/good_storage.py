@@ -5,8 +5,20 @@ A part of `good_traces`, which stores them.
 
 from collections.abc import Callable
 
+from harness.trace.marks import TextsFound
 from harness.trace.trace import Trace
 from tests.rules.cases_archiving import archives, unarchives
+from tests.rules.cases_files import (
+    IN_USE,
+    PUT_AWAY,
+    brought_back,
+    listed,
+    misses,
+    put_away,
+    searched,
+    sees,
+    with_ephemeral,
+)
 from tests.rules.cases_loading import followed_by_two, leaves, loaded, names, shows
 from tests.rules.traces import THREAD, Talk, stored_plain_turn
 
@@ -36,9 +48,24 @@ def left_by_one() -> Trace:
     return loaded(talk.on("c1"), THREAD).trace()
 
 
+def on_disk() -> Trace:
+    """The file of a thread is seen, moves into the archive, and back."""
+    talk = sees(Talk("on-disk").start_thread().plain_turn().read(stored_plain_turn()))
+    talk = sees(listed(misses(put_away(talk), IN_USE, PUT_AWAY)), PUT_AWAY)
+    return misses(sees(brought_back(talk)), PUT_AWAY).trace()
+
+
+def ephemeral() -> Trace:
+    """A thread that is kept on disk, and one of which nothing is."""
+    mine = TextsFound(IN_USE, (THREAD,), (THREAD,))
+    return searched(with_ephemeral(), mine).trace()
+
+
 STORAGE: dict[str, Callable[[], Trace]] = {
     "archived": archived,
     "named": named,
     "left": left,
     "left-by-one": left_by_one,
+    "on-disk": on_disk,
+    "ephemeral": ephemeral,
 }

@@ -16,6 +16,7 @@ from tests.rules import (
     cases_diffs,
     cases_durability,
     cases_failures,
+    cases_files,
     cases_history,
     cases_items,
     cases_lists,
@@ -56,6 +57,7 @@ CASES = [
     *cases_lists.CASES,
     *cases_loading.CASES,
     *cases_durability.CASES,
+    *cases_files.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
