@@ -1,21 +1,11 @@
 """What is sent to the model.
 
-Here live the body of a model call, and the user's input as Responses API items. Sending lives in
-`reference_server.model`.
+Here lives the body of a model call. Sending lives in `reference_server.model`, what was said as
+Responses API items in `reference_server.words`.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.wire.input import (
-    ImageInput,
-    LocalImageInput,
-    MentionInput,
-    SkillInput,
-    TextInput,
-    UserInput,
-)
-from reference_server.brief import brief
 from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
@@ -33,22 +23,6 @@ _PERSONALITIES = {
 }
 _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
 """The protocol's word -> the Responses API's word."""
-
-
-def user_message(content: list[UserInput], images: Iterable[Fields] = ()) -> Fields:
-    """Give the user's input as a Responses API item; `images`: the parts of its local images."""
-    local = iter(images)
-    return {"type": "message", "role": "user", "content": [_part(one, local) for one in content]}
-
-
-def local_images(content: list[UserInput]) -> list[str]:
-    """Give the paths of the local images of an input, as they were given."""
-    return [one.path for one in content if isinstance(one, LocalImageInput)]
-
-
-def unread_image(path: str, why: str) -> Fields:
-    """Give the text that is sent in place of an image that cannot be read."""
-    return _text(f"The image {brief(path)} could not be read: {why}")
 
 
 def request_body(
@@ -92,21 +66,3 @@ def _reasoning(settings: ThreadSettings) -> Fields:
     if settings.summary is not None:
         reasoning["summary"] = _SUMMARIES[settings.summary]
     return reasoning
-
-
-def _part(one: UserInput, local: Iterator[Fields]) -> Fields:
-    match one:
-        case TextInput(text=text):
-            return _text(text)
-        case ImageInput(url=url):
-            return {"type": "input_image", "image_url": url}
-        case LocalImageInput():
-            return next(local)
-        case SkillInput(name=name, path=path):
-            return _text(f"Use the skill ${name}, described in {path}.")
-        case MentionInput(name=name, path=path):
-            return _text(f"Use the app ${name} ({path}).")
-
-
-def _text(text: str) -> Fields:
-    return {"type": "input_text", "text": text}

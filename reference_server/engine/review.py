@@ -21,8 +21,9 @@ from reference_server.engine.failure import MODEL_CALLS_LIMIT, endless
 from reference_server.engine.items import GrowingMessage
 from reference_server.engine.prompt import request_body
 from reference_server.engine.review_text import SCHEMA, review_text
-from reference_server.engine.sampling import Visibility, assistant_message
+from reference_server.engine.sampling import Visibility
 from reference_server.engine.turn_context import TurnContext
+from reference_server.words import assistant_message
 
 Fields = dict[str, Any]
 

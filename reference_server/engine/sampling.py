@@ -23,6 +23,7 @@ from reference_server.model.events import (
     SummaryPartAdded,
     TextDelta,
 )
+from reference_server.words import assistant_message
 
 Fields = dict[str, Any]
 G = TypeVar("G", bound=GrowingItem)
@@ -191,15 +192,6 @@ class Sampling:
 
     def _close(self, item: GrowingItem) -> None:
         self._open = [pair for pair in self._open if pair[1] is not item]
-
-
-def assistant_message(text: str) -> Fields:
-    """Give a message of the model as it is sent back to the model."""
-    return {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": text}],
-    }
 
 
 def _without_id(item: Fields) -> Fields:

@@ -11,10 +11,10 @@ from typing import Any
 from harness.wire.input import UserInput
 from harness.wire.item import UserMessageItem
 from reference_server.engine.items import ItemLog
-from reference_server.engine.prompt import local_images, unread_image, user_message
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.rollout.records import HistoryRecord, SteeredRecord
 from reference_server.settings import ThreadSettings
+from reference_server.words import local_images, unread_image, user_message
 
 Fields = dict[str, Any]
 

@@ -40,7 +40,7 @@ from reference_server.engine.failure import (
 from reference_server.engine.items import ItemLog
 from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
 from reference_server.engine.prompt import request_body
-from reference_server.engine.sampling import Sampled, Sampling, Visibility, assistant_message
+from reference_server.engine.sampling import Sampled, Sampling, Visibility
 from reference_server.engine.steering import Steering, read_input, unread_input
 from reference_server.engine.tool_provider import ToolProvider, TurnCalls
 from reference_server.engine.turn_context import Work
@@ -56,6 +56,7 @@ from reference_server.rollout.records import (
 )
 from reference_server.session.thread import LoadedThread
 from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_status
+from reference_server.words import assistant_message
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]

@@ -1,7 +1,8 @@
 """From the records of a rollout back to a thread.
 
-Here lives how records make up the turns with their items, the settings, the name, and the
-conversation with the model. Where the records come from is the caller's matter.
+Here lives how records make up the turns with their items, the settings and the name; how they make
+up the conversation with the model lives in `conversation`. Where the records come from is the
+caller's matter.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
 from harness.wire.turn import Turn
+from reference_server.rollout.conversation import Conversation
 from reference_server.rollout.records import (
     APP_SERVER,
     CompactedRecord,
@@ -28,9 +30,6 @@ from reference_server.rollout.records import (
 from reference_server.settings import ThreadSettings
 
 Fields = dict[str, Any]
-_CALLS = ("function_call", "custom_tool_call")
-ABORTED = "aborted: the server ended"
-"""The output, for the model, of a call that its server did not live to answer."""
 
 
 class UnreadableRollout(Exception):
@@ -62,9 +61,9 @@ class StoredThread:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The conversation before a turn: the first `length` items of `history`."""
+    """The conversation before a turn: the first `length` items of `items`."""
 
-    history: list[Fields]
+    items: list[Fields]
     length: int
     context_tokens: int
 
@@ -73,17 +72,20 @@ class Fold:
     """Builds a thread from its records, given one after the other.
 
     A turn whose end is not recorded is interrupted; a caller that knows it to be running calls
-    `mark_running`.
+    `mark_running`. Records of which there are too few or too many, since lines of the file are lost
+    or there twice, are taken for what they say: an item whose turn does not begin begins it, an
+    item that is there twice is one, and what belongs to another thread is left out.
     """
 
     def __init__(self) -> None:
         self._thread: StoredThread | None = None
+        self._foreign = False
         self._turns: dict[str, Turn] = {}
+        self._places: dict[str, dict[str, int]] = {}
+        self._dropped: set[str] = set()
         # For each turn of the thread.
         self._before: list[_Before] = []
-        # Steered input that no HistoryRecord has added yet, and calls without an output.
-        self._steered: dict[str, Fields] = {}
-        self._calls: dict[str, Fields] = {}
+        self._conversation = Conversation()
 
     def take(self, record: Record) -> None:
         """Add the next record; those before the first ThreadRecord do not count."""
@@ -91,34 +93,39 @@ class Fold:
             self._thread = self._thread or StoredThread(
                 record.id, record.settings, record.at, record.at, source=record.source
             )
+            self._foreign = record.id != self._thread.id
             return
-        if (thread := self._thread) is None:
+        if (thread := self._thread) is None or self._foreign:
             return
         thread.updated_at = max(thread.updated_at, record.at)
         match record:
             case TurnStartedRecord():
-                self._settle()
-                self._begin(thread, record)
+                if self._turn(thread, record.turn_id) is not None:
+                    thread.settings = record.settings
+                    if record.server is not None:
+                        thread.unended = {record.turn_id: record.server}
             case ItemRecord():
-                self._add_item(record.turn_id, record.item)
+                if self._add_item(thread, record.turn_id, record.item):
+                    self._conversation.note(record.item)
                 if isinstance(record.item, UserMessageItem):
                     thread.preview = thread.preview or preview_of(record.item)
             case SteeredRecord():
-                self._steered[record.item.id] = record.history
-                self._add_item(record.turn_id, record.item)
+                if self._add_item(thread, record.turn_id, record.item):
+                    self._conversation.steer(record)
             case HistoryRecord():
-                self._converse(thread, record)
-            case CompactedRecord():
-                thread.history = list(record.history)
-                self._calls.clear()
+                self._conversation.extend(record)
                 if record.tokens is not None:
                     thread.tokens.append(record.tokens)
-                thread.context_tokens = 0
+            case CompactedRecord():
+                self._conversation.replace(record)
+                if record.tokens is not None:
+                    thread.tokens.append(record.tokens)
             case TurnCompletedRecord():
-                thread.unended.pop(record.turn_id, None)
-                if turn := self._turns.get(record.turn_id):
+                if turn := self._turn(thread, record.turn_id):
+                    thread.unended.pop(record.turn_id, None)
                     turn.status = record.status
                     turn.error = record.error
+                    self._conversation.end_turn()
             case NameRecord():
                 thread.name = record.name
             case RollbackRecord():
@@ -126,70 +133,49 @@ class Fold:
 
     def finish(self) -> StoredThread:
         """Give the thread. Raises UnreadableRollout where there was no ThreadRecord."""
-        if self._thread is None:
+        if (thread := self._thread) is None:
             raise UnreadableRollout("does not begin with a thread record")
-        self._settle()
-        return self._thread
+        self._conversation.settle()
+        thread.history = self._conversation.items
+        thread.context_tokens = self._conversation.context_tokens
+        return thread
 
-    def _begin(self, thread: StoredThread, record: TurnStartedRecord) -> None:
-        turn = Turn(id=record.turn_id, items=[], status="interrupted", error=None)
-        self._turns[turn.id] = turn
-        self._before.append(_Before(thread.history, len(thread.history), thread.context_tokens))
+    def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
+        """Give a turn, which begins here if it is new; None if it was dropped."""
+        if turn_id in self._turns or turn_id in self._dropped:
+            return self._turns.get(turn_id)
+        # A thread has one active turn: the one before has ended, recorded or not.
+        thread.unended.clear()
+        self._conversation.settle()
+        talk = self._conversation
+        self._before.append(_Before(talk.items, len(talk.items), talk.context_tokens))
+        turn = self._turns[turn_id] = Turn(id=turn_id, items=[], status="interrupted", error=None)
+        self._places[turn_id] = {}
         thread.turns.append(turn)
-        thread.settings = record.settings
-        if record.server is not None:
-            thread.unended[turn.id] = record.server
+        return turn
 
-    def _add_item(self, turn_id: str, item: ThreadItem) -> None:
-        if turn := self._turns.get(turn_id):
-            turn.items.append(item)
-
-    def _converse(self, thread: StoredThread, record: HistoryRecord) -> None:
-        thread.history.extend(record.items)
-        for item in record.items:
-            self._note_call(item)
-        for item_id in record.steered or []:
-            self._steered.pop(item_id, None)
-        if record.tokens is not None:
-            thread.tokens.append(record.tokens)
-            if record.items:
-                thread.context_tokens = record.tokens.total_tokens
-
-    def _note_call(self, item: Fields) -> None:
-        kind, call_id = item.get("type"), item.get("call_id")
-        if not isinstance(call_id, str):
-            return
-        if kind in _CALLS:
-            self._calls[call_id] = item
-        else:
-            self._calls.pop(call_id, None)
-
-    def _settle(self) -> None:
-        """Add to the conversation what a server that died before could not.
-
-        Calls without an output get one, since no model takes a conversation with an open call.
-        """
-        if self._thread is None:
-            return
-        for call_id, call in self._calls.items():
-            self._thread.history.append(
-                {"type": f"{call['type']}_output", "call_id": call_id, "output": ABORTED}
-            )
-        self._calls.clear()
-        self._thread.history.extend(self._steered.values())
-        self._steered.clear()
+    def _add_item(self, thread: StoredThread, turn_id: str, item: ThreadItem) -> bool:
+        """Add an item, or put it in the place of the one with its id; tells whether it is new."""
+        if (turn := self._turn(thread, turn_id)) is None:
+            return False
+        places = self._places[turn_id]
+        place = places.setdefault(item.id, len(turn.items))
+        if place < len(turn.items):
+            turn.items[place] = item
+            return False
+        turn.items.append(item)
+        return True
 
     def _roll_back(self, thread: StoredThread, count: int) -> None:
-        self._settle()
         dropped = thread.turns[-count:]
         if not dropped:
             return
         before = self._before[len(thread.turns) - len(dropped)]
         del thread.turns[-count:], self._before[-count:]
-        thread.history = before.history[: before.length]
-        thread.context_tokens = before.context_tokens
+        self._conversation.go_back(before.items, before.length, before.context_tokens)
         for turn in dropped:
             self._turns.pop(turn.id, None)
+            self._dropped.add(turn.id)
             thread.unended.pop(turn.id, None)
 
 

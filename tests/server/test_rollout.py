@@ -14,7 +14,8 @@ from harness.wire.error import TurnError
 from harness.wire.input import TextInput
 from harness.wire.item import AgentMessageItem, UserMessageItem
 from reference_server.config.home import Home
-from reference_server.rollout.fold import ABORTED, UnreadableRollout, fold, mark_running
+from reference_server.rollout.conversation import ABORTED
+from reference_server.rollout.fold import UnreadableRollout, fold, mark_running
 from reference_server.rollout.reader import RolloutReader, read_rollout
 from reference_server.rollout.records import (
     CompactedRecord,

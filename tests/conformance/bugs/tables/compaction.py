@@ -56,8 +56,8 @@ def half_a_summary_is_kept() -> None:
 
     def summarise(original: Any) -> Any:
         async def kept(turn: Any, old: list[Message]) -> Any:
-            from reference_server.engine.sampling import assistant_message
             from reference_server.model.errors import ModelError
+            from reference_server.words import assistant_message
 
             try:
                 return await original(turn, old)
