@@ -65,13 +65,18 @@ class Client(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """A play. `states` are the contents of the working folder before and after each patch."""
+    """A play.
+
+    `states` are the contents of the working folder before and after each patch. `unheard` is what
+    the client is shown and the model need not be told: it belongs to an answer that was cut off.
+    """
 
     name: str
     play: Callable[[Client, str], None]
     replies: Callable[[], Sequence[Reply | Refused]]
     states: Sequence[Mapping[str, str]] = ({},)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    unheard: Sequence[str] = ()
 
 
 def start(client: Client, cwd: str, **settings: Any) -> str:
@@ -337,6 +342,7 @@ CASES = {
             "another try",
             turns("begin"),
             lambda: [Reply([CREATED, opened(), delta("Fir"), CUT]), says("First.")],
+            unheard=["Fir"],
         ),
         Case("review", reviews, lambda: [says("It is good.")]),
         Case("detached review", reviews_apart, lambda: [says("A thing."), says("It is good.")]),

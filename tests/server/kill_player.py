@@ -14,12 +14,14 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+import anyio
 from kill_cases import CASES, Case, Message
-from model_side import ModelSide
+from model_side import ModelSide, Refused, Reply
 from session_peer import config
 
 from reference_server.cli import app_server
@@ -33,6 +35,8 @@ from reference_server.transport.stdio import StdioTransport
 HOME, WORK, ERRORS = "home", "work", "errors.txt"
 BOUND = 20.0
 """Seconds that a play may wait for a message."""
+TURNS_OF_THE_LOOP = 4
+"""So many turns of the event loop does a message take from its item to the client."""
 
 
 class Gone(Exception):
@@ -181,7 +185,7 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     sys.stderr = os.fdopen(2, "w", closefd=False)
     os.closerange(3, max(errors, theirs.fileno()) + 1)
     os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
-    side = ModelSide(list(case.replies()))
+    side = ModelSide([slowly(reply) for reply in case.replies()])
     app_server._scenario = lambda _path: side.transport  # type: ignore[assignment]
     app_server.load_config = lambda *_: config(stream_max_retries=1)  # type: ignore[assignment]
     writer.os = _WritesInHalves()  # type: ignore[assignment]
@@ -192,6 +196,16 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def slowly(reply: Reply | Refused) -> Reply | Refused:
+    """The reply, with time between its parts for all that waits to be written."""
+    if isinstance(reply, Refused):
+        return reply
+    over = anyio.Event()
+    over.set()
+    parts = [one for part in reply.parts for one in (*[over] * TURNS_OF_THE_LOOP, part)]
+    return replace(reply, parts=parts)
 
 
 def main() -> None:

@@ -157,14 +157,17 @@ async def session(
         requires_initialize=requires_initialize,
     ) as server:
         peer = Peer(transport, server, side)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(partial(peer.serve, then_stop=True))
-            try:
-                yield peer
-            finally:
-                transport.end_input()
-                await peer.drain()
-    transport.close()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(peer.serve, then_stop=True))
+                try:
+                    yield peer
+                finally:
+                    transport.end_input()
+                    await peer.drain()
+        finally:
+            # Also where a test has failed: the next one would be told of streams left open.
+            transport.close()
 
 
 @asynccontextmanager
