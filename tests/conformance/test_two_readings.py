@@ -43,6 +43,8 @@ REMARKS = {
         "turn.schema-kept",
     },
     "odd": {
+        # It writes a turn when the turn is over: one that its death cuts off leaves nothing behind.
+        "durable.messages-kept",
         # It tells the progress of a compaction by a notification of its own, as it may.
         "method.known",
         # Its answers come late: the text does not order an answer and what its request brings.
