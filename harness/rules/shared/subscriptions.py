@@ -4,9 +4,10 @@ Here: what each connection asked for and was given, up to a message; and the not
 be about a thread. Not here: any rule, and what is owed on a connection (trace.owed).
 
 The text says that a thread has subscribers and that a client can leave it, and not who becomes a
-subscriber. Who started, resumed or forked a thread certainly follows it until it leaves; any other
-client may. Nor does the text say who gets which notification: what must be emitted has been told
-once any connection got it.
+subscriber. Who started or resumed a thread certainly follows it until it leaves, and who forked one
+that the answer showed as loaded: of a fork the text says only that it has a new id, a copy of the
+history, and is told. Any other client may follow it. Nor does the text say who gets which
+notification: what must be emitted has been told once any connection got it.
 """
 
 from collections.abc import Iterator
@@ -181,14 +182,21 @@ def followers(exchanges: Exchanges, thread_id: str, at: Frame) -> Followers:
         if not came_before(frame, at):
             return now
         if frame.kind is Kind.RESPONSE and frame.from_target:
-            request = exchanges.request_of(frame)
-            opens = request is not None and request.method in OPENING
-            if opens and text(dig(frame.result, "thread", "id")) == thread_id:
+            if _opens(exchanges.request_of(frame), frame, thread_id):
                 now.connections.add(frame.connection)
         elif _leaves(frame, thread_id) and frame.connection in now.connections:
             now.connections.discard(frame.connection)
             now.unbroken = now.unbroken and bool(now.connections)
     return now
+
+
+def _opens(request: Frame | None, answer: Frame, thread_id: str) -> bool:
+    """Whether an answer gave a client a thread that it follows from then on."""
+    if request is None or request.method not in OPENING:
+        return False
+    shown = obj(obj(answer.result).get("thread"))
+    copied = request.method == "thread/fork" and dig(shown, "status", "type") == "notLoaded"
+    return text(shown.get("id")) == thread_id and not copied
 
 
 def _after(body: MarkBody, now: Followers) -> Followers:
