@@ -213,6 +213,7 @@ class TestOneFeature:
 @pytest.mark.parametrize("server", ["wrong_ids", "hangs_after_model"])
 def test_two_workers_find_the_same_as_one(server: str, place: Path, mark: str) -> None:
     options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", str(SCALE)]
+    options += ["interrupts", "language", "threads", "turns"]
     runs = [run_pytest(*options, f"-n{n}", folder=place, mark=mark) for n in (0, 2)]
     assert runs[0].status == runs[1].status == 1
     # What is absent is found by probes, of which a worker plays none once it knows.
