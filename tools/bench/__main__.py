@@ -19,7 +19,7 @@ from typing import NoReturn
 import psutil
 
 from harness.target.place import base_folder
-from tools.bench import measures, suite, targets
+from tools.bench import histories, measures, suite, targets
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
 from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
@@ -61,10 +61,13 @@ def main() -> int:
 
 def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell]]:
     with _folder() as folder, _model() as url:
+        reference = targets.reference(folder)
         ways: dict[str, Callable[[], dict[str, Cell]]] = {
-            SERVER: lambda: measures.all_of(targets.reference(folder), url, measures.FULL),
+            SERVER: lambda: measures.all_of(reference, url, measures.FULL),
             # The first part has measured it where both are asked for.
-            START: lambda: {} if SERVER in parts else _start(targets.reference(folder), url),
+            START: lambda: {} if SERVER in parts else _start(reference, url),
+            "resume": lambda: histories.resume(reference, url),
+            "fork": lambda: histories.fork(reference, url),
             "rules": suite.rules,
             "suite": lambda: suite.suite(folder),
             "fuzzing": lambda: suite.fuzzing(folder),

@@ -37,6 +37,8 @@ BUDGETS = (
     Budget("turns", "turns over 20 threads", 600, "turns/s", "higher"),
     Budget("deltas", "5,000-delta stream", 40_000, "notifications/s", "higher"),
     Budget("thread-list", "thread/list of 25 among 10,000", 3, "ms"),
+    Budget("resume", "thread/resume of 1,000 turns", 150, "ms"),
+    Budget("fork", "thread/fork of 1,000 turns", 150, "ms"),
     Budget("idle", "idle memory", 60, "MiB"),
     Budget("per-thread", "memory per loaded thread", 50, "KiB"),
     Budget("suite", "the suite, as make demo plays it", 20, "s"),

@@ -29,6 +29,8 @@ PARTS = (
     Part(SERVER, "the reference server", _OF_SERVERS),
     Part(REAL, "the same of the real servers that make real has installed", _OF_SERVERS),
     Part(START, "of all these servers, from spawn to the first turn's end", measures.START_KEYS),
+    Part("resume", "resuming a thread of 1,000 turns", ("resume",)),
+    Part("fork", "forking one", ("fork",)),
     Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
     Part("suite", "all scenarios on the reference server", ("suite", "scenario")),
     Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),

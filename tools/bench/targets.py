@@ -7,7 +7,7 @@ those that `make demo` and `make real` judge with, so both see the same server.
 import itertools
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,14 +34,21 @@ class Target:
     _homes: Any = field(default_factory=lambda: itertools.count(1))
 
     @contextmanager
-    def start(self, model_url: str) -> Generator[tuple[Client, Path]]:
-        """Start it in a fresh home; gives the client, before any message, and its workspace."""
+    def start(
+        self, model_url: str, prepare: Callable[[Path], None] | None = None
+    ) -> Generator[tuple[Client, Path]]:
+        """Start it in a fresh home; gives the client, before any message, and its workspace.
+
+        `prepare` is given the home before.
+        """
         name = f"{self.profile.name}-{next(self._homes)}"
         home, work = self.folder / f"{name}-home", self.folder / f"{name}-work"
         home.mkdir()
         work.mkdir()
         values = {"model_url": model_url, "home": str(home), "cwd": str(work)}
         furnish(home, self.profile, values)
+        if prepare is not None:
+            prepare(home)
         env = environment(fill(self.profile.env, values), home, self.profile.home_env)
         command = find_program(fill(self.profile.command, values))
         with running(command, cwd=work, env=env, stderr=self.folder / f"{name}.stderr") as client:

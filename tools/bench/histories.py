@@ -1,0 +1,140 @@
+"""How long a long thread takes to be resumed and forked.
+
+Here lives the making of its rollout, which would take minutes by turns, and the two measurements.
+Only the reference server's own format is known, so no other server is measured.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.wire.input import TextInput
+from harness.wire.item import (
+    AgentMessageItem,
+    CommandExecutionItem,
+    FileChangeItem,
+    FileUpdateChange,
+    ListFilesAction,
+    ReasoningItem,
+    ThreadItem,
+    UpdateKind,
+    UserMessageItem,
+)
+from harness.wire.settings import DangerFullAccess
+from harness.wire.thread import TokenCounts
+from reference_server.rollout.records import (
+    HistoryRecord,
+    ItemRecord,
+    Record,
+    ThreadRecord,
+    TurnCompletedRecord,
+    TurnStartedRecord,
+)
+from reference_server.settings import ThreadSettings
+from tools.bench.client import Client, monotonic
+from tools.bench.measures import Cells, Json
+from tools.bench.stats import median
+from tools.bench.targets import Target
+
+TURNS = 1000
+SAMPLES = 7
+_THREAD = "thr_1"
+_BEGAN = 1_700_000_000.0
+_TOKENS = TokenCounts(
+    total_tokens=900,
+    input_tokens=800,
+    cached_input_tokens=0,
+    output_tokens=100,
+    reasoning_output_tokens=50,
+)
+
+
+def resume(target: Target, model_url: str) -> Cells:
+    """A thread of 1,000 turns, five items each, from the request to the answer; then unloaded."""
+    seconds: list[float] = []
+    with target.start(model_url, _write) as (client, _):
+        client.request("initialize", target.greeting())
+        for _ in range(SAMPLES):
+            seconds.append(_timed(client, "thread/resume", {"threadId": _THREAD}))
+            client.request("thread/unsubscribe", {"threadId": _THREAD})
+    return {"resume": median(seconds, scale=1000)}
+
+
+def fork(target: Target, model_url: str) -> Cells:
+    """The same thread, not loaded, forked: from the request to the answer."""
+    with target.start(model_url, _write) as (client, _):
+        client.request("initialize", target.greeting())
+        seconds = [_timed(client, "thread/fork", {"threadId": _THREAD}) for _ in range(SAMPLES)]
+    return {"fork": median(seconds, scale=1000)}
+
+
+def _timed(client: Client, method: str, params: Json) -> float:
+    began = monotonic()
+    client.until(b'"id":%d,"result"' % client.send(method, params))
+    return monotonic() - began
+
+
+def _write(home: Path) -> None:
+    folder = home / "sessions" / "2023" / "11" / "14"
+    folder.mkdir(parents=True)
+    lines = b"".join(record.encode() + b"\n" for record in _records(str(home)))
+    (folder / f"rollout-2023-11-14T22-13-20-{_THREAD}.jsonl").write_bytes(lines)
+
+
+def _records(cwd: str) -> Iterator[Record]:
+    settings = ThreadSettings(
+        model="m",
+        model_provider="mock",
+        cwd=cwd,
+        approval_policy="never",
+        sandbox=DangerFullAccess(),
+    )
+    yield ThreadRecord(at=_BEGAN, id=_THREAD, settings=settings)
+    for number in range(1, TURNS + 1):
+        at, turn = _BEGAN + number, f"turn_{number}"
+        yield TurnStartedRecord(at=at, turn_id=turn, settings=settings)
+        for item in _items(number, cwd):
+            yield ItemRecord(at=at, turn_id=turn, item=item)
+        for part in _conversation(number):
+            yield HistoryRecord(at=at, turn_id=turn, items=[part], tokens=_TOKENS)
+        yield TurnCompletedRecord(at=at, turn_id=turn, status="completed", error=None)
+
+
+def _items(turn: int, cwd: str) -> list[ThreadItem]:
+    def new_id(place: int) -> str:
+        return f"item_{turn}_{place}"
+
+    change = FileUpdateChange(
+        path="notes.txt", kind=UpdateKind(move_path=None), diff="+line\n" * 20
+    )
+    return [
+        UserMessageItem(id=new_id(1), content=[TextInput(text="Please do the next step. " * 8)]),
+        ReasoningItem(
+            id=new_id(2), summary=["What is there has to be read first. " * 5], content=[]
+        ),
+        CommandExecutionItem(
+            id=new_id(3),
+            command="bash -c ls",
+            cwd=cwd,
+            status="completed",
+            command_actions=[ListFilesAction(command="ls", path=None)],
+            aggregated_output="some-file.txt\n" * 40,
+            exit_code=0,
+            duration_ms=12,
+        ),
+        FileChangeItem(id=new_id(4), changes=[change], status="completed"),
+        AgentMessageItem(id=new_id(5), text="The step is done, and the notes say so. " * 8),
+    ]
+
+
+def _conversation(turn: int) -> list[Json]:
+    call = {"call_id": f"call_{turn}"}
+    return [
+        _said("user", "input_text", "Please do the next step. " * 8),
+        {"type": "function_call", "name": "exec_command", "arguments": '{"cmd":"ls"}', **call},
+        {"type": "function_call_output", "output": "some-file.txt\n" * 40, **call},
+        _said("assistant", "output_text", "The step is done, and the notes say so. " * 8),
+    ]
+
+
+def _said(role: str, kind: str, text: str) -> Json:
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
