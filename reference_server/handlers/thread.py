@@ -17,6 +17,7 @@ from harness.wire.thread import (
     ThreadStartResult,
 )
 from reference_server.call import Call
+from reference_server.collecting import not_collecting
 from reference_server.handlers.registry import handles
 from reference_server.session.source import source_of
 from reference_server.settings import ThreadSettings
@@ -41,15 +42,19 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
     taken.
     """
     services = call.services
-    opened = await services.threads.load(params.thread_id)
-    thread = opened.thread
-    turns = opened.turns()
-    if params.personality is not None:
-        update = {"personality": params.personality}
-        thread.settings = thread.settings.model_copy(update=update)
-    thread.subscribers.add(call.connection.outbox)
-    call.answer(_opened(ThreadResumeResult, thread.snapshot(turns), thread.settings))
-    if not opened.was_loaded:
+    with not_collecting():
+        opened = await services.threads.load(params.thread_id)
+        thread = opened.thread
+        shown = thread.snapshot(opened.turns())
+        if params.personality is not None:
+            update = {"personality": params.personality}
+            thread.settings = thread.settings.model_copy(update=update)
+        thread.subscribers.add(call.connection.outbox)
+        call.answer(_opened(ThreadResumeResult, shown, thread.settings))
+        was_loaded = opened.was_loaded
+        # A long history is out of the memory before the collector could look through it.
+        del opened, shown
+    if not was_loaded:
         services.everyone.notify(thread.status_notification())
     services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
 
@@ -59,9 +64,11 @@ async def thread_fork(call: Call, params: ThreadForkParams) -> None:
     """Begin a thread with the history of another; the caller is its first subscriber."""
     services = call.services
     source = source_of(call.connection.client_name)
-    thread, turns = await services.forks.fork(params.thread_id, source)
-    thread.subscribers.add(call.connection.outbox)
-    call.answer(ThreadForkResult(thread=thread.snapshot(turns)))
+    with not_collecting():
+        thread, turns = await services.forks.fork(params.thread_id, source)
+        thread.subscribers.add(call.connection.outbox)
+        call.answer(ThreadForkResult(thread=thread.snapshot(turns)))
+        del turns
     # A notification shows no items, so it shows no turns.
     services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
     services.syncer.request(thread.recorder)
@@ -70,10 +77,12 @@ async def thread_fork(call: Call, params: ThreadForkParams) -> None:
 @handles("thread/read")
 async def thread_read(call: Call, params: ThreadReadParams) -> None:
     """Show a thread, without loading it."""
-    thread = await call.services.threads.read(
-        params.thread_id, with_turns=bool(params.include_turns)
-    )
-    call.answer(ThreadReadResult(thread=thread))
+    with not_collecting():
+        thread = await call.services.threads.read(
+            params.thread_id, with_turns=bool(params.include_turns)
+        )
+        call.answer(ThreadReadResult(thread=thread))
+        del thread
 
 
 def _opened(

@@ -13,34 +13,56 @@ from pathlib import Path
 from threading import Event
 
 from reference_server.rollout.fold import Fold, StoredThread
-from reference_server.rollout.reader import records_of
-from reference_server.rollout.records import NameRecord, Record, ThreadRecord, TurnStartedRecord
+from reference_server.rollout.reader import record_in, whole_lines_of
+from reference_server.rollout.records import NameRecord, Record, ThreadRecord
 from reference_server.safe_files import make_private, open_regular
 
 _TURN_ID = re.compile(rb'\{"type":"[a-z-]+","at":[-+.0-9e]+,"turnId":"([^"\\]*)"')
 """The beginning of a record as the writer writes it, up to the record's own turn id."""
+_TURN_STARTED = b'{"type":"turn-started",'
+_SERVER = re.compile(rb',"server":"[^"\\]*"\}\n$')
+"""The end of such a record: which server runs the turn."""
 
 
 class Original:
-    """What is copied: the records, each with its line in the file, or without (b"")."""
+    """What is copied: the lines of a rollout, each with the id of its turn if it has one."""
 
-    def __init__(self, records: Iterable[tuple[bytes, Record]]) -> None:
+    def __init__(self, path: Path | str, lines: Iterable[bytes]) -> None:
+        self._path = path
         self.first: ThreadRecord | None = None
         self.turns: dict[str, str] = {}
         """The ids of its turns, in order; `rename` gives each the id of its copy."""
-        self._records: list[tuple[bytes, Record]] = []
-        for line, record in records:
-            if isinstance(record, ThreadRecord):
-                self.first = self.first or record
-            elif not isinstance(record, NameRecord):
-                self._records.append((line, record))
-                if (turn := _turn_of(record)) is not None:
-                    self.turns.setdefault(turn, turn)
+        self._lines: list[tuple[str | None, bytes]] = []
+        for number, line in enumerate(lines, start=1):
+            if found := _TURN_ID.match(line):
+                self._keep(found[1].decode(errors="replace"), line)
+            elif (record := record_in(path, number, line)) is not None:
+                self._take(record)
+
+    def _take(self, record: Record) -> None:
+        """Take a record that is of no turn, or that another program has written."""
+        if isinstance(record, ThreadRecord):
+            self.first = self.first or record
+        elif not isinstance(record, NameRecord):
+            line = record.encode() + b"\n"
+            found = _TURN_ID.match(line)
+            self._keep(found[1].decode() if found else None, line)
+
+    def _keep(self, turn: str | None, line: bytes) -> None:
+        if self.first is not None:
+            self._lines.append((turn, line))
+            if turn is not None:
+                self.turns.setdefault(turn, turn)
 
     @classmethod
     def read(cls, path: Path, given_up: Event) -> "Original":
         """Read a rollout. Raises OSError, UnreadableRollout, GivenUp."""
-        return cls(records_of(path, given_up))
+        return cls(path, whole_lines_of(path, given_up))
+
+    @classmethod
+    def of_records(cls, records: Iterable[Record]) -> "Original":
+        """Take the records of an ephemeral thread."""
+        return cls("memory", (record.encode() + b"\n" for record in records))
 
     def rename(self, turns: Sequence[str]) -> None:
         """Set the ids of the copied turns, as many as there are turns."""
@@ -48,18 +70,19 @@ class Original:
 
     def copied(self) -> Iterator[tuple[bytes, Record]]:
         """Give the records of the copy, but the first one, each with its line."""
-        for line, record in self._records:
-            turn = _turn_of(record)
-            if turn is None:
-                yield line or _line(record), record
-                continue
-            update: dict[str, str | None] = {"turn_id": self.turns[turn]}
-            if isinstance(record, TurnStartedRecord):
+        for number, (turn, line) in enumerate(self._lines, start=1):
+            copy = line if turn is None else self._renamed(turn, line)
+            if copy.startswith(_TURN_STARTED):
                 # No server runs the copy.
-                update["server"] = None
-                line = b""
-            copy = record.model_copy(update=update)
-            yield _with_turn(line, turn, self.turns[turn]) or _line(copy), copy
+                copy = _SERVER.sub(b"}\n", copy)
+            record = record_in(self._path, number, copy)
+            if record is not None:
+                yield copy, record
+
+    def _renamed(self, turn: str, line: bytes) -> bytes:
+        found = _TURN_ID.match(line)
+        assert found is not None
+        return b"%b%b%b" % (line[: found.start(1)], self.turns[turn].encode(), line[found.end(1) :])
 
 
 def write_copy(original: Original, first: ThreadRecord, path: Path) -> StoredThread:
@@ -76,27 +99,10 @@ def write_copy(original: Original, first: ThreadRecord, path: Path) -> StoredThr
         descriptor = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         undo.callback(draft.unlink, missing_ok=True)
         with open(descriptor, "wb") as file:
-            file.write(_line(first))
+            file.write(first.encode() + b"\n")
             for line, record in original.copied():
                 file.write(line)
                 folding.take(record)
         draft.rename(path)
         undo.pop_all()
     return folding.finish()
-
-
-def _turn_of(record: Record) -> str | None:
-    turn = getattr(record, "turn_id", None)
-    return turn if isinstance(turn, str) else None
-
-
-def _line(record: Record) -> bytes:
-    return record.encode() + b"\n"
-
-
-def _with_turn(line: bytes, old: str, new: str) -> bytes:
-    """Put another turn id into a line; b"" where the line is not as this server writes it."""
-    found = _TURN_ID.match(line)
-    if found is None or found[1] != old.encode():
-        return b""
-    return b"%b%b%b" % (line[: found.start(1)], new.encode(), line[found.end(1) :])

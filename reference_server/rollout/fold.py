@@ -99,23 +99,23 @@ class Fold:
             return
         thread.updated_at = max(thread.updated_at, record.at)
         match record:
-            case TurnStartedRecord():
-                if self._turn(thread, record.turn_id) is not None:
-                    thread.settings = record.settings
-                    if record.server is not None:
-                        thread.unended = {record.turn_id: record.server}
             case ItemRecord():
                 if self._add_item(thread, record.turn_id, record.item):
                     self._conversation.note(record.item)
                 if isinstance(record.item, UserMessageItem):
                     thread.preview = thread.preview or preview_of(record.item)
-            case SteeredRecord():
-                if self._add_item(thread, record.turn_id, record.item):
-                    self._conversation.steer(record)
             case HistoryRecord():
                 self._conversation.extend(record)
                 if record.tokens is not None:
                     thread.tokens.append(record.tokens)
+            case TurnStartedRecord():
+                if self._turn(thread, record.turn_id) is not None:
+                    thread.settings = record.settings
+                    if record.server is not None:
+                        thread.unended = {record.turn_id: record.server}
+            case SteeredRecord():
+                if self._add_item(thread, record.turn_id, record.item):
+                    self._conversation.steer(record)
             case CompactedRecord():
                 self._conversation.replace(record)
                 if record.tokens is not None:

@@ -67,7 +67,7 @@ class RolloutReader:
                 self._take(line)
 
     def _take(self, line: bytes) -> None:
-        if line.strip() and (record := _record(self._path, self._lines, line)) is not None:
+        if line.strip() and (record := record_in(self._path, self._lines, line)) is not None:
             self._fold.take(record)
 
     def finish(self) -> StoredThread:
@@ -80,23 +80,21 @@ class RolloutReader:
             raise UnreadableRollout(f"{self._path}: {error}") from None
 
 
-def records_of(path: Path, given_up: Event) -> Iterator[tuple[bytes, Record]]:
-    """Give the records of a file, each with its line. Raises OSError, UnreadableRollout, GivenUp.
+def whole_lines_of(path: Path, given_up: Event) -> Iterator[bytes]:
+    """Give the lines of a file, not empty, each with its end. Raises OSError, UnreadableRollout.
 
-    A line at the end that is being written is left out.
+    The last one may be under way: it is given as it is. Raises GivenUp as `RolloutReader.read`.
     """
     with open_for_reading(path) as file:
         _check_size(file, path)
-        for number, line in enumerate(lines_of(file), start=1):
+        for line in lines_of(file):
             if given_up.is_set():
                 raise GivenUp
-            if not line.strip():
-                continue
-            if (record := _record(path, number, line)) is not None:
-                yield line if line.endswith(b"\n") else line + b"\n", record
+            if line.strip():
+                yield line if line.endswith(b"\n") else line + b"\n"
 
 
-def _record(path: Path, number: int, line: bytes) -> Record | None:
+def record_in(path: Path | str, number: int, line: bytes) -> Record | None:
     """Read a line; None, and a word in the log, if it is no record. Raises UnreadableRollout."""
     try:
         return parse_record(line)

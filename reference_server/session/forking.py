@@ -60,7 +60,7 @@ class Forks:
 
     async def _original(self, thread_id: str, loaded: LoadedThread | None) -> Original:
         if loaded is not None and (held := loaded.recorder.records()) is not None:
-            return Original((b"", record) for record in held)
+            return Original.of_records(held)
         if loaded is not None and loaded.recorder.path is not None:
             path = loaded.recorder.path
         else:

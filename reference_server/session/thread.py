@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import anyio
+from pydantic.alias_generators import to_camel
 
 from harness.wire.input import UserInput
 from harness.wire.item import ThreadItem, UserMessageItem
@@ -140,9 +141,10 @@ class LoadedThread:
         self._preview = stored.preview
         self._created_at = stored.created_at
         self._updated_at = stored.updated_at
-        self._tokens.clear()
-        for tokens in stored.tokens:
-            self.add_tokens(tokens)
+        self._tokens = {
+            to_camel(name): sum(getattr(tokens, name) for tokens in stored.tokens)
+            for name in TokenCounts.model_fields
+        }
 
     def forget_turns(self, stored: StoredThread) -> None:
         """Go on from a conversation that was cut; the settings, and the tokens spent, stay."""
