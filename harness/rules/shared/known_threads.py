@@ -209,6 +209,9 @@ class KnownThreads:
 
     def _meant(self, params: Any) -> list[KnownThread]:
         """The threads that a message may be about: of many methods the params are not shown."""
+        named = self.threads.get(text(obj(params).get("threadId")))
+        if named is not None:
+            return [named]
         return [self.threads[one] for one in {*texts_in(params)} if one in self.threads]
 
     def _told(self, frame: Frame) -> None:

@@ -28,6 +28,8 @@ PARAMS: Final = frozenset(
         "searchTerm",
     }
 )
+# So many cursors are remembered, the last ones that were given.
+MOST_OPEN: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ class ListMonitor(Monitor):
         pages = Pages((*before.pages, page))
         if isinstance(page.next_cursor, str):
             self._open[page.next_cursor, words] = pages
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
         return pages
 
     def page(self, answer: Frame) -> Page | None:
