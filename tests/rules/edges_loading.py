@@ -153,6 +153,22 @@ def two_names_at_once(shown: str) -> Talk:
     return shows(talk, shown)
 
 
+def name_of_some_answers() -> Talk:
+    """The name is in the list alone."""
+    talk = names(opened(), "one").asks("thread/list")
+    talk.answers({"data": [thread_object(name="one")], "nextCursor": None})
+    return shows(talk, None)
+
+
+def name_gone(*, restarted: bool) -> Talk:
+    """The name is shown, and then no more."""
+    talk = shows(names(opened(), "one"), "one")
+    if restarted:
+        talk.mark(StepBegins("restart", 5)).mark(Closed("c1")).on("c2")
+    talk.asks("thread/read", threadId=THREAD)
+    return talk.answers({"thread": thread_object(name=None, status={"type": "notLoaded"})})
+
+
 LEGAL: list[Legal] = [
     Legal(CLOSED, "before-the-answer", lambda: closed_before_the_answer({"threadId": THREAD})),
     Legal(CLOSED, "in-a-list", lambda: closed_before_the_answer({"gone": [THREAD]})),
@@ -178,6 +194,7 @@ LEGAL: list[Legal] = [
     Legal(NAMED, "same-name-twice", same_name_twice),
     Legal(NAMED, "each-told-of-its-own", name_of_another_client),
     Legal(SHOWN, "cut", name_cut),
+    Legal(SHOWN, "in-some-answers", name_of_some_answers),
     Legal(SHOWN, "first-of-two-at-once", lambda: two_names_at_once("one")),
     Legal(SHOWN, "second-of-two-at-once", lambda: two_names_at_once("two")),
 ]
@@ -203,5 +220,7 @@ ILLEGAL: list[Illegal] = [
     Illegal(NAMED, "changed-in-silence", lambda: names(names(opened(), "a"), "b", told=False)),
     Illegal(NAMED, "first-name-in-silence", lambda: names(opened(), "a", told=False)),
     Illegal(SHOWN, "former", lambda: shows(names(names(opened(), "a"), "b"), "a"), Level.SHOULD),
+    Illegal(SHOWN, "gone", lambda: name_gone(restarted=False), Level.SHOULD),
+    Illegal(SHOWN, "gone-after-a-restart", lambda: name_gone(restarted=True), Level.SHOULD),
     Illegal(SHOWN, "another", lambda: shows(names(opened(), "a"), "b"), Level.SHOULD),
 ]

@@ -11,10 +11,11 @@ from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.subscriptions import Exchanges, thread_of_request
 from harness.rules.shared.telling_requests import TellingRequests
-from harness.rules.shared.view_queries import failed, request_subject, thread_members
+from harness.rules.shared.view_queries import failed, request_subject, thread_members, threads_in
 from harness.rules.shared.violations import Member, differs, member, wrong
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
 from harness.trace.values import obj, text
 
 SET: Final = "thread/name/set"
@@ -98,18 +99,21 @@ class NameShown(Monitor):
 
     It should be the name of the last thread/name/set that was accepted before the thread was asked
     for; white space around it, and repeated, does not count. The text has no such member: SHOULD.
-    Left open: a `name` that is null or missing, threads that were named by nobody here, what is
-    shown while a name is being set, and the end of a name beyond 60 characters.
+    Left open: a `name` that is null or missing, unless an earlier answer to the same method had it;
+    threads that were named by nobody here, what is shown while a name is being set, and the end of
+    a name beyond 60 characters.
     """
 
     @on_answer(*SHOWING)
     def shown(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        named = [where for where in thread_members(frame) if text(obj(where.value).get("name"))]
-        if request is None or not named:
+        if request is None or frame.kind is not Kind.RESPONSE:
+            return
+        # Asked of each answer that shows a thread: most traces give no name.
+        if not any(one.method == SET for one in self.trace.frames):
             return
         exchanges = Exchanges(self.trace, frame)
-        for where in named:
+        for where in thread_members(frame):
             thread = obj(where.value)
             thread_id, name = text(thread.get("id")), text(thread.get("name"))
             last = _last_set(exchanges, thread_id, request, frame)
@@ -118,9 +122,22 @@ class NameShown(Monitor):
             subject, frames = f"thread {thread_id}", (last, frame)
             if _same(_name_in(last), name):
                 yield Witness(subject, frames)
-            else:
+            elif name or _shown_before(exchanges, request, last, thread_id):
                 given = (Member(last, ("params", "name")),)
-                yield differs(subject, frames, where.part("name"), _name_in(last), also=given)
+                yield differs(
+                    subject, frames, where.part("name"), _name_in(last), found=name, also=given
+                )
+
+
+def _shown_before(exchanges: Exchanges, request: Frame, last: Frame, thread_id: str) -> bool:
+    """Whether an earlier answer to the same method showed a thread with its name."""
+    for other in exchanges.sent(request.method, before=request):
+        answer = exchanges.answer_of(other)
+        for thread in threads_in(answer) if answer is not None else ():
+            mine = thread.get("id") == thread_id and came_before(last, other)
+            if mine and _same(_name_in(last), text(thread.get("name"))):
+                return True
+    return False
 
 
 def _last_set(exchanges: Exchanges, thread_id: str, request: Frame, answer: Frame) -> Frame | None:

@@ -107,7 +107,13 @@ def a_thread_of_which_something_is_kept_has_its_name_for_good() -> None:
     swap(f"{KEEPER}.thread_name_set", name)
 
 
-@bug(reds={"threads/resume": "scenario.expectation: does not contain 'One.'"}, server="keeper")
+@bug(
+    reds={
+        "threads/resume": "scenario.expectation: does not contain 'One.'",
+        "threads/unsubscribe-resume": "scenario.expectation: does not contain 'Farewell.'",
+    },
+    server="keeper",
+)
 def a_resumed_thread_begins_anew() -> None:
     """The model is not told what was said before the restart."""
 
@@ -139,6 +145,20 @@ def a_thread_that_was_left_cannot_be_left() -> None:
             if keeper.caller not in keeper.heard_by.get(params["threadId"], []):
                 raise ValueError("you are not subscribed")
             original(keeper, params, reply)
+
+        return changed
+
+    swap(f"{KEEPER}.thread_unsubscribe", leave)
+
+
+@bug(reds={"threads/unsubscribe-one": "loading.kept-for-others"}, server="keeper")
+def whoever_leaves_closes_the_thread() -> None:
+    """A thread is told to be closed whenever a client leaves it."""
+
+    def leave(original: Any) -> Any:
+        def changed(keeper: Any, params: Message, reply: Any) -> None:
+            original(keeper, params, reply)
+            keeper.notify(keeper.threads[params["threadId"]], "thread/closed")
 
         return changed
 
