@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from harness.rules.shared.view_queries import DELTAS, began_here, ephemeral
 from harness.trace.frame import Frame
-from harness.trace.order import by_arrival, received_before_sent
+from harness.trace.order import by_arrival, came_before, received_before_sent
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, ThreadView, TurnView
 
@@ -28,13 +28,16 @@ class Told:
         self._looked_at = 0
 
     def views(self, at: Frame) -> list[Conversation]:
-        """The views of all connections; `at` is a frame of the connection that asks."""
+        """The views of all connections up to `at`, a frame of the connection that asks.
+
+        Ask with one frame after the other: what was looked at stays in the views.
+        """
         frames = self._trace.frames
-        for index in range(self._looked_at, len(frames)):
-            frame = frames[index]
+        while self._looked_at < len(frames) and came_before(frames[self._looked_at], at):
+            frame = frames[self._looked_at]
             if frame.connection != at.connection and frame.method not in DELTAS:
                 self._others.setdefault(frame.connection, Conversation()).feed(frame)
-        self._looked_at = len(frames)
+            self._looked_at += 1
         return [self._mine, *self._others.values()]
 
     def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:

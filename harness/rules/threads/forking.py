@@ -104,11 +104,12 @@ class CopiesHistory(Monitor):
 
     Compared, for each turn that had certainly ended before the fork was asked for: that the copy
     has it, its status, the message of its error, and the texts of its user and agent messages in
-    order. The turns of a copy may have new ids: then they are compared in their order. SHOULD for a
-    turn that was cut off, of which it is not said how much is kept. Left open: a turn that was
-    running, which may be there or not; forks without any turn (thread.history-shown); turns without
-    items (turn.items-filled); other types of items; forks after a rollback; forks of an ephemeral
-    thread.
+    order. The turns of a copy may have new ids: then they are compared in their order, or where the
+    forked thread was not started here, and may have other turns, with the one that says the same.
+    SHOULD for a turn that was cut off, of which it is not said how much is kept. Left open: a turn
+    that was running, which may be there or not; forks without any turn (thread.history-shown);
+    turns without items (turn.items-filled); other types of items; forks after a rollback; forks of
+    an ephemeral thread.
     """
 
     def begin(self) -> None:
@@ -127,7 +128,9 @@ class CopiesHistory(Monitor):
         if self._told.ephemeral(source, frame):
             return
         fork = f"thread {text(dig(frame.result, 'thread', 'id'))}"
-        for turn, where in _pairs(ended, shown):
+        views = self._told.threads(source, frame)
+        whole = any(thread.reply is not None for _, thread in views)
+        for turn, where in _pairs(ended, shown, frame, whole=whole):
             yield from self._compared(fork, turn, where, frame)
 
     def _compared(
@@ -142,13 +145,19 @@ class CopiesHistory(Monitor):
 
 
 def _pairs(
-    ended: list[TurnView], shown: dict[str, Member]
+    ended: list[TurnView], shown: dict[str, Member], answer: Frame, *, whole: bool
 ) -> Iterator[tuple[TurnView, Member | None]]:
-    """Each turn that was told with its copy: by its id, or where all ids are new by its place."""
-    if any(turn.id in shown for turn in ended):
-        for turn in ended:
-            yield turn, shown.get(turn.id)
-        return
+    """Each turn that was told with its copy.
+
+    By its id, or where all ids are new by its place; by what it says where the thread may have
+    turns that were not told, so that it is not the `whole` of it.
+    """
     copies = list(shown.values())
     for place, turn in enumerate(ended):
-        yield turn, copies[place] if place < len(copies) else None
+        if any(one.id in shown for one in ended):
+            yield turn, shown.get(turn.id)
+        elif whole:
+            yield turn, copies[place] if place < len(copies) else None
+        else:
+            alike = (one for one in copies if other_than_told(turn, one, answer) is None)
+            yield turn, next(alike, None)

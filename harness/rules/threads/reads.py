@@ -171,11 +171,13 @@ class NotResumed(Monitor):
     def begin(self) -> None:
         self._before: Frame | None = None
         self._read: dict[str, Frame] = {}
+        self._reads: set[Frame] = set()
 
     @on_answer("thread/read")
     def read(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         asked = obj(request.params).get("threadId") if request is not None else None
+        self._reads.add(frame)
         if request is None or self._before is None or frame.kind is not Kind.RESPONSE:
             return None
         if isinstance(asked, str) and received_before_sent(self._before, request):
@@ -206,14 +208,17 @@ class NotResumed(Monitor):
                 yield Witness(subject, frames)
 
     def _named_otherwise(self, thread_id: str, first: Frame, last: Frame) -> bool:
-        """Whether any client sent another request since that names the thread."""
-        return any(
-            frame.kind is Kind.REQUEST
-            and not frame.from_target
-            and frame.method != "thread/read"
-            and thread_id in obj(frame.params).values()
-            for frame in frames_between(self.trace, first, last)
-        )
+        """Whether another request of any client named the thread since, or was answered with it."""
+        for frame in frames_between(self.trace, first, last):
+            if frame.kind is Kind.REQUEST and not frame.from_target:
+                if frame.method != "thread/read" and thread_id in obj(frame.params).values():
+                    return True
+            else:
+                told = dig(frame.params, "thread", "id")
+                given = dig(frame.result, "thread", "id") if frame not in self._reads else None
+                if thread_id in (told, given):
+                    return True
+        return False
 
 
 def _in_order(subject: str, answer: Frame, began: list[str]) -> Iterator[Violation]:

@@ -1,0 +1,48 @@
+"""Stored conversations that obey the specification: threads resumed, forked, rolled back, read."""
+
+from collections.abc import Callable
+
+from harness.trace.trace import Trace
+from tests.rules.history_talk import FORK, Past, stored
+from tests.rules.traces import TURN, agent_message, command, turn_object, user_message
+
+
+def resumed() -> Trace:
+    """A thread with two turns is left, and opened again; then it takes another turn."""
+    talk = Past("resumed").start_thread().plain_turn().plain_turn("turn_2").leaves()
+    talk.resumes(*stored(TURN, "turn_2"))
+    return talk.status("idle").plain_turn("turn_3").trace()
+
+
+def forked() -> Trace:
+    """A thread with two turns is forked; then both take another turn."""
+    talk = Past("forked").start_thread().plain_turn().plain_turn("turn_2")
+    talk.forks(*stored(TURN, "turn_2")).announced()
+    return talk.plain_turn("turn_3", FORK).plain_turn("turn_4").trace()
+
+
+def rolled_back() -> Trace:
+    """The last of three turns is dropped; the thread is read, and takes another turn."""
+    talk = Past("rolled-back").start_thread()
+    for turn in (TURN, "turn_2", "turn_3"):
+        talk.plain_turn(turn)
+    left = stored(TURN, "turn_2")
+    talk.rolls_back(*left).read(*left).plain_turn("turn_4")
+    return talk.trace()
+
+
+def read_unloaded() -> Trace:
+    """A thread that ran a command is left, and read while it is not loaded."""
+    talk = Past("read-unloaded").start_thread().start_turn()
+    done = command("c-1", "completed", aggregatedOutput="", exitCode=0)
+    talk.item(done).message("m-1", "Done.").end_turn().leaves().loads()
+    said = [user_message(f"{TURN}-user", "hello"), done, agent_message("m-1", "Done.")]
+    return talk.read(turn_object(status="completed", items=said)).loads().trace()
+
+
+HISTORY: dict[str, Callable[[], Trace]] = {
+    "resumed": resumed,
+    "forked": forked,
+    "rolled-back": rolled_back,
+    "read-unloaded": read_unloaded,
+}
