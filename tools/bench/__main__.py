@@ -19,7 +19,7 @@ from typing import NoReturn
 import psutil
 
 from harness.target.place import base_folder
-from tools.bench import histories, measures, suite, targets
+from tools.bench import histories, lists, measures, suite, targets
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
 from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
@@ -36,7 +36,8 @@ server and a home of its own. Model side: our own HTTP/1.1 server in a process o
 canned bytes, connections kept alive, an event a chunk, an answer a write. Client: raw pipes; it
 counts bytes and lines and reads JSON only of answers and turn ends. Turn: one message of two
 deltas, at most {measures.TURNS_PER_THREAD} turns a thread. Idle: after one turn. Legacy doubles of
-notifications are opted out of. thread/list is measured among few threads, so it is not judged."""
+notifications are opted out of. The part `lists` measures thread/list among many threads, each with
+one turn; of other servers it is measured among few, so it is not judged."""
 
 
 def main() -> int:
@@ -68,6 +69,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             START: lambda: {} if SERVER in parts else _start(reference, url),
             "resume": lambda: histories.resume(reference, url),
             "fork": lambda: histories.fork(reference, url),
+            "lists": lambda: lists.all_of(reference, url),
             "rules": suite.rules,
             "suite": lambda: suite.suite(folder),
             "fuzzing": lambda: suite.fuzzing(folder),

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.bench import measures
+from tools.bench import lists, measures
 from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
@@ -31,6 +31,7 @@ PARTS = (
     Part(START, "of all these servers, from spawn to the first turn's end", measures.START_KEYS),
     Part("resume", "resuming a thread of 1,000 turns", ("resume",)),
     Part("fork", "forking one", ("fork",)),
+    Part("lists", "thread/list among many stored threads (a minute)", lists.KEYS),
     Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
     Part("suite", "all scenarios on the reference server", ("suite", "scenario")),
     Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),

@@ -35,16 +35,22 @@ class Target:
 
     @contextmanager
     def start(
-        self, model_url: str, prepare: Callable[[Path], None] | None = None
+        self,
+        model_url: str,
+        prepare: Callable[[Path], None] | None = None,
+        *,
+        home: Path | None = None,
     ) -> Generator[tuple[Client, Path]]:
         """Start it in a fresh home; gives the client, before any message, and its workspace.
 
-        `prepare` is given the home before.
+        `prepare` fills the home before; `home` is one that an earlier server has left.
         """
         name = f"{self.profile.name}-{next(self._homes)}"
-        home, work = self.folder / f"{name}-home", self.folder / f"{name}-work"
-        home.mkdir()
+        work = self.folder / f"{name}-work"
         work.mkdir()
+        if home is None:
+            home = self.home_of(work)
+            home.mkdir()
         values = {"model_url": model_url, "home": str(home), "cwd": str(work)}
         furnish(home, self.profile, values)
         if prepare is not None:
@@ -53,6 +59,10 @@ class Target:
         command = find_program(fill(self.profile.command, values))
         with running(command, cwd=work, env=env, stderr=self.folder / f"{name}.stderr") as client:
             yield client, work
+
+    def home_of(self, work: Path) -> Path:
+        """The home of the server that had this workspace."""
+        return self.folder / f"{work.name.removesuffix('-work')}-home"
 
     def greeting(self) -> dict[str, Any]:
         """The params of initialize; what the specification does not know is opted out of."""
