@@ -26,7 +26,7 @@ FILTERS: Mapping[str, dict[str, Any]] = {
     "no such provider": {"modelProviders": ["none"]},
     "a source": {"sourceKinds": ["vscode", "cli"]},
     "a rare source": {"sourceKinds": ["rare"]},
-    "a cwd": {"cwd": "/work/project-7"},
+    "a cwd": {"cwd": "/projects/part-7"},
     "archived": {"archived": True},
     "a source by update": {"sourceKinds": ["rare"], "sortKey": "updated_at"},
 }

@@ -52,7 +52,7 @@ def _records(number: int, at: float) -> Iterator[Json]:
     settings: Json = {
         "model": "mock-model",
         "modelProvider": "rare" if rare else "mock",
-        "cwd": f"/work/project-{number % FOLDERS}",
+        "cwd": f"/projects/part-{number % FOLDERS}",
         "approvalPolicy": "on-request",
         "sandbox": {"type": "readOnly", "access": {"type": "fullAccess"}},
     }
