@@ -5,11 +5,12 @@ jobs of different lanes run side by side. What a job does is not known here.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from anyio.abc import TaskGroup
 
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Lanes:

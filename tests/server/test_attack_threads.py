@@ -153,8 +153,13 @@ async def test_two_clients_get_in_each_others_way_and_the_thread_lives(tmp_path)
         for number in range(60):
             client = (peer, other)[number % 2]
             method = methods[(number * 7 + number // 9) % len(methods)]
-            params = {"threadId": thread, "name": "n", "numTurns": 1, "turnId": f"turn_{number}"}
-            params["input"] = [{"type": "text", "text": "go"}]
+            params = {
+                "threadId": thread,
+                "name": "n",
+                "numTurns": 1,
+                "turnId": f"turn_{number}",
+                "input": [{"type": "text", "text": "go"}],
+            }
             asked.append((client, await client.send(method, params)))
         for client, request in asked:
             await client.answer(request)
