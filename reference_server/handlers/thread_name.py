@@ -16,6 +16,8 @@ from reference_server.rollout.records import NameRecord
 
 LONGEST_NAME = 1000
 """Characters. A name is sent with each list of threads."""
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that change the direction of the text after them, in a line of a list for example."""
 
 
 @handles("thread/name/set")
@@ -37,6 +39,6 @@ def _checked(name: str) -> str | None:
     name = name.strip()
     if len(name) > LONGEST_NAME:
         raise invalid_params(f"name: has more than {LONGEST_NAME:,} characters")
-    if any(unicodedata.category(character) == "Cc" for character in name):
+    if any(character in _TURNING or unicodedata.category(character) == "Cc" for character in name):
         raise invalid_params("name: holds a control character, such as a line feed")
     return name or None

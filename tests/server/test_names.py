@@ -39,7 +39,9 @@ async def test_a_name_is_told_to_every_client_and_survives_a_restart(tmp_path) -
         assert "name" not in await read(peer, thread)
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\x00b", "\x1b[31mred", "a" * 1001, "a" * 2**20])
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\x00b", "\x1b[31mred", "a\u202eb", "a" * 1001, "a" * 2**20]
+)
 async def test_a_name_that_no_list_can_show_is_refused(tmp_path, name: str) -> None:
     async with session(tmp_path) as peer:
         thread = await peer.start_thread()
