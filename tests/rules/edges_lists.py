@@ -5,9 +5,13 @@ from typing import Any
 from tests.rules.edge import Illegal, Legal
 from tests.rules.good_lists import archives
 from tests.rules.list_talk import answered, begin, listed, page, start
-from tests.rules.traces import Talk, settings
+from tests.rules.traces import Talk, settings, stored_plain_turn
 
 COMPLETE, ONCE, SIZE = "list.complete", "list.once", "list.page-size"
+
+ALL = (listed(3), listed(2), listed(1))
+FORK = listed(4)
+COPIED = [stored_plain_turn()]
 
 
 def three() -> Talk:
@@ -134,7 +138,30 @@ def twice_after_an_addition() -> Talk:
     return second_page(talk, listed(2), listed(1))
 
 
+def forks(talk: Talk, number: int, of: int = 1) -> Talk:
+    """thread/fork, its answer, thread/started."""
+    shown = listed(number, status={"type": "idle"})
+    talk.asks("thread/fork", threadId=f"thr_{of}").answers({"thread": {**shown, "turns": COPIED}})
+    return talk.tells("thread/started", thread=shown)
+
+
+def forked(*threads: dict[str, Any], turn: bool = False, **asked: Any) -> Talk:
+    """A thread is forked, perhaps has a turn of its own, and the threads are listed."""
+    talk = forks(three(), 4)
+    return page(talk.plain_turn("turn_4", "thr_4") if turn else talk, *threads, **asked)
+
+
+def fork_of_the_archive(*threads: dict[str, Any]) -> Talk:
+    """A thread in the archive is forked: whether the fork is in the archive is not said."""
+    talk = forks(archives(three(), "thr_1"), 4).plain_turn("turn_4", "thr_4")
+    return page(talk, *threads)
+
+
 LEGAL: list[Legal] = [
+    Legal(COMPLETE, "fork-without-a-turn", lambda: forked(*ALL)),
+    Legal(COMPLETE, "fork-found-by-its-source", lambda: forked(FORK, *ALL, searchTerm="hel")),
+    Legal(COMPLETE, "fork-of-the-archive", lambda: fork_of_the_archive(*ALL[:2])),
+    Legal(COMPLETE, "fork-of-the-archive-listed", lambda: fork_of_the_archive(FORK, *ALL[:2])),
     Legal(COMPLETE, "thread-added-between-pages", added_between),
     Legal(COMPLETE, "thread-touched-between-pages", touched_between),
     Legal(COMPLETE, "thread-archived-between-pages", archived_between),
@@ -166,6 +193,7 @@ LEGAL: list[Legal] = [
     Legal(SIZE, "limit-of-none", none_for_zero),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(COMPLETE, "fork-with-a-turn-lost", lambda: forked(*ALL, turn=True)),
     Illegal(COMPLETE, "thread-lost-at-the-end-of-a-page", lambda: lost_between(False)),
     Illegal(COMPLETE, "thread-lost-while-another-is-added", lambda: lost_between(True)),
     Illegal(COMPLETE, "archived-thread-in-no-list", archived_without_a_trace),

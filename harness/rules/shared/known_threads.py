@@ -1,4 +1,4 @@
-"""What a trace shows of the threads that were started in it, as far as a list must agree with it.
+"""What a trace shows of the threads that were made in it, as far as a list must agree with it.
 
 Here: for each thread what was asked of it, by any client, and what follows for certain: that it is
 stored, whether it is archived, its name, and whether anything may have changed it meanwhile. Not
@@ -26,6 +26,7 @@ from harness.trace.values import dig, obj, text
 # Requests that only look at threads.
 LOOKING: Final = frozenset({"thread/read", "thread/list", "thread/loaded/list"})
 ARCHIVING: Final = {"thread/archive": True, "thread/unarchive": False}
+_MAKING: Final = ("thread/start", "thread/fork")
 # Requests of the text that leave a thread stored, and stored under its own id.
 _KEEPING: Final = LOOKING | {
     *ARCHIVING,
@@ -58,11 +59,12 @@ class Ask:
 
 @dataclass(slots=True, eq=False)
 class KnownThread:
-    """A thread that was started in the trace; `shown` is as the reply to its thread/start had it.
+    """A thread that was started or forked in the trace; `shown` is as that answer had it.
 
     `asks` are the requests of any client that name it, but for those that only look. `news` are the
     notifications about it, `running` its turns that began and have not ended, `ended` the ends of
-    completed turns. `previews` are all that any message showed.
+    completed turns. `previews` are all that any message showed. `copied` says that it is a fork, of
+    `source` if that one was started or forked in the trace too.
     """
 
     id: str
@@ -75,6 +77,8 @@ class KnownThread:
     previews: list[tuple[Frame, str]] = field(default_factory=list[tuple[Frame, str]])
     ephemeral: bool = False
     moved_by_others: bool = False
+    copied: bool = False
+    source: "KnownThread | None" = None
 
     @property
     def subject(self) -> str:
@@ -101,6 +105,8 @@ class KnownThread:
         """
         if self.ephemeral or not self.ended or not came_before(self.ended[0], moment):
             return False
+        if self.source is not None and self.source.ephemeral:
+            return False
         others = [ask for ask in self.asks if ask.request.method not in _KEEPING]
         return all(came_before(moment, ask.request) for ask in others)
 
@@ -110,7 +116,7 @@ class KnownThread:
         What a request that was refused did is not known, nor whether an archived thread that is
         used again stays in the archive.
         """
-        if self.moved_by_others:
+        if self.moved_by_others or (self.copied and not self._of_no_archive()):
             return None
         state: bool | None = False
         last: Ask | None = None
@@ -126,6 +132,13 @@ class KnownThread:
                 apart = last is None or last.over_before(ask.request)
                 state, last = (after if ask.done and apart else None), ask
         return state
+
+    def _of_no_archive(self) -> bool:
+        """Whether nothing that a fork comes from was archived: where its fork is, is not said."""
+        if self.source is None:
+            return not self.copied
+        asked = any(ask.request.method in ARCHIVING for ask in self.source.asks)
+        return not asked and not self.source.moved_by_others and self.source._of_no_archive()
 
     def in_archive(self, first: Frame, last: Frame) -> bool | None:
         """Whether it was archived from one message to another, None where that is not certain."""
@@ -153,7 +166,9 @@ class KnownThread:
         return [one for one in texts_in(last.request.params) if one != self.id]
 
     def went_elsewhere(self) -> bool:
-        """Whether a turn of it was to run in another folder."""
+        """Whether a turn of it, or of the one it was forked from, was to run in another folder."""
+        if self.copied and (self.source is None or self.source.went_elsewhere()):
+            return True
         return any(
             ask.request.method == "turn/start" and "cwd" in obj(ask.request.params)
             for ask in self.asks
@@ -161,7 +176,7 @@ class KnownThread:
 
 
 class KnownThreads:
-    """The threads of a trace that were started in it, by any client; `until` reads on."""
+    """The threads of a trace that were started or forked in it, by any client; `until` reads on."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -242,9 +257,12 @@ class KnownThreads:
             return
         shown = obj(dig(answer.result, "thread"))
         thread_id = text(shown.get("id"))
-        if request.method == "thread/start" and thread_id and thread_id not in self.threads:
+        if request.method in _MAKING and thread_id and thread_id not in self.threads:
             thread = KnownThread(thread_id, answer, shown)
             thread.ephemeral = obj(request.params).get("ephemeral") is True
+            if request.method == "thread/fork":
+                thread.copied = True
+                thread.source = self.threads.get(text(obj(request.params).get("threadId")))
             self.threads[thread_id] = thread
         for one in (shown, *_listed(answer)):
             self._look(one, answer)

@@ -30,14 +30,14 @@ class _Filter(ListMonitor):
     """A filter, on the pages that were asked for with it."""
 
     def listed(self, page: Page) -> Iterator[tuple[KnownThread, Member]]:
-        """The threads on a page that were started in the trace."""
+        """The threads on a page that were made in the trace."""
         known = self.known(page.answer)
         for thread_id, where in page.threads:
             if thread_id in known:
                 yield known[thread_id], where
 
     def kept_out(self, page: Page) -> list[KnownThread]:
-        """The threads that were stored and started in the trace, and are not on a page."""
+        """The threads that were stored and made in the trace, and are not on a page."""
         on_it = {thread_id for thread_id, _ in page.threads}
         return [
             thread
@@ -50,7 +50,7 @@ class _Filter(ListMonitor):
 class ArchivedApart(_Filter):
     """Judges that `archived` true lists no thread outside of the archive, and else none within.
 
-    False, null and nothing say the same. Judged of threads that were started in the trace and of
+    False, null and nothing say the same. Judged of threads that were made in the trace and of
     which it is certain where they were, from the request of the first page to the answer. Left
     open: threads that were being archived or brought back meanwhile, those that were used while
     they were archived, and those of others.
@@ -89,7 +89,7 @@ class ArchivedApart(_Filter):
 class CwdExact(_Filter):
     """Judges that `cwd` lists no thread that shows another folder, be it above or below.
 
-    Judged of threads that were started in the trace. One path written in two ways may be the same;
+    Judged of threads that were made in the trace. One path written in two ways may be the same;
     SHOULD where the last name is the same, since a folder above may be a link. Left open: relative
     paths, threads whose turns were to run in another folder (which of the two counts is not said),
     those of others.
@@ -124,7 +124,7 @@ class CwdExact(_Filter):
 class ProvidersKept(_Filter):
     """Judges that `modelProviders`, where it names any, lists no thread that shows another one.
 
-    Judged of threads that were started in the trace. That an empty list keeps all is for
+    Judged of threads that were made in the trace. That an empty list keeps all is for
     list.complete.
     """
 
@@ -156,7 +156,7 @@ class TitleHoldsTerm(_Filter):
 
     Which text is the title is not said. So a thread is wrong on the page only where no text that
     the trace has of it holds the term: its name, its preview, what was said in it by anybody.
-    Judged of threads that were started in the trace, so that all of that is known.
+    Judged of threads that were made in the trace, so that all of that is known.
     """
 
     @on_answer("thread/list")
@@ -176,11 +176,15 @@ class TitleHoldsTerm(_Filter):
                 yield Witness(thread.subject, (thread.start, page.request, frame))
 
     def _has(self, thread: KnownThread, term: str, where: Member | None) -> bool:
-        """Whether any text of a thread holds a term."""
+        """Whether any text of a thread, or of the one it was forked from, may hold a term."""
         frames = (*thread.news, *(ask.request for ask in thread.asks))
         texts = [obj(frame.params) for frame in frames]
         shown = [where.value] if where is not None else [text for _, text in thread.previews]
-        return any(term in one for one in texts_in([*texts, *shown]))
+        if any(term in one for one in texts_in([*texts, *shown])):
+            return True
+        if thread.source is None:
+            return thread.copied
+        return self._has(thread.source, term, None)
 
 
 @rule(
@@ -193,7 +197,7 @@ class SourceKinds(_Filter):
     """Judges lists by `sourceKinds` against one another, since no thread shows its kind.
 
     With the same other params: a thread that is listed by some kinds is listed by these and more;
-    and one that is listed by `cli` is not listed by `vscode`. Judged of threads that were started
+    and one that is listed by `cli` is not listed by `vscode`. Judged of threads that were made
     in the trace, and that nothing can have changed from the first list to the second. Left open:
     what an empty list of kinds keeps; whether a kind that the text does not name is a part of
     another.

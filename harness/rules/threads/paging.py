@@ -52,7 +52,7 @@ class PageSize(ListMonitor):
 class Complete(ListMonitor):
     """Judges, where nextCursor is null, that the pages so far hold every thread that must be there.
 
-    That is each thread that was started in the trace and is certain to match from the request of
+    That is each thread that was made in the trace and is certain to match from the request of
     the first page to the answer with the last: a turn of it had been completed, nothing was asked
     or told of it meanwhile, by or to any client, and each filter fits what the server itself showed
     of it. So it is judged too that a filter which is empty or null keeps all, and that a thread
@@ -93,7 +93,7 @@ class Complete(ListMonitor):
 class Once(ListMonitor):
     """Judges that no thread stands twice on one page, or on two that follow one another.
 
-    On two pages this is judged of the threads that were started in the trace, and that nothing can
+    On two pages this is judged of the threads that were made in the trace, and that nothing can
     have changed between the request of the first page and the answer with the other.
     """
 

@@ -26,7 +26,7 @@ _PARTING = ("thread/closed", "thread/archived")
 
 
 class _Unloaded(Monitor):
-    """Which threads that were started in the trace are certainly not loaded."""
+    """Which threads that were made in the trace are certainly not loaded."""
 
     def begin(self) -> None:
         self._known = KnownThreads(self.trace)

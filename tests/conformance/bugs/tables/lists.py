@@ -76,6 +76,22 @@ def a_cursor_counts_threads() -> None:
     swap(f"{LISTS}.page", page)
 
 
+@bug(reds={"threads/list-forks": "list.complete"})
+def a_fork_is_in_no_list() -> None:
+    """Forks are left out of every list."""
+    forks: set[str] = set()
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == "reply:thread/fork":
+            forks.add(message["result"]["thread"]["id"])
+        elif kind == "reply:thread/list":
+            data = message["result"]["data"]
+            message["result"]["data"] = [one for one in data if one["id"] not in forks]
+        return [message]
+
+    sent(edit)
+
+
 @bug(reds={"threads/list-sorted": "list.order"})
 def a_list_is_by_creation_whatever_is_asked_for() -> None:
     """The sort key of a thread/list is not looked at."""
