@@ -176,7 +176,7 @@ def _sides(value: object) -> str:
     return "threads" if isinstance(value, dict) else "list"
 
 
-Action = Literal["interrupt", "steer", "answer", "second-turn", "disconnect", "kill"]
+Action = Literal["interrupt", "steer", "answer", "second-turn", "attach", "disconnect", "kill"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 

@@ -46,7 +46,7 @@ SPARE = 4
 """Model calls beyond the script: for input that was added, a second turn, the turn afterwards."""
 
 # What a server must offer, beside what the scenario needs.
-NEEDS: dict[Action, str] = {"steer": "steering"}
+NEEDS: dict[Action, str] = {"steer": "steering", "attach": "history"}
 NEXT, OTHER = "race-next", "race-thread"
 
 
@@ -175,7 +175,7 @@ def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> R
         "client": steps,
         "covers": [],
         "races": [],
-        "server": "fresh" if placement.action == "disconnect" else scenario.server,
+        "server": "fresh" if _spoils(placement.action, listens=listens) else scenario.server,
         # However many calls the action leads to, up to the last that the script has.
         "expect": Expectations(
             any_of=[Outcome(model_calls=count) for count in range(len(script) + 1)]
@@ -188,6 +188,11 @@ def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> R
         document=loaded.document,
         lines=(*lines, *[line] * (len(steps) - at)),
     )
+
+
+def _spoils(action: Action, *, listens: bool) -> bool:
+    """Whether the process is of no use to the next scenario: a connection ended, or was added."""
+    return action == "disconnect" or (action == "attach" and listens)
 
 
 def _spare() -> Script:

@@ -40,9 +40,24 @@ def read_unloaded() -> Trace:
     return talk.read(turn_object(status="completed", items=said)).loads().trace()
 
 
+def attached() -> Trace:
+    """The same client resumes its thread in the middle of a turn, and another one does too."""
+    talk = Past("attached").start_thread().start_turn().message("m-1", "One.")
+    talk.started(agent_message("m-2", "")).delta("m-2", "Tw")
+    said = [agent_message("m-1", "One."), agent_message("m-2", "Tw")]
+    items = [user_message(f"{TURN}-user", "hello"), *said]
+    active = {"type": "active", "activeFlags": []}
+    for connection in ("c1", "c2"):
+        talk.on(connection).resumes(turn_object(items=items), status=active)
+    for connection in ("c1", "c2"):
+        talk.on(connection).delta("m-2", "o.").completed(agent_message("m-2", "Two.")).end_turn()
+    return talk.trace()
+
+
 HISTORY: dict[str, Callable[[], Trace]] = {
     "resumed": resumed,
     "forked": forked,
     "rolled-back": rolled_back,
     "read-unloaded": read_unloaded,
+    "attached": attached,
 }

@@ -32,13 +32,23 @@ class Told:
 
         Ask with one frame after the other: what was looked at stays in the views.
         """
+        self._look(at, until=at)
+        return [self._mine, *self._others.values()]
+
+    def others_to_the_end(self, at: Frame) -> list[Conversation]:
+        """The views of the other connections at the end of the trace; ask nothing else after it."""
+        self._look(at, until=None)
+        return list(self._others.values())
+
+    def _look(self, at: Frame, until: Frame | None) -> None:
         frames = self._trace.frames
-        while self._looked_at < len(frames) and came_before(frames[self._looked_at], at):
+        while self._looked_at < len(frames):
             frame = frames[self._looked_at]
+            if until is not None and not came_before(frame, until):
+                return
             if frame.connection != at.connection and frame.method not in DELTAS:
                 self._others.setdefault(frame.connection, Conversation()).feed(frame)
             self._looked_at += 1
-        return [self._mine, *self._others.values()]
 
     def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:
         """What each connection knows of a thread; `at` is a frame of the connection that asks."""

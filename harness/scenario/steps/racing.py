@@ -34,6 +34,7 @@ from harness.trace.values import dig, text
 ADDED = "Mind the heron by the lock."
 """What is added by a steer: words that nothing else in a scenario has."""
 SECOND, REVIVED = "race-second", "race-revived"
+ATTACHED = "race-attached"
 
 
 @plays(BeginStep)
@@ -153,12 +154,33 @@ async def act(context: StepContext, step: ActStep) -> None:
             await _second_turn(context, body)
         case "answer":
             await _answer(context, body)
+        case "attach":
+            await _attach(context, body)
         case "disconnect":
             context.waits_for("the end of the server's output after the end of its input")
             await context.connections.disconnect(MAIN)
         case "kill":
             context.waits_for("the end of the killed server")
             await context.connections.kill()
+
+
+async def _attach(context: StepContext, body: Act) -> None:
+    """A further client opens the thread; where there is one connection, the same client again.
+
+    Resuming a thread that is loaded may be refused.
+    """
+    on = ATTACHED
+    context.waits_for("a further connection")
+    try:
+        await context.connections.connect(on)
+    except StepFailed as failed:
+        if failed.kind is not UnmetKind.NOT_OFFERED:
+            raise
+        on = MAIN
+    peer = context.peer(on)
+    request = await peer.send_request("thread/resume", {"threadId": context.thread(body.thread)})
+    context.waits_for("the answer to thread/resume")
+    await context.answer_to(peer, request, "any", None)
 
 
 @plays(AgainStep)

@@ -1,0 +1,100 @@
+"""Edges of the rules on a thread that is resumed while a turn of it runs."""
+
+from typing import Any
+
+from harness.judge.verdict import Level
+from tests.rules.cases_attaching import BOTH, FIRST, cut_in, goes_on
+from tests.rules.edge import Illegal, Legal
+from tests.rules.history_talk import Past
+from tests.rules.traces import THREAD, agent_message, command, turn_object
+
+TWICE, KNOWN = "attach.no-duplicate", "attach.known-items"
+CONTINUES, GAP = "attach.text-continues", "attach.no-gap"
+ACTIVE = {"type": "active", "activeFlags": []}
+
+
+def shown(*turns: dict[str, Any]) -> Past:
+    """A thread is resumed by another client while a message is under way."""
+    talk = Past().start_thread().start_turn().message("m-1", "One.")
+    talk.started(agent_message("m-2", "")).delta("m-2", "Tw").on("c2")
+    return talk.resumes(*turns, status=ACTIVE)
+
+
+def begun_anew() -> Past:
+    """The answer shows nothing of the open message, which is begun anew for who came in."""
+    talk = cut_in("One.").started(agent_message("m-2", "")).delta("m-2", "Tw")
+    return goes_on(talk, *BOTH)
+
+
+def told_while_it_was_asked(text: str) -> Past:
+    """Of the open message a piece comes between the request and its answer, on one connection."""
+    talk = Past().start_thread().start_turn().message("m-1", "One.")
+    talk.started(agent_message("m-2", "")).delta("m-2", "T")
+    talk.asks("thread/resume", threadId=THREAD).delta("m-2", "w")
+    items = [FIRST, agent_message("m-1", "One."), agent_message("m-2", text)]
+    return goes_on(talk.shows(turn_object(items=items), status=ACTIVE), "c1")
+
+
+def finished_meanwhile() -> Past:
+    """A message ends while the request is under way, is shown whole, and its end is told later."""
+    talk = Past().start_thread().start_turn().message("m-1", "One.")
+    talk.started(agent_message("m-2", "")).on("c2").asks("thread/resume", threadId=THREAD)
+    talk.on("c1").delta("m-2", "Two.").completed(agent_message("m-2", "Two.")).on("c2")
+    items = [FIRST, agent_message("m-1", "One."), agent_message("m-2", "Two.")]
+    talk.shows(turn_object(items=items), status=ACTIVE)
+    talk.completed(agent_message("m-2", "Two.")).end_turn()
+    return talk.on("c1").end_turn()
+
+
+def with_a_command(*items: dict[str, Any], again: bool) -> Past:
+    """A command has ended when another client comes, which is shown these items."""
+    done = command("c-1", "completed")
+    talk = Past().start_thread().start_turn().item(done).on("c2")
+    talk.resumes(turn_object(items=[FIRST, *items]), status=ACTIVE)
+    if again:
+        talk.completed(done)
+    for connection in BOTH:
+        talk.on(connection).message("m-1", "Done.").end_turn()
+    return talk
+
+
+def renamed() -> Past:
+    """The answer has other ids of items than were told."""
+    items = [{**FIRST, "id": "item-1"}, agent_message("item-2", "One.")]
+    talk = shown(turn_object(items=items)).on("c1").delta("m-2", "o.")
+    for connection in BOTH:
+        talk.on(connection).completed(agent_message("m-2", "Two.")).end_turn()
+    return talk
+
+
+LEGAL: list[Legal] = [
+    Legal(GAP, "the running turn left out", lambda: goes_on(shown(), *BOTH)),
+    Legal(
+        GAP,
+        "the running turn without items",
+        lambda: goes_on(shown(turn_object()), *BOTH),
+        frozenset({KNOWN}),
+    ),
+    Legal(GAP, "items under other ids", renamed),
+    Legal(GAP, "commands are not in the history", lambda: with_a_command(again=False)),
+    Legal(KNOWN, "open items left out", lambda: goes_on(cut_in("One."), *BOTH), frozenset({KNOWN})),
+    Legal(KNOWN, "open items begun anew", begun_anew),
+    Legal(CONTINUES, "a piece in what is shown", lambda: told_while_it_was_asked("Tw")),
+    Legal(CONTINUES, "a piece after what is shown", lambda: told_while_it_was_asked("T")),
+    Legal(TWICE, "the same client again", lambda: goes_on(cut_in("One.", "Tw", own=True), "c1")),
+    Legal(TWICE, "finished while it was asked", finished_meanwhile),
+]
+ILLEGAL: list[Illegal] = [
+    Illegal(
+        TWICE,
+        "a command told again",
+        lambda: with_a_command(command("c-1", "completed"), again=True),
+        Level.SHOULD,
+    ),
+    Illegal(
+        TWICE,
+        "a message begun again",
+        lambda: goes_on(cut_in("One.", "Tw").message("m-1", "One."), *BOTH),
+        Level.SHOULD,
+    ),
+]
