@@ -206,7 +206,23 @@ def old() -> Talk:
     return restarted(begin(Talk(), 1))
 
 
+def cursor_refused(talk: Talk) -> Talk:
+    """A cursor is refused."""
+    return talk.asks("thread/list", cursor="a", limit=1).refuses("that cursor is too old")
+
+
+def first_of_three() -> Talk:
+    """The first page of a list."""
+    return page(three(), listed(3), then="a", limit=1)
+
+
 LEGAL: list[Legal] = [
+    Legal(
+        CURSOR,
+        "refused-since-a-thread-was-added",
+        lambda: cursor_refused(begin(first_of_three(), 4)),
+        frozenset({CURSOR}),
+    ),
     Legal(ORDER, "oldest-first", lambda: pages(three(), listed(1), listed(2), listed(3))),
     Legal(ORDER, "within-a-second", lambda: page(three(), *timed(0.9, 0.1, 0.5))),
     Legal(ORDER, "rounded", lambda: page(three(), *timed(2.4, 1.6, 1.5))),
@@ -249,6 +265,13 @@ LEGAL: list[Legal] = [
     Legal(MEMORY, "loaded-one-listed-as-not", loaded_ones),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(CURSOR, "refused", lambda: cursor_refused(first_of_three())),
+    Illegal(
+        CURSOR,
+        "refused-since-a-thread-was-archived",
+        lambda: cursor_refused(archives(first_of_three(), "thr_1")),
+        Level.SHOULD,
+    ),
     Illegal(ORDER, "up-and-down", lambda: page(three(), *timed(0, 2, 1))),
     Illegal(ORDER, "order-of-another-key", by_creation),
     Illegal(CWD, "folder-above", lambda: page(begin(Talk(), 1), listed(1), cwd="/home/user")),

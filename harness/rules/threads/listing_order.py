@@ -21,6 +21,8 @@ A_SECOND = 1
 SHOWN_AS = {"created_at": "createdAt", "updated_at": "updatedAt"}
 # Of two threads every order is rising or falling.
 FEWEST = 3
+# A page is compared with so many that came just before it, so that a long list is judged in time.
+MOST_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,10 @@ class Order(ListMonitor):
     """Judges that the times by which a list is sorted all rise, or all fall.
 
     By `createdAt`, where sortKey is created_at or not given, and by `updatedAt`, where it is
-    updated_at; on one page, and on all pages that follow one another. Two threads whose times are
-    less than a second apart may stand in either order. Left open: which of the two directions;
-    by updated_at, threads that may have changed while the pages were asked for, and on several
-    pages those of others.
+    updated_at; on one page, and on a few pages that follow one another. Two threads whose times are
+    less than a second apart may stand in either order. Left open: which of the two directions; by
+    updated_at, threads that may have changed while the pages were asked for, and on several pages
+    those of others.
     """
 
     @on_answer("thread/list")
@@ -77,7 +79,8 @@ class Order(ListMonitor):
         """The times of the threads on some pages that cannot have changed meanwhile."""
         known, several = self.known(pages.last), len(pages.pages) > 1
         times: list[_Time] = []
-        for thread_id, where in pages.threads:
+        listed = (place for page in pages.pages[-MOST_PAGES:] for place in page.threads)
+        for thread_id, where in listed:
             thread = known.get(thread_id)
             value = dig(where.value, SHOWN_AS[sort_key])
             if isinstance(value, bool) or not isinstance(value, int | float):

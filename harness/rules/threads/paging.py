@@ -7,10 +7,11 @@ here: what each filter lets through (listing_filters), the order (listing_order)
 
 from harness.judge.base import Outcomes, Witness, on_answer, rule
 from harness.judge.verdict import Level
-from harness.rules.shared.listed_pages import ListMonitor
+from harness.rules.shared.listed_pages import ListMonitor, Pages
 from harness.rules.shared.view_queries import failed, request_subject
 from harness.rules.shared.violations import Member, absent, instead, member, refusal, wrong
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 
 # So many ids of listed threads are told.
 MOST_IDS = 8
@@ -103,13 +104,12 @@ class Once(ListMonitor):
         if pages is None:
             return
         page, known, here = pages.pages[-1], self.known(frame), dict[str, Member]()
-        earlier = dict(found for one in pages.pages[:-1] for found in one.threads)
         for thread_id, where in page.threads:
             thread = known.get(thread_id)
             twice = here.get(thread_id)
             if twice is None and thread is not None:
                 still = thread.untouched(pages.first, pages.last)
-                twice = earlier.get(thread_id) if still else None
+                twice = _earlier(pages, thread_id) if still else None
             here[thread_id] = where
             if twice is not None:
                 frames = (page.request, *dict.fromkeys((twice.frame, frame)))
@@ -117,6 +117,15 @@ class Once(ListMonitor):
                 yield wrong(subject, frames, where.part("id"), "a thread not listed yet", also=also)
         if len(pages.pages) > 1 or len(here) > 1:
             yield Witness(request_subject(page.request), (page.request, frame))
+
+
+def _earlier(pages: Pages, thread_id: str) -> Member | None:
+    """Where a thread stands on the pages before the last one, None where it does not."""
+    for page in pages.pages[:-1]:
+        for one, where in page.threads:
+            if one == thread_id:
+                return where
+    return None
 
 
 @rule(
@@ -127,7 +136,9 @@ class CursorLeadsOn(ListMonitor):
 
     An empty page whose nextCursor is the very cursor that it was asked for by leads nowhere. An
     empty page is right at the end, and on the way where it has another cursor. Left open: cursors
-    that are used with other params or on another connection, and those that no page gave.
+    that are used with other params or on another connection, and those that no page gave. SHOULD
+    where threads have changed since then, as far as the trace shows: how long a cursor lasts is not
+    said.
     """
 
     @on_answer("thread/list")
@@ -141,7 +152,8 @@ class CursorLeadsOn(ListMonitor):
         cursor = member(request, "cursor")
         if failed(frame):
             expected = f"a page, since {before.cursor.name} of an earlier page is the cursor"
-            return [instead(subject, frames, refusal(frame), expected)]
+            level = None if self._unchanged(before.request, frame) else Level.SHOULD
+            return [instead(subject, frames, refusal(frame), expected, level=level)]
         if pages is None:
             return None
         page = pages.pages[-1]
@@ -149,3 +161,10 @@ class CursorLeadsOn(ListMonitor):
             expected = "null, or another cursor than the one that led to this empty page"
             return [wrong(subject, frames, page.cursor, expected, also=(cursor,))]
         return [Witness(subject, frames)]
+
+    def _unchanged(self, first: Frame, last: Frame) -> bool:
+        """Whether no thread of the trace was made or can have changed meanwhile."""
+        return all(
+            came_before(thread.start, first) and thread.untouched(first, last)
+            for thread in self.known(last).values()
+        )
