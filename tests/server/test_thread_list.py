@@ -273,3 +273,38 @@ async def test_a_list_does_not_keep_the_next_request_waiting(stored, monkeypatch
         assert read["result"]["thread"]["id"] == "thr_1"
         go_on.set()
         assert len((await peer.answer(asked))["result"]["data"]) == 4
+
+
+@pytest.mark.slow
+async def test_a_server_that_stops_does_not_wait_for_its_index_to_be_built(
+    stored, monkeypatch
+) -> None:
+    begun = Event()
+    read = Upkeep._reread
+
+    def held(self: Upkeep, *given: Any, **more: Any) -> None:
+        begun.set()
+        assert self._given_up.wait(30)
+        read(self, *given, **more)
+
+    monkeypatch.setattr(Upkeep, "_reread", held)
+    async with session(stored.root) as peer:
+        await peer.send("thread/list")
+        await to_thread.run_sync(begun.wait, 10)
+        peer.server.stop()
+    assert not list((stored.root / "index").glob("threads-*"))
+
+
+@pytest.mark.slow
+async def test_a_line_of_a_hundred_megabytes_is_passed_over(tmp_path) -> None:
+    home = StoredHome(tmp_path)
+    thread = home.add(1, preview="hello")
+    with thread.path.open("ab") as file:
+        file.write(b'{"type":"history","at":%.1f,"turnId":"turn_1","items":[' % (home.now + 1))
+        for _ in range(100):
+            file.write(b'"' + b"x" * 1_000_000 + b'",')
+        file.write(b'""]}\n')
+    home.name(thread, "after it")
+    async with session(tmp_path) as peer:
+        (found,) = (await peer.request("thread/list"))["result"]["data"]
+    assert (found["name"], found["updatedAt"]) == ("after it", int(thread.updated))
