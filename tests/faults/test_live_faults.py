@@ -38,6 +38,17 @@ STORED_ONLY = {
         ),
         "it changes what the model was asked, and that is in marks",
     ),
+    **dict.fromkeys(
+        (
+            "archived-by-a-copy",
+            "archived-with-other-bytes",
+            "ephemeral-on-disk",
+            "restored-by-a-copy",
+            "restored-nowhere",
+            "rollout-not-at-its-path",
+        ),
+        "what is on disk is seen by looks at it, which a stream of messages does not have",
+    ),
 }
 # It keeps turn/started from the client until the client has answered a question: that is the fault.
 KEEPS_BACK = {"turn-announced-after-its-question"}

@@ -11,7 +11,7 @@ from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, o
 from harness.judge.verdict import Level
 from harness.rules.shared.stored_threads import exchanges_at, marks_until
 from harness.rules.shared.subscriptions import Exchanges, thread_of_request
-from harness.rules.shared.view_queries import threads_in
+from harness.rules.shared.view_queries import thread_members, threads_in
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.marks import FileSeen, HomeSearched, TextsFound
@@ -66,7 +66,12 @@ def _found(
         level = (None if alone else Level.SHOULD) if held else Level.INFO
         expected = f"no file of {subject}, which is ephemeral"
         actual = f"{literal(file.path)} has {_what(file, thread_id, held)}"
-        yield Violation(subject, (shown,), expected, actual, level)
+        places = tuple(
+            where.part("ephemeral").place
+            for where in thread_members(shown)
+            if obj(where.value).get("id") == thread_id
+        )
+        yield Violation(subject, (shown,), expected, actual, level, places=places)
 
 
 def _what(file: TextsFound, thread_id: str, held: list[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_mark, rule
-from harness.judge.verdict import Level
+from harness.judge.verdict import Level, Place
 from harness.rules.shared.stored_threads import (
     Kept,
     Storage,
@@ -164,7 +164,7 @@ def _moved(
         expected = f"another folder than that of {literal(former.path)}"
         yield Violation(subject, frames, expected, literal(now.path), places=about)
     elif now.exists:
-        yield _same_bytes(subject, frames, before, now)
+        yield _same_bytes(subject, frames, before, now, about)
 
 
 @rule(
@@ -192,7 +192,7 @@ class FileBack(_Moves):
             about = (member(answer, "thread", "path").place,)
             if _is_at(path_in(answer), mark):
                 if now.exists:
-                    yield _same_bytes(subject, state.frames, former, now)
+                    yield _same_bytes(subject, state.frames, former, now, about)
                 else:
                     expected = f"a file at {literal(now.path)}, the path of the restored thread"
                     yield Violation(subject, state.frames, expected, "there is none", places=about)
@@ -217,12 +217,20 @@ class FileBack(_Moves):
         )
 
 
-def _same_bytes(subject: str, frames: tuple[Frame, ...], before: _Former, now: FileSeen) -> Outcome:
+def _same_bytes(
+    subject: str,
+    frames: tuple[Frame, ...],
+    before: _Former,
+    now: FileSeen,
+    about: tuple[Place, ...],
+) -> Outcome:
     former = before.file
     if not before.final or now.sha256 == former.sha256:
         return Witness(subject, frames)
     expected = f"the {former.size} bytes of {literal(former.path)} at {literal(now.path)}"
-    return Violation(subject, frames, expected, f"{now.size} other bytes", Level.SHOULD)
+    return Violation(
+        subject, frames, expected, f"{now.size} other bytes", Level.SHOULD, places=about
+    )
 
 
 def _last_told(exchanges: Exchanges) -> list[ToldPath]:
