@@ -27,15 +27,6 @@ REFUSED = {
     "skills/list",
     "skills/remote/export",
     "skills/remote/list",
-    "thread/archive",
-    "thread/fork",
-    "thread/list",
-    "thread/loaded/list",
-    "thread/name/set",
-    "thread/resume",
-    "thread/rollback",
-    "thread/unarchive",
-    "thread/unsubscribe",
 }
 
 
