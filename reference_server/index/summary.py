@@ -14,6 +14,7 @@ from typing import BinaryIO
 from harness.wire.item import UserMessageItem
 from reference_server.rollout.fold import UnreadableRollout, preview_of
 from reference_server.rollout.records import (
+    APP_SERVER,
     YEAR_10000,
     ItemRecord,
     NameRecord,
@@ -23,6 +24,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
+from reference_server.rollout.store import thread_named
 from reference_server.safe_files import lines_of, open_for_reading
 from reference_server.settings import ThreadSettings
 
@@ -152,6 +154,10 @@ class _Reading:
                 self._created = self._updated = record.at
                 self._use(record.settings)
             return
+        if not self._begun and isinstance(record, TurnStartedRecord):
+            # The first line is lost: the reader takes the thread's id from the name of the file.
+            self._thread, self._source = thread_named(self._path) or "", APP_SERVER
+            self._created, self._begun = record.at, self._thread != ""
         if not self._begun:
             return
         self._updated = max(self._updated, record.at)

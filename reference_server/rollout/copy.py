@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Event
 
-from reference_server.rollout.fold import Fold, StoredThread, UnreadableRollout
-from reference_server.rollout.reader import record_in, whole_lines_of
+from reference_server.rollout.fold import Fold, StoredThread
+from reference_server.rollout.reader import lost_beginning, record_in, whole_lines_of
 from reference_server.rollout.records import NameRecord, Record, ThreadRecord
 from reference_server.safe_files import make_private, open_regular
 
@@ -25,37 +25,35 @@ _SERVER = re.compile(rb',"server":"[^"\\]*"\}\n$')
 
 
 class Original:
-    """What is copied: the lines of a rollout, each with the id of its turn if it has one.
-
-    Raises UnreadableRollout where they hold no thread.
-    """
+    """What is copied: the lines of a rollout, each with the id of its turn if it has one."""
 
     def __init__(self, path: Path | str, lines: Iterable[bytes]) -> None:
         self._path = path
-        self._first: ThreadRecord | None = None
+        self.first: ThreadRecord | None = None
         self.turns: dict[str, str] = {}
         """The ids of its turns, in order; `rename` gives each the id of its copy."""
         self._lines: list[tuple[str | None, bytes]] = []
+        self._foreign = False
         for number, line in enumerate(lines, start=1):
             if found := _TURN_ID.match(line):
+                if self.first is None and (record := record_in(path, number, line)) is not None:
+                    self.first = lost_beginning(path, record)
                 self._keep(found[1].decode(errors="replace"), line)
             elif (record := record_in(path, number, line)) is not None:
                 self._take(record)
-        if self._first is None:
-            raise UnreadableRollout(f"{path}: does not begin with a thread record")
-        self.first = self._first
 
     def _take(self, record: Record) -> None:
         """Take a record that is of no turn, or that another program has written."""
         if isinstance(record, ThreadRecord):
-            self._first = self._first or record
+            self.first = self.first or record
+            self._foreign = record.id != self.first.id
         elif not isinstance(record, NameRecord):
             line = record.encode() + b"\n"
             found = _TURN_ID.match(line)
             self._keep(found[1].decode() if found else None, line)
 
     def _keep(self, turn: str | None, line: bytes) -> None:
-        if self._first is not None:
+        if self.first is not None and not self._foreign:
             self._lines.append((turn, line))
             if turn is not None:
                 self.turns.setdefault(turn, turn)

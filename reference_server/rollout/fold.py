@@ -42,7 +42,8 @@ class StoredThread:
 
     `tokens`: those of each model call. `context_tokens`: the size of the conversation as the model
     last counted it, 0 if it was compacted since. `unended`: for each turn whose end is not
-    recorded, the id of the server that runs or ran it.
+    recorded, the id of the server that runs or ran it. `ends_with_another`: the last records of the
+    file are of another thread, so what is added must begin with a ThreadRecord.
     """
 
     id: str
@@ -57,6 +58,7 @@ class StoredThread:
     tokens: list[TokenCounts] = field(default_factory=list[TokenCounts])
     context_tokens: int = 0
     unended: dict[str, str] = field(default_factory=dict[str, str])
+    ends_with_another: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Fold:
         self._turns: dict[str, Turn] = {}
         self._places: dict[str, dict[str, int]] = {}
         self._dropped: set[str] = set()
+        self._ended: set[str] = set()
         # For each turn of the thread.
         self._before: list[_Before] = []
         self._conversation = Conversation()
@@ -104,10 +107,10 @@ class Fold:
                     self._conversation.note(record.item)
                 if isinstance(record.item, UserMessageItem):
                     thread.preview = thread.preview or preview_of(record.item)
-            case HistoryRecord():
-                self._conversation.extend(record)
-                if record.tokens is not None:
-                    thread.tokens.append(record.tokens)
+            case HistoryRecord() | CompactedRecord():
+                # Of a turn that has ended the line is there twice.
+                if record.turn_id not in self._ended:
+                    self._converse(thread, record)
             case TurnStartedRecord():
                 if self._turn(thread, record.turn_id) is not None:
                     thread.settings = record.settings
@@ -116,15 +119,12 @@ class Fold:
             case SteeredRecord():
                 if self._add_item(thread, record.turn_id, record.item):
                     self._conversation.steer(record)
-            case CompactedRecord():
-                self._conversation.replace(record)
-                if record.tokens is not None:
-                    thread.tokens.append(record.tokens)
             case TurnCompletedRecord():
                 if turn := self._turn(thread, record.turn_id):
                     thread.unended.pop(record.turn_id, None)
                     turn.status = record.status
                     turn.error = record.error
+                    self._ended.add(turn.id)
                     self._conversation.end_turn()
             case NameRecord():
                 thread.name = record.name
@@ -138,7 +138,16 @@ class Fold:
         self._conversation.settle()
         thread.history = self._conversation.items
         thread.context_tokens = self._conversation.context_tokens
+        thread.ends_with_another = self._foreign
         return thread
+
+    def _converse(self, thread: StoredThread, record: HistoryRecord | CompactedRecord) -> None:
+        if isinstance(record, HistoryRecord):
+            self._conversation.extend(record)
+        else:
+            self._conversation.replace(record)
+        if record.tokens is not None:
+            thread.tokens.append(record.tokens)
 
     def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
         """Give a turn, which begins here if it is new; None if it was dropped."""

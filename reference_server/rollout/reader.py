@@ -10,13 +10,20 @@ worker thread, then what was added meanwhile.
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import BinaryIO
 
 from reference_server.rollout.fold import Fold, StoredThread, UnreadableRollout
-from reference_server.rollout.records import NewerFormat, Record, parse_record
+from reference_server.rollout.records import (
+    NewerFormat,
+    Record,
+    ThreadRecord,
+    TurnStartedRecord,
+    parse_record,
+)
+from reference_server.rollout.store import thread_named
 from reference_server.safe_files import LINE_LIMIT, lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
@@ -30,15 +37,49 @@ class GivenUp(Exception):
     """The caller no longer waits for the thread."""
 
 
+class _Beginning:
+    """Gives the records from the first ThreadRecord on; makes one where that line is lost."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._early: list[Record] = []
+        self._begun = False
+
+    def feed(self, record: Record) -> Iterable[Record]:
+        """Give the records that can be taken now."""
+        if self._begun:
+            return (record,)
+        first = record if isinstance(record, ThreadRecord) else lost_beginning(self._path, record)
+        if first is not record:
+            self._early.append(record)
+        if first is None:
+            return ()
+        self._begun = True
+        return first, *self._early
+
+
+def lost_beginning(path: Path | str, record: Record) -> ThreadRecord | None:
+    """Make the first record of a file that has lost it, given its first turn; None for no turn.
+
+    The file's name says which thread it is, and the turn has the settings.
+    """
+    thread_id = thread_named(path) if isinstance(path, Path) else None
+    if thread_id is None or not isinstance(record, TurnStartedRecord):
+        return None
+    return ThreadRecord(at=record.at, id=thread_id, settings=record.settings)
+
+
 class RolloutReader:
     """Reads one rollout from its beginning; each `read` goes on where the last one ended."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fold = Fold()
+        self._beginning = _Beginning(path)
         self._offset = 0
         self._lines = 0
         self._tail = b""
+        self._before = b""
 
     @property
     def unread(self) -> int:
@@ -67,8 +108,13 @@ class RolloutReader:
                 self._take(line)
 
     def _take(self, line: bytes) -> None:
-        if line.strip() and (record := record_in(self._path, self._lines, line)) is not None:
-            self._fold.take(record)
+        before, self._before = self._before, line
+        # No two records are alike, their times alone differ: the line is there twice.
+        if line == before or not line.strip():
+            return
+        if (record := record_in(self._path, self._lines, line)) is not None:
+            for one in self._beginning.feed(record):
+                self._fold.take(one)
 
     def finish(self) -> StoredThread:
         """Give the thread; nothing can be read afterwards. Raises UnreadableRollout."""

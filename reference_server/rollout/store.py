@@ -33,6 +33,12 @@ _SETTLED = 2_000_000_000
 new modification time, since clocks of file systems are coarse."""
 
 
+def thread_named(path: Path) -> str | None:
+    """Give the id of the thread that a file's name says it has; None for another name."""
+    named = _FILE.fullmatch(path.name)
+    return None if named is None else named[1]
+
+
 class RolloutStore:
     """The rollouts of one home. May be used from several threads."""
 

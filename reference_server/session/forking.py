@@ -41,6 +41,8 @@ class Forks:
         """
         loaded = self._threads.find_loaded(thread_id)
         original = await self._original(thread_id, loaded)
+        if original.first is None:
+            raise unreadable(thread_id, UnreadableRollout("it does not begin with a thread record"))
         original.rename(await self._ids.turn_ids(len(original.turns)))
         new_id = await self._ids.thread_id()
         # Those of a loaded thread may have changed since its last turn.
@@ -67,6 +69,8 @@ class Forks:
         try:
             read = partial(Original.read, path, given_up)
             original = await to_thread.run_sync(read, abandon_on_cancel=True)
+            if original.first is None:
+                raise UnreadableRollout(f"{path}: does not begin with a thread record")
             check_id(original.first.id, thread_id, path)
         except (OSError, UnreadableRollout) as error:
             raise unreadable(thread_id, error) from error

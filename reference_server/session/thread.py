@@ -132,7 +132,7 @@ class LoadedThread:
         self._state: ThreadState = next_thread_state("notLoaded", "started")
 
     def adopt(self, stored: StoredThread) -> None:
-        """Go on from what the rollout says."""
+        """Go on from what the rollout says. Raises OSError."""
         self.settings = stored.settings
         self.history = stored.history
         self.context_tokens = stored.context_tokens
@@ -145,6 +145,12 @@ class LoadedThread:
             to_camel(name): sum(getattr(tokens, name) for tokens in stored.tokens)
             for name in TokenCounts.model_fields
         }
+        if stored.ends_with_another:
+            self.record(
+                ThreadRecord(
+                    at=self.clock(), id=self.id, source=self.source, settings=self.settings
+                )
+            )
 
     def forget_turns(self, stored: StoredThread) -> None:
         """Go on from a conversation that was cut; the settings, and the tokens spent, stay."""

@@ -63,12 +63,15 @@ async def test_a_line_whose_time_is_none_is_no_record(tmp_path, caplog, at: str)
 
 
 @pytest.mark.parametrize("at", NO_MOMENTS)
-async def test_a_thread_whose_own_time_is_none_is_unreadable(tmp_path, caplog, at: str) -> None:
+async def test_a_thread_whose_own_time_is_none_begins_with_its_turn(
+    tmp_path, caplog, at: str
+) -> None:
     placed(tmp_path, json.dumps(thread_line(at=-0.5)).replace("-0.5", at), turn_line())
     async with session(tmp_path) as peer:
-        error = (await read(peer))["error"]
-    assert error["code"] == -32600
-    assert error["message"].startswith("the rollout of thread thr_1 is unreadable: ")
+        shown = (await read(peer))["result"]["thread"]
+        [listed] = (await peer.request("thread/list", {}))["result"]["data"]
+    assert (shown["id"], shown["createdAt"], shown["cwd"]) == ("thr_1", 2, SETTINGS["cwd"])
+    assert listed["id"] == "thr_1"
     assert "Traceback" not in caplog.text
 
 
