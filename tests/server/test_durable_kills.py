@@ -144,14 +144,15 @@ def check_files(case: Case, work: Path, thread: Message) -> None:
 
 def check_words(words: list[Message]) -> None:
     """A provider takes the conversation: each call has its output, right or wrong."""
-    calls = [one["call_id"] for one in words if one["type"].endswith("_call") and "call_id" in one]
-    outputs = [one["call_id"] for one in words if one["type"].endswith("_call_output")]
-    assert len(set(calls)) == len(calls)
-    assert sorted(outputs) == sorted(calls)
-    for at, one in enumerate(words):
-        if one["type"].endswith("_call_output"):
-            before = [other.get("call_id") for other in words[:at]]
-            assert one["call_id"] in before
+    unanswered: set[str] = set()
+    for one in words:
+        if one["type"].endswith("_call") and "call_id" in one:
+            assert one["call_id"] not in unanswered
+            unanswered.add(one["call_id"])
+        elif one["type"].endswith("_call_output"):
+            assert one["call_id"] in unanswered
+            unanswered.remove(one["call_id"])
+    assert unanswered == set()
 
 
 def texts_of(items: list[Message]) -> list[str]:
