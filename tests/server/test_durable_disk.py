@@ -7,7 +7,7 @@ the home fails. Afterwards the disk works again, and so does the thread, with al
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @contextmanager
-def broken(home: Path, number: int) -> Iterator[list[str]]:
+def broken(home: Path, number: int) -> Generator[list[str]]:
     """Let every change of a file below the home fail; gives what was tried."""
     tried: list[str] = []
 
