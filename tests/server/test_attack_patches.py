@@ -57,7 +57,8 @@ ADDED = {
 
 def disk(place: Place, *, without: str = "sessions") -> dict[str, str]:
     """What lies at the place, but for the rollouts and what a server keeps of itself."""
-    own = (place.agent / without, place.agent / "counters", place.agent / "servers")
+    kept = (without, "counters", "servers", "threads.lock")
+    own = [place.agent / name for name in kept]
     return {
         str(path): path.read_text("utf-8", "replace")
         for path in place.base.rglob("*")
