@@ -6,7 +6,7 @@ Here: servers that keep less, or in another form, than others do, where the text
 from typing import Any
 
 from harness.judge.verdict import Level
-from harness.trace.marks import Closed
+from harness.trace.marks import Closed, ServerEnded
 from tests.rules.edge import Illegal, Legal
 from tests.rules.history_talk import FORK, Past, past, stored
 from tests.rules.traces import (
@@ -39,6 +39,12 @@ def refused_when_archived() -> Any:
 
 def refused_without_a_turn() -> Any:
     talk = Past().start_thread().leaves()
+    return talk.asks("thread/resume", threadId=THREAD).refuses("nothing is stored")
+
+
+def refused_without_a_turn_after_its_server(*, killed: bool) -> Any:
+    """The server of a thread without a turn is ended; the next one has nothing of it."""
+    talk = Past().start_thread().mark(Closed("c1")).mark(ServerEnded(killed=killed)).on("c2")
     return talk.asks("thread/resume", threadId=THREAD).refuses("nothing is stored")
 
 
@@ -181,6 +187,12 @@ LEGAL: list[Legal] = [
     Legal(REOPENS, "refused while loaded", refused_while_loaded),
     Legal(REOPENS, "refused when archived", refused_when_archived),
     Legal(REOPENS, "refused without a turn", refused_without_a_turn, frozenset({REOPENS})),
+    Legal(
+        REOPENS,
+        "refused without a turn after a kill",
+        lambda: refused_without_a_turn_after_its_server(killed=True),
+        frozenset({REOPENS}),
+    ),
     Legal(ANNOUNCED, "the start told late to another", announced_late_to_another),
     *[
         Legal(EQUALS, f"parts kept as one {at}", lambda between=between: parts_kept_as_one(between))
@@ -239,6 +251,12 @@ LEGAL: list[Legal] = [
 ]
 ILLEGAL: list[Illegal] = [
     Illegal(REOPENS, "refused after a restart", refused_after_a_restart),
+    Illegal(
+        REOPENS,
+        "refused without a turn after an orderly end",
+        lambda: refused_without_a_turn_after_its_server(killed=False),
+        Level.SHOULD,
+    ),
     Illegal(ANNOUNCED, "announced after a restart", announced_after_a_restart, Level.SHOULD),
     Illegal(
         EQUALS,

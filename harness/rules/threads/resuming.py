@@ -17,7 +17,7 @@ from harness.rules.shared.violations import instead, member, refusal, wrong
 from harness.spec.effects import methods_with
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed
+from harness.trace.marks import Closed, ServerEnded
 from harness.trace.order import by_arrival, came_before, marked_before, received_before_sent
 from harness.trace.trace import Trace
 from harness.trace.values import dig, obj, text
@@ -35,12 +35,12 @@ class Reopens(Monitor):
     """Judges that thread/resume of a thread that exists, and is not loaded, is not refused.
 
     A thread exists for certain, and is stored, when a turn of it was told as completed before. One
-    that was started and has no such turn exists too, yet nothing of it need be stored: SHOULD. It
-    is not loaded when it was last told to be notLoaded, or when all clients that knew it are gone.
-    Left open: threads that may be loaded (what resuming such a one does is not said), that no
-    message of the trace showed, ephemeral ones, ones that any client asked to archive, requests
-    with a personality, which may be what is refused (word.taken), and requests that are wrong on
-    purpose.
+    that was started and has no such turn exists too, yet nothing of it need be stored: SHOULD, and
+    INFO where its server was killed, which may write when a turn is over. It is not loaded when it
+    was last told to be notLoaded, or when all clients that knew it are gone. Left open: threads
+    that may be loaded (what resuming such a one does is not said), that no message of the trace
+    showed, ephemeral ones, ones that any client asked to archive, requests with a personality,
+    which may be what is refused (word.taken), and requests that are wrong on purpose.
     """
 
     def begin(self) -> None:
@@ -74,8 +74,14 @@ class Reopens(Monitor):
         if self._told.ephemeral(thread_id, frame) or not self._unloaded(known, request):
             return None
         expected = f"{subject}, which exists" + (" and has a turn" if done else "")
-        level = None if done else Level.SHOULD
+        level = None if done else Level.INFO if self._killed(proof, request) else Level.SHOULD
         return [instead(subject, (proof, frame), refusal(frame), expected, level=level)]
+
+    def _killed(self, told: Frame, request: Frame) -> bool:
+        """Whether the server that told of something was killed before the request."""
+        ends = [mark for mark in self.trace.marks_of(ServerEnded) if marked_before(mark, request)]
+        after = [mark for mark in ends if not marked_before(mark, told)]
+        return bool(after) and after[0].body.killed
 
     def _unloaded(self, known: list[ThreadView], request: Frame) -> bool:
         """Whether the thread was not in memory when it was asked for."""
