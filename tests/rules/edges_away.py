@@ -20,6 +20,8 @@ ONCE, COMPLETES = "turn.started-once", "turn.completes"
 INCLUDES, STARTED = "read.includes-turns", "item.completed-after-started"
 DELTAS, DELTA = "delta.rebuilds-reply", "item.started-before-delta"
 DIFF, WHOLE = "turn.diff-after-change", "turn.diff-whole"
+# A message that has begun, and is not among the items that the answer to thread/resume shows.
+UNSHOWN = frozenset({"attach.known-items"})
 T = TypeVar("T", bound=Talk)
 ACTIVE: dict[str, Any] = {"type": "active", "activeFlags": []}
 SAID = user_message("said", "hello")
@@ -163,17 +165,18 @@ LEGAL: list[Legal] = [
     Legal(DELTAS, "some-missed-while-away", lambda: goes_on(away(greeted()))),
     Legal(DELTAS, "some-missed-after-leaving-all", lambda: goes_on(returns(leaves(greeted())))),
     Legal(DELTAS, "begun-again-for-who-comes-in", told_anew, frozenset({ONCE})),
-    Legal(STARTED, "begun-while-away", lambda: goes_on(away(running()))),
+    Legal(STARTED, "begun-while-away", lambda: goes_on(away(running())), UNSHOWN),
     Legal(
         STARTED,
         "command-begun-while-away",
         lambda: away(running()).completed(command("c", "completed")).end_turn(),
     ),
-    Legal(DELTA, "begun-while-away", lambda: goes_on(returns(leaves(running())))),
+    Legal(DELTA, "begun-while-away", lambda: goes_on(returns(leaves(running()))), UNSHOWN),
     Legal(
         DELTA,
         "asked-for-and-left-at-once",
         lambda: goes_on(away(Talk().start_thread().ask_turn().reply_turn())),
+        UNSHOWN,
     ),
     Legal("turn.started-first", "back-after-an-archive", back_after_an_archive),
     Legal(
