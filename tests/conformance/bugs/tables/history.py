@@ -61,7 +61,12 @@ def a_thread_is_not_resumed_with_a_personality() -> None:
     received(edit)
 
 
-@bug(reds={"threads/resume-loaded": "turn.completes"})
+@bug(
+    reds={
+        "threads/resume-loaded": "turn.completes",
+        "threads/attach/before-the-first-item": "turn.completes",
+    }
+)
 def who_resumes_a_loaded_thread_hears_no_end() -> None:
     """After thread/resume of a thread that was loaded no end of a turn is told."""
     lost_after(RESUME, "turn/completed")
@@ -144,5 +149,67 @@ def a_thread_that_is_read_is_loaded() -> None:
         if kind != READ:
             return message
         return {**message, "method": RESUME, "params": {"threadId": message["params"]["threadId"]}}
+
+    received(edit)
+
+
+@bug(reds={"threads/attach/in-a-message": "attach.text-continues"})
+def half_a_message_is_shown_empty() -> None:
+    """The message that is under way is shown without what was said of it."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == f"reply:{RESUME}":
+            for turn in message["result"]["thread"]["turns"]:
+                for item in turn["items"]:
+                    if item["type"] == "agentMessage":
+                        item["text"] = ""
+        return [message]
+
+    sent(edit)
+
+
+@bug(reds={"threads/attach/during-a-command": "attach.no-duplicate"})
+def who_resumes_a_thread_is_told_again() -> None:
+    """What ended before thread/resume is told once more after its answer."""
+    ended: list[Message] = []
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == "item/completed":
+            ended.append(message)
+        return [message, *ended] if kind == f"reply:{RESUME}" else [message]
+
+    sent(edit)
+
+
+@bug(
+    reds={
+        "threads/killed/in-a-message": "durable.turn-over",
+        "threads/killed/during-a-command": "durable.turn-over",
+    }
+)
+def a_turn_outlives_its_server() -> None:
+    """A turn that was cut off is read as if it still ran."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == f"reply:{READ}":
+            for turn in message["result"]["thread"]["turns"]:
+                if turn["status"] != "completed":
+                    turn["status"] = "inProgress"
+        return [message]
+
+    sent(edit)
+
+
+@bug(reds={"threads/killed/at-a-question": "durable.goes-on"})
+def a_thread_that_was_killed_takes_no_turn() -> None:
+    """No turn begins on a thread that was resumed."""
+    resumed: list[str] = []
+
+    def edit(kind: str, message: Message) -> Message:
+        if kind == RESUME:
+            resumed.append(message["params"]["threadId"])
+        if kind == "turn/start" and resumed:
+            message["params"]["threadId"] = "thr_987654321"
+        return message
 
     received(edit)

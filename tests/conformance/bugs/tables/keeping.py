@@ -199,3 +199,17 @@ def the_model_is_told_that_a_tool_is_done() -> None:
         return lambda keeper, call, output: original(keeper, call, "It is done.")
 
     swap(f"{KEEPER}.answered", answered)
+
+
+@bug(reds={"threads/attach-by-another": "turn.completes"}, server="keeper")
+def who_comes_in_hears_no_end() -> None:
+    """The end of a turn is told to the client alone that came first to its thread."""
+
+    def pass_on(original: Any) -> Any:
+        def changed(keeper: Any, clients: list[Any], message: Message) -> None:
+            ends = message.get("method") == "turn/completed"
+            original(keeper, clients[:1] if ends else clients, message)
+
+        return changed
+
+    swap(f"{KEEPER}.pass_on", pass_on)
