@@ -24,7 +24,6 @@ from reference_server.handlers import discover
 from reference_server.lanes import Lanes
 from reference_server.outbox import Outbox
 from reference_server.router import Router
-from reference_server.session.subscribers import Everyone
 from reference_server.warming import importing
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Server:
             self._config,
             self._model_transport,
             self._clock,
-            Everyone(self._outboxes),
+            self._outboxes,
         )
 
     def _outboxes(self) -> list[Outbox]:

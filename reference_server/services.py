@@ -22,6 +22,7 @@ from reference_server.engine.usage import ContextWindow
 from reference_server.ids import IdAllocator
 from reference_server.index.lists import ThreadLists
 from reference_server.model.client import ModelClient
+from reference_server.outbox import Outbox
 from reference_server.presence import Presence
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.sync import Syncer
@@ -50,9 +51,9 @@ class Services:
         config: Config,
         model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
         clock: Clock,
-        everyone: Everyone,
+        outboxes: Callable[[], list[Outbox]],
     ) -> None:
-        self.everyone = everyone
+        self.everyone = Everyone(outboxes)
         rollouts = RolloutStore(home)
         ids = IdAllocator(home.counters, rollouts.highest_ids)
         self.model = ModelClient(tasks, model_transport)

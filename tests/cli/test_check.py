@@ -56,7 +56,7 @@ def test_the_file_is_named_before_its_findings_and_a_hint_is_not_called_broken()
     said = call("harness", "check", str(REAL / "archive.jsonl"))
     assert said.status == 0
     assert said.out.splitlines()[0].startswith(f"{REAL / 'archive.jsonl'}: 59 messages, ")
-    assert said.out.splitlines()[0].endswith("; SHOULD 2, INFO 1")
+    assert said.out.splitlines()[0].endswith("; SHOULD 2, INFO 2")
     assert "broken" not in said.out
 
 

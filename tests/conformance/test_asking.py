@@ -139,11 +139,11 @@ def test_what_the_reference_server_is_asked_for_agrees_with_what_it_promises() -
 def test_what_is_offered_in_part_is_still_judged(place: Path) -> None:
     script = place / "forking.py"
     script.write_text(FORKING)
-    scenarios = [*bundled("threads/resume"), load_text(FORK, name="fork")]
+    scenarios = [*bundled("threads/resume-loaded"), load_text(FORK, name="fork")]
     for order in (scenarios, scenarios[::-1]):
         found = seen(command(script), order)
         assert found["fork"][:2] == ("PASS", "")
-        assert found["threads/resume"][:2] == ("NOT_APPLICABLE", f"{NOT_OFFERED}history")
+        assert found["threads/resume-loaded"][:2] == ("NOT_APPLICABLE", f"{NOT_OFFERED}history")
 
 
 def _verdicts(found: Seen) -> dict[str, str]:

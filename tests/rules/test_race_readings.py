@@ -96,7 +96,7 @@ def interrupted_by_another() -> Talk:
 
 def resumed_in_a_stream() -> Talk:
     talk = running().started(agent_message("m-1", "")).delta("m-1", "Hel")
-    said = [user_message(f"{TURN}-user", "hello")]
+    said = [user_message(f"{TURN}-user", "hello"), agent_message("m-1", "Hel")]
     shown = thread_object(preview="hello", status=ACTIVE, turns=[turn_object(items=said)])
     talk.on("c2").asks("thread/resume", threadId=THREAD).answers({"thread": shown, **settings()})
     for client in ("c1", "c2"):
