@@ -58,6 +58,9 @@ def page_of(database: Database, query: Query, after: Position | None, now: float
     begun = now if after is None else after.begun
     connection = database.connection
     moved = last_move(connection)
+    if after is not None:
+        # In an index made anew the last move can be an earlier one.
+        moved = max(moved, after.moved)
     late: list[tuple[Any, ...]] = []
     if after is not None and query.sort == "updated" and moved > after.moved:
         late = _late(connection, query, after)

@@ -62,7 +62,8 @@ class Place:
 class Row:
     """One row. `summary` is None for a file that cannot be read.
 
-    `moved` counts up with every change of `updated`, over all rows; 0 since the index was built.
+    `moved` counts up with every change of `updated`, over all rows, and is at least the time of
+    the change in microseconds. In an index made anew it is the time when the file was written.
     """
 
     key: int

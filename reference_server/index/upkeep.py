@@ -240,14 +240,20 @@ class Upkeep:
             self._check_given_up()
             row = rows.get(file)
             if row is None or (every_file and not self._is_as(path, file, row[0], row[1])):
-                self._reread(database, Place(path, file, thread), built=built)
+                self._reread(database, Place(path, file, thread), built=built, settled=every_file)
         if status is None:
             self._forget(path)
         else:
             self._remember(path, folder)
 
-    def _reread(self, database: Database, place: Place, *, built: bool = False) -> None:
-        """Bring one row up to date. Raises OSError where the fault is not the file's."""
+    def _reread(
+        self, database: Database, place: Place, *, built: bool = False, settled: bool = False
+    ) -> None:
+        """Bring one row up to date. Raises OSError where the fault is not the file's.
+
+        `built`: the database has no row of the file. `settled`: where it has none, the row was
+        lost rather than the file new, so the row counts as moved when the file was written.
+        """
         path = place.path(self._root)
         row = None if built else row_at(database.connection, place)
         earlier = row.summary if row is not None else None
@@ -264,9 +270,13 @@ class Upkeep:
                 raise
             self._put_unreadable(database, place, path, error, row)
         else:
-            moved = 0 if built else next_move(database.connection)
-            if row is not None and earlier is not None and earlier.updated == summary.updated:
+            if row is None and settled:
+                # A list that had the thread from the row before must not have it again.
+                moved = min(summary.stamp.changed, time.time_ns()) // 1000
+            elif row is not None and earlier is not None and earlier.updated == summary.updated:
                 moved = row.moved
+            else:
+                moved = next_move(database.connection)
             put(database, place, summary.stamp, summary, earlier=row, moved=moved)
 
     def _put_unreadable(

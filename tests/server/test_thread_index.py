@@ -382,3 +382,17 @@ def test_nothing_of_sqlite_is_imported_before_the_first_list() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "False False\n"
+
+
+@pytest.mark.parametrize("kind", ["empty", "removed", "without rows", "of an older version"])
+def test_no_thread_comes_twice_when_the_index_is_lost_between_pages(home, kind: str) -> None:
+    query, after, seen = Query("updated", limit=2), None, []
+    for _ in range(3):
+        index = ThreadIndex(Home(home.root))
+        page = index.page(query, after, home.now)
+        seen += [one.summary.id for one in page.threads]
+        after = page.next
+        index.close()
+        DAMAGE[kind](home)
+    assert seen == newest_first(home)
+    assert after is None
