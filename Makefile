@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check real bugs kills wheel readings race bench status docs clean sandbox bare
+.PHONY: demo test lint check real bugs kills attacks runs transcripts wheel readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -28,8 +28,8 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
-test: $(STAMP) sandbox ## all tests, but of bugs, kills, wheel and readings a sample
-	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not wheel and not readings"
+test: $(STAMP) sandbox ## all tests, but of what the seven targets from bugs to readings run a sample
+	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not transcripts and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
@@ -48,8 +48,17 @@ real: $(STAMP) sandbox ## install the real servers and judge both, with loopback
 bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it
 	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py
 
-kills: $(STAMP) ## the reference server, killed at every moment of twenty plays
-	@$(BIN)/python -m pytest -q -n 3 -m kills tests/server
+kills: $(STAMP) ## the reference server, killed at every moment of a play and at every step of a patch
+	@$(BIN)/python -m pytest -q -n 4 -m kills tests/server
+
+attacks: $(STAMP) sandbox ## what a hostile model or client tries on the reference server
+	@$(BIN)/python -m pytest -q -n 4 -m attacks tests/server
+
+runs: $(STAMP) sandbox ## whole runs: servers that hang, flood or lose things; workers; interrupts
+	@$(BIN)/python -m pytest -q -n 4 -m runs tests/conformance tests/cli tests/docs
+
+transcripts: $(STAMP) sandbox ## each scenario on the reference server, beside its reviewed transcript
+	@$(BIN)/python -m pytest -q -n 4 -m transcripts tests/conformance/test_transcripts.py
 
 wheel: $(STAMP) sandbox ## every command and every page for users, with the wheel alone
 	@$(BIN)/python -m pytest -q -n 4 -m wheel tests/wheel

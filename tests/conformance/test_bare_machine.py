@@ -84,7 +84,7 @@ def mine(place: Path, needs: str = "") -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.runs)])
 def test_what_needs_the_sandbox_is_not_judged_which_one_line_says_and_the_rest_passes(
     place: Path, workers: str
 ) -> None:
@@ -103,7 +103,7 @@ def test_what_needs_the_sandbox_is_not_judged_which_one_line_says_and_the_rest_p
     assert (withheld["program"], withheld["scenarios"]) == ("bwrap", list(NEEDS_IT))
 
 
-@pytest.mark.parametrize("require", ["sandbox", "all"])
+@pytest.mark.parametrize("require", ["sandbox", pytest.param("all", marks=pytest.mark.runs)])
 def test_required_it_is_an_error_that_names_the_program(place: Path, require: str) -> None:
     told = run(place, "--require", require, *paths("turns/plain-turn"))
     assert told.status == 4
@@ -120,6 +120,7 @@ def test_the_doctor_says_it_before_anything_is_judged(place: Path) -> None:
     ) in told.stdout
 
 
+@pytest.mark.runs
 def test_a_bubblewrap_that_does_not_work_is_as_good_as_none(place: Path) -> None:
     (folder := place / "bin").mkdir()
     (folder / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
@@ -133,6 +134,7 @@ def test_a_bubblewrap_that_does_not_work_is_as_good_as_none(place: Path) -> None
     )
 
 
+@pytest.mark.runs
 def test_a_scenario_that_runs_a_confined_command_fails_and_says_why(place: Path) -> None:
     told = run(place, mine(place))
     assert told.status == 1
@@ -142,6 +144,7 @@ def test_a_scenario_that_runs_a_confined_command_fails_and_says_why(place: Path)
     assert "or write `needs: [sandbox]`" in line
 
 
+@pytest.mark.runs
 def test_one_that_says_what_it_needs_is_not_played_and_neither_are_its_races(place: Path) -> None:
     folder = mine(place, "needs: [sandbox]")
     told = run(place, folder, "--race", "all")

@@ -66,6 +66,7 @@ class TestSetup:
         assert "cannot be started: Exec format error" in found.issues()["setup.not-started"]
 
     @pytest.mark.skipif(sys.platform != "linux", reason="the message names Linux's yes")
+    @pytest.mark.runs
     def test_server_that_floods_before_the_handshake_is_one_finding(self) -> None:
         found = judged("yes", bundled(PLAIN, TWO), scale=1)
         assert list(found.issues()) == ["setup.no-handshake"]
@@ -154,6 +155,7 @@ class TestTurns:
         assert set(found.verdicts().values()) == {"PASS"}
         assert found.story("turn.completed-once").count("turn/completed") >= 2
 
+    @pytest.mark.runs
     def test_flood_is_a_turn_that_does_not_end_and_never_a_setup_finding(self) -> None:
         found = of("floods", PLAIN)
         assert found.verdicts() == {PLAIN: "FAIL"}
@@ -223,6 +225,7 @@ class TestMemory:
         assert "a line of 99999999 bytes" in issue["message"]
         assert "x" * 200 not in issue["message"]
 
+    @pytest.mark.runs
     def test_a_flood_is_ended_within_bounded_memory(self, place: Path, mark: str) -> None:
         ran = _ran("floods", place, mark, scale=1)
         assert ran.status == 1

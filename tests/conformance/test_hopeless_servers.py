@@ -20,6 +20,7 @@ from harness.runner.conversation import Conversations
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.first_turn import silence_of
 from harness.runner.silence import ENOUGH, SAME_SILENCE, traits_of
+from tests.sampling import one_in
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
 
@@ -58,7 +59,7 @@ HOPELESS = {
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("server", HOPELESS)
+@pytest.mark.parametrize("server", one_in(3, HOPELESS, pytest.mark.runs))
 def test_hopeless_server_is_one_setup_finding_after_two_plays(
     server: str, silent: list[str]
 ) -> None:
@@ -184,6 +185,7 @@ class TestOneFeature:
         correct = judged(command("minimal"), bundled(*others), scale=SCALE).verdicts()
         assert {name: found.verdicts()[name] for name in others} == correct
 
+    @pytest.mark.runs
     def test_approvals_that_never_come_are_one_finding_and_all_else_is_judged(self) -> None:
         needing = [one for one in bundled() if one.scenario.needs == ["command-approval"]]
         assert len(needing) > 2 * ENOUGH
@@ -210,7 +212,7 @@ class TestOneFeature:
         assert "NOT_EXERCISED" not in found.verdicts().values()
 
 
-@pytest.mark.parametrize("server", ["wrong_ids", "hangs_after_model"])
+@pytest.mark.parametrize("server", one_in(2, ["wrong_ids", "hangs_after_model"], pytest.mark.runs))
 def test_two_workers_find_the_same_as_one(server: str, place: Path, mark: str) -> None:
     options = ["--server-cmd", command(f"broken/{server}"), "--timeout-scale", str(SCALE)]
     options += ["interrupts", "language", "threads", "turns"]
@@ -225,6 +227,7 @@ def test_two_workers_find_the_same_as_one(server: str, place: Path, mark: str) -
     assert runs[0].report["issues"] == runs[1].report["issues"]
 
 
+@pytest.mark.runs
 def test_races_of_a_hopeless_server_are_the_same_finding(place: Path, mark: str) -> None:
     options = ["--server-cmd", command("broken/hangs_after_model"), "--race", "all"]
     ran = run_pytest(*options, "--timeout-scale", str(SCALE), folder=place, mark=mark)

@@ -47,9 +47,13 @@ client:
   - wait: {{turn: u, status: completed}}
 """
 BOTH = pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGINT, 130, id="INT"),
+        pytest.param(signal.SIGTERM, 143, id="TERM", marks=pytest.mark.runs),
+    ],
 )
-WORKERS = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+WORKERS = pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.runs)])
 
 
 def interrupted(place: Path, mark: str, *options: str, hook: str = NOTHING) -> Running:

@@ -32,7 +32,11 @@ Hanger().serve()
 """
 SAID = "interrupted: ending the server; again to kill\n"
 BOTH = pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGINT, 130, id="INT"),
+        pytest.param(signal.SIGTERM, 143, id="TERM", marks=pytest.mark.runs),
+    ],
 )
 
 
@@ -84,7 +88,7 @@ def test_doctor_that_is_interrupted_says_that_it_knows_nothing(
     assert "FAIL" not in found[1]
 
 
-@pytest.mark.parametrize("command", ["fuzz", "doctor"])
+@pytest.mark.parametrize("command", ["fuzz", pytest.param("doctor", marks=pytest.mark.runs)])
 def test_command_that_is_interrupted_while_the_server_starts_ends_as_one(
     command: str, place: Path
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import one_in
+
 from .judging import command
 from .running import own_pytest, scenario
 
@@ -33,7 +35,13 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+MODULES = ("typer", "pytest", "_pytest.main", "harness.suite.hooks")
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("SIGINT", 130), pytest.param("SIGTERM", 143, marks=pytest.mark.runs)],
+)
 def test_signal_during_collection_is_no_error_of_a_scenario(
     name: str, status: int, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +75,10 @@ sys.meta_path.insert(0, AtImport())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "pytest", "_pytest.main", "harness.suite.hooks"])
+@pytest.mark.parametrize(
+    "module",
+    one_in(4, ["typer", "pytest", "_pytest.main", "harness.suite.hooks"], pytest.mark.runs),
+)
 def test_ctrl_c_while_the_command_starts_is_quiet(
     module: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

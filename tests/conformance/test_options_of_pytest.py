@@ -21,9 +21,16 @@ from .running import harness_run, own_pytest, scenario
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 BROKEN, MINIMAL = command("broken/double_completed"), command("minimal")
+WORKERS = pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["-n", "2"], id="workers", marks=pytest.mark.runs),
+    ],
+)
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@WORKERS
 def test_x_stops_after_the_scenario_that_breaks_a_rule_and_reports_it(
     workers: list[str], place: Path
 ) -> None:
@@ -77,7 +84,7 @@ def test_folder_without_scenarios_is_explained(place: Path) -> None:
     assert "empty: no file below this folder has a name that ends in .scen" in told.line("ERROR: ")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@WORKERS
 def test_progress_never_falls_and_ends_at_100(workers: list[str], place: Path) -> None:
     words = ["-v", *workers, "turns/plain-turn", "turns/two-turns"]
     told = harness_run(*words, server=command("broken/no_model_call"), folder=place)
@@ -106,7 +113,7 @@ def test_junit_groups_scenarios_and_rules_and_names_files(place: Path) -> None:
     assert str(place) not in "".join(one or "" for one in cases.values())
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@WORKERS
 def test_run_whose_reader_leaves_ends_quietly(workers: list[str], place: Path) -> None:
     run = [sys.executable, "-m", "harness.cli", "run", "--server-cmd", MINIMAL]
     words = [*run, "-v", *workers, "turns", "--json", "x.json"]

@@ -33,7 +33,13 @@ def installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["-n", "2"], id="workers", marks=pytest.mark.runs),
+    ],
+)
 def test_no_plugin_of_the_environment_is_loaded_and_warnings_are_no_errors(
     workers: list[str], installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

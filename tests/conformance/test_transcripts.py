@@ -3,6 +3,7 @@
 A property that matters is a rule; these snapshots show every other change of the server to the
 person who reviews it. Update all of them at once:
 `pytest tests/conformance/test_transcripts.py --snapshot-update`, and read the difference.
+`make test` plays one in ten of them, `make transcripts` the others.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from harness.trace.normalise import transcript
 from harness.trace.store import load
 from harness.trace.trace import Trace
 from tests.conformance.judging import bundled
+from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -116,7 +118,7 @@ def reader() -> Iterator[Reader]:
     assert reader.close() == []
 
 
-@pytest.mark.parametrize("name", sorted(SCENARIOS))
+@pytest.mark.parametrize("name", one_in(10, sorted(SCENARIOS), pytest.mark.transcripts))
 def test_conversation_is_as_reviewed(
     name: str, reader: Reader, snapshot: SnapshotAssertion
 ) -> None:

@@ -55,7 +55,10 @@ client:
 
 @pytest.mark.parametrize(
     ("server", "workers"),
-    [("broken/double_completed", (0, 3)), ("broken/no_model_call", (0, 2))],
+    [
+        ("broken/double_completed", (0, 3)),
+        pytest.param("broken/no_model_call", (0, 2), marks=pytest.mark.runs),
+    ],
 )
 def test_any_number_of_workers_gives_the_same_verdicts(
     server: str, workers: tuple[int, ...], place: Path, mark: str
@@ -99,7 +102,7 @@ def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, 
     assert {verdicts["mine/a"], verdicts["mine/c"]} == {"PASS"}
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.runs)])
 def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: str) -> None:
     (place / "one.scenario.yaml").write_text(SCENARIO.format(title="wait for it"))
     script, fifo = place / "hanger.py", place / "fifo"

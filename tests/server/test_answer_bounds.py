@@ -13,6 +13,7 @@ from reference_server.engine import items
 from reference_server.model import limits
 from reference_server.model.errors import ModelError
 from reference_server.model.sse import EVENT_LIMIT
+from tests.sampling import one_in
 
 SECTION = event("response.reasoning_summary_part.added", output_index=0, summary_index=0)
 
@@ -134,9 +135,12 @@ end(type(read_event(data)).__name__)
 """
 
 
+UNITS = ("[],", '{"":' * 90 + "0" + "}" * 90 + ",", '"ab",')
+
+
 @pytest.mark.slow
 @pytest.mark.socket
-@pytest.mark.parametrize("unit", ["[],", '{"":' * 90 + "0" + "}" * 90 + ",", '"ab",'])
+@pytest.mark.parametrize("unit", one_in(3, UNITS, pytest.mark.attacks))
 def test_the_longest_event_takes_less_than_450_mib(unit: str) -> None:
     [kind], peak = peak_of(READING, unit, str(EVENT_LIMIT))
     assert kind == "OutputItemDone"

@@ -22,6 +22,8 @@ from attacks import (
 from confined import IDENTITIES, Place, sandboxed
 from model_side import patches, runs, says
 
+from tests.sampling import one_in
+
 pytestmark = sandboxed
 POLICIES = ("never", "untrusted", "on-request", "on-failure", "reject")
 DONE = says("done")
@@ -55,6 +57,9 @@ def is_asked(policy: str, *, trusted: bool, escalated: bool) -> bool:
 
 def asks_to_leave(given: bool) -> dict[str, Any]:
     return {"sandbox_permissions": "require_escalated"} if given else {}
+
+
+GRANTS = ("acceptWithExecpolicyAmendment", "acceptForSession")
 
 
 async def test_no_command_leaves_the_sandbox_unasked(place: Place) -> None:
@@ -93,7 +98,7 @@ async def test_an_accepted_command_is_as_confined_as_it_was_asked_about(place: P
             assert (KEY in output(one)) is escalated
 
 
-@pytest.mark.parametrize("decision", ["acceptWithExecpolicyAmendment", "acceptForSession"])
+@pytest.mark.parametrize("decision", one_in(2, GRANTS, pytest.mark.attacks))
 async def test_what_was_granted_inside_is_asked_about_again_outside(
     place: Place, decision: str
 ) -> None:
@@ -233,15 +238,16 @@ async def test_a_file_accepted_where_nothing_confines_is_asked_about_where_somet
             assert not (place.outside / "new").exists(), policy
 
 
-@pytest.mark.parametrize(
-    ("first", "later"),
-    [
-        ("ls | wc -l", "ls | wc -l; touch made"),
-        ("env A=1", "env A=1 touch made"),
-        ("perl -e 1", "perl -e 1 -e 'system(\"touch made\")'"),
-        ("find . -maxdepth 0", "find . -maxdepth 0 -exec touch made ;"),
-    ],
+BEYOND = (
+    ("ls | wc -l", "ls | wc -l; touch made"),
+    ("env A=1", "env A=1 touch made"),
+    ("perl -e 1", "perl -e 1 -e 'system(\"touch made\")'"),
+    ("find . -maxdepth 0", "find . -maxdepth 0 -exec touch made ;"),
 )
+"""A command that was accepted, and one that begins so and does more."""
+
+
+@pytest.mark.parametrize(("first", "later"), one_in(4, BEYOND, pytest.mark.attacks))
 async def test_a_rule_that_the_client_did_not_word_is_about_that_command(
     place: Place, first: str, later: str
 ) -> None:

@@ -25,6 +25,7 @@ from confined import IDENTITIES, ORDINARY, Place, sandboxed
 from model_side import PIXEL, calls, says
 
 from reference_server.engine.images import IMAGE_LIMIT
+from tests.sampling import one_in
 
 pytestmark = sandboxed
 DONE = says("done")
@@ -95,7 +96,7 @@ async def shown(one: Attack, path: str, sandbox: dict[str, Any], who: str) -> bo
     return "data:image/" in sent
 
 
-@pytest.mark.parametrize("who", ["model", "client"])
+@pytest.mark.parametrize("who", one_in(2, ["model", "client"], pytest.mark.attacks))
 async def test_an_image_is_what_the_policy_lets_a_command_read(place: Place, who: str) -> None:
     async with attack(place) as one:
         for sandbox, policy in SANDBOXES.items():
@@ -107,7 +108,7 @@ async def test_an_image_is_what_the_policy_lets_a_command_read(place: Place, who
         assert PICTURE.encode() in one.everything_said()
 
 
-@pytest.mark.parametrize("who", ["model", "client"])
+@pytest.mark.parametrize("who", one_in(2, ["model", "client"], pytest.mark.attacks))
 async def test_what_is_no_image_of_a_disk_is_never_sent(place: Place, who: str) -> None:
     async with attack(place) as one:
         for policy in (CONFINING["readOnly"], OPEN):
@@ -121,7 +122,7 @@ async def test_what_is_no_image_of_a_disk_is_never_sent(place: Place, who: str) 
 
 @only_root
 @pytest.mark.parametrize("place", ["this user"], indirect=True)
-@pytest.mark.parametrize("who", ["model", "client"])
+@pytest.mark.parametrize("who", one_in(2, ["model", "client"], pytest.mark.attacks))
 async def test_a_server_of_root_sends_no_image_that_its_commands_cannot_read(
     place: Place, who: str
 ) -> None:

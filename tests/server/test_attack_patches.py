@@ -22,6 +22,8 @@ from attacks import (
 from confined import IDENTITIES, KEPT, ORDINARY, Place, sandboxed
 from model_side import patches, runs, says
 
+from tests.sampling import one_in
+
 pytestmark = sandboxed
 ASKED = ("on-request", "untrusted", "on-failure")
 POLICIES = ("never", "reject", *ASKED)
@@ -70,7 +72,7 @@ def folder(place: Place, name: str) -> Path:
     return place.work if name == "work" else place.home
 
 
-@pytest.mark.parametrize("name", ADDED)
+@pytest.mark.parametrize("name", one_in(12, ADDED, pytest.mark.attacks))
 async def test_no_patch_writes_what_no_command_may(place: Place, name: str) -> None:
     path, where = ADDED[name]
     change = patches(f"*** Add File: {path}", "+x")
@@ -110,6 +112,9 @@ HIDDEN = {
 }
 
 
+MADE_UP = ("/proc/self/environ", "/sys/kernel/uevent_helper", "/dev/mem")
+
+
 async def told(one: Attack, policy: str, where: Path, *lines: str) -> str:
     thread = await one.thread(CONFINING["workspaceWrite"], policy, where)
     asked = await one.turn(thread, patches(*lines), DONE, decision="decline")
@@ -117,7 +122,7 @@ async def told(one: Attack, policy: str, where: Path, *lines: str) -> str:
     return one.peer.told_model()
 
 
-@pytest.mark.parametrize("name", HIDDEN)
+@pytest.mark.parametrize("name", one_in(3, HIDDEN, pytest.mark.attacks))
 async def test_a_patch_tells_nothing_of_a_file_that_is_hidden(place: Place, name: str) -> None:
     """A guess that is right must not be told from one that is wrong; nothing is shown either."""
     path, where = HIDDEN[name]
@@ -138,7 +143,7 @@ async def test_a_patch_tells_nothing_of_a_file_that_is_hidden(place: Place, name
         assert SECRET not in seen
 
 
-@pytest.mark.parametrize("path", ["/proc/self/environ", "/sys/kernel/uevent_helper", "/dev/mem"])
+@pytest.mark.parametrize("path", one_in(3, MADE_UP, pytest.mark.attacks))
 async def test_what_the_kernel_makes_up_is_no_file_under_any_policy(
     place: Place, path: str
 ) -> None:

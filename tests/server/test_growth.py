@@ -28,6 +28,7 @@ from reference_server.patch.match import edited
 from reference_server.patch.parse import Hunk, PatchError, parse_patch
 from reference_server.patch.unified import TooMuchToShow, unified_hunks
 from reference_server.transport.lines import LineSplitter
+from tests.sampling import one_in
 
 pytestmark = pytest.mark.slow
 MOST = 1.5
@@ -88,7 +89,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("shape", COMMANDS)
+@pytest.mark.parametrize("shape", one_in(4, COMMANDS, pytest.mark.attacks))
 @pytest.mark.parametrize("reader", ["trust", "rules"])
 def test_judging_a_command(shape: str, reader: str) -> None:
     rules = Rules(tuple(("a", str(number)) for number in range(100)))
@@ -100,7 +101,7 @@ def test_judging_a_command(shape: str, reader: str) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", COMMANDS)
+@pytest.mark.parametrize("shape", one_in(4, COMMANDS, pytest.mark.attacks))
 def test_the_actions_of_a_command(shape: str) -> None:
     # Longer ones are not looked at.
     check(COMMANDS[shape], lambda text: actions_of(("bash", "-c", text)), 8000)

@@ -4,6 +4,7 @@ import pytest
 from peaks import peak_of
 
 from reference_server.transport.lines import LINE_LIMIT
+from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 MOST = 500
@@ -45,7 +46,7 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", one_in(5, UNITS, pytest.mark.attacks))
 def test_the_longest_line_takes_less_than_500_mib(unit: str) -> None:
     [kind], peak = peak_of(READING, UNITS[unit], str(LINE_LIMIT))
     assert kind == "IncomingRequest"

@@ -17,6 +17,7 @@ from model_side import patches, runs, says
 
 from harness.target.profile import load_profile
 from reference_server.exec import probe
+from tests.sampling import one_in
 
 HIDING = str(ROOT / "tools" / "without_bubblewrap.sh")
 _TRIED = subprocess.run([HIDING, "true"], capture_output=True, text=True)
@@ -47,7 +48,7 @@ def told_to_the_model(one: Attack) -> str:
     return str(one.side.bodies[-1]["input"][-1])
 
 
-@pytest.mark.parametrize("policy", CONFINED)
+@pytest.mark.parametrize("policy", one_in(3, CONFINED, pytest.mark.attacks))
 async def test_a_confined_command_never_runs_and_program_and_package_are_named(
     place: Place, policy: str
 ) -> None:

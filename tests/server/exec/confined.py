@@ -17,6 +17,7 @@ from commands import PATH, finished, linux
 from harness.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from reference_server.exec.process import Command, Finished
 from reference_server.exec.sandbox import Confinement, Sandbox
+from tests.sampling import one_in
 
 ORDINARY = 65534
 SECRET = "the-secret"
@@ -130,8 +131,9 @@ NO_SANDBOX = f"no sandbox on this machine: {missing()}"
 needs_sandbox = pytest.mark.skipif(bool(missing()), reason=NO_SANDBOX)
 sandboxed = [linux, pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket, needs_sandbox]
 """Marks of a module whose commands are confined for real."""
-IDENTITIES = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
-"""Who runs them: as root also somebody who is not."""
+_USERS = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
+IDENTITIES = one_in(2, _USERS, pytest.mark.attacks)
+"""Who runs them: as root also somebody who is not (`make attacks`)."""
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from confined import (
 
 from harness.wire.settings import DangerFullAccess, ExternalSandbox, SandboxPolicy
 from reference_server.exec.process import Command, Running
+from tests.sampling import one_in
 
 pytestmark = sandboxed
 
@@ -132,7 +133,7 @@ async def outsider_of(place: Place, script: str) -> AsyncGenerator[dict[str, str
         yield {}
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", one_in(5, CHANGES, pytest.mark.attacks))
 async def test_nothing_outside_is_changed(place: Place, name: str) -> None:
     async with outsider_of(place, CHANGES[name]) as env:
         before = everything(place.base)
@@ -145,7 +146,7 @@ async def test_nothing_outside_is_changed(place: Place, name: str) -> None:
         assert (everything(place.base) != before) or name in MAY_FAIL_OPEN
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", one_in(5, READS, pytest.mark.attacks))
 async def test_no_secret_is_read(place: Place, name: str) -> None:
     async with outsider_of(place, READS[name]) as env:
         for policy in CONFINED:

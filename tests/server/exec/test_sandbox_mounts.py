@@ -15,6 +15,7 @@ from reference_server.exec.mounts import Refused
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Running
 from reference_server.exec.sandbox import Sandbox, not_confined
+from tests.sampling import one_in
 
 pytestmark = sandboxed
 
@@ -77,7 +78,7 @@ async def test_a_link_that_a_command_left_is_no_root_for_a_later_thread(place: P
 
 
 @pytest.mark.parametrize("first", ["a folder", "a link"])
-@pytest.mark.parametrize("swap_at", range(1, 9))
+@pytest.mark.parametrize("swap_at", one_in(4, range(1, 9), pytest.mark.attacks))
 @pytest.mark.parametrize("swaps", [1, 2, 100])
 async def test_a_root_that_is_swapped_while_it_is_looked_at_leads_nowhere(
     place: Place, monkeypatch: pytest.MonkeyPatch, first: str, swap_at: int, swaps: int

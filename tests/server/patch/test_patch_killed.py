@@ -211,9 +211,9 @@ def seen_at_every_step(folder: Path, fails: Fails) -> list[Seen]:
     ("fails", "ends"),
     [
         (never, {"failed", "completed"}),
-        (no_links, {"failed", "completed"}),
-        (last_replacement, {"failed"}),
-        (first_removal, {"failed", "completed"}),
+        pytest.param(no_links, {"failed", "completed"}, marks=pytest.mark.kills),
+        pytest.param(last_replacement, {"failed"}, marks=pytest.mark.kills),
+        pytest.param(first_removal, {"failed", "completed"}, marks=pytest.mark.kills),
     ],
 )
 def test_whichever_step_a_server_is_killed_at_all_is_old_or_all_is_new(

@@ -9,6 +9,7 @@ from reference_server.patch.files import MAX_BYTES
 from reference_server.patch.match import MOST_BYTES, MOST_LINES
 from reference_server.patch.parse import MOST_TEXT, PatchError, parse_patch
 from reference_server.patch.plan import make_plan
+from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 MOST = 300
@@ -79,7 +80,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", one_in(len(TEXTS), TEXTS, pytest.mark.attacks))
 def test_changing_both_ends_of_the_longest_texts(tmp_path: Path, work: Path, text: str) -> None:
     (work / "a").write_bytes(b"first\n" + TEXTS[text]()[:-12] + b"\nlast\n")
     hunks = ["@@", "-first", "+FIRST", "@@", "-last", "+LAST"]
@@ -88,7 +89,7 @@ def test_changing_both_ends_of_the_longest_texts(tmp_path: Path, work: Path, tex
     assert peak < MOST
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", one_in(len(TEXTS), TEXTS, pytest.mark.attacks))
 def test_looking_in_vain_in_the_longest_texts(tmp_path: Path, work: Path, text: str) -> None:
     (work / "a").write_bytes(TEXTS[text]())
     how, peak = measured(tmp_path, "*** Update File: a", "@@", "-" + "nothing", "+b")
@@ -96,7 +97,7 @@ def test_looking_in_vain_in_the_longest_texts(tmp_path: Path, work: Path, text: 
     assert peak < MOST
 
 
-@pytest.mark.parametrize("line", ["+x", "+", "+é😀"])
+@pytest.mark.parametrize("line", one_in(3, ["+x", "+", "+é😀"], pytest.mark.attacks))
 def test_the_longest_patches(tmp_path: Path, work: Path, line: str) -> None:
     count = (MOST_TEXT - 200) // (len(line) + 1)
     (work / "a").write_text("a\n")

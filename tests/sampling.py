@@ -1,0 +1,20 @@
+"""Of many cases a few stay in `make test`; the others have a mark, whose target runs them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+
+def one_in(many: int, cases: Iterable[Any], mark: pytest.MarkDecorator) -> list[ParameterSet]:
+    """What to parametrise a test with: the first of every so many cases is without the mark.
+
+    A case of several values is a tuple.
+    """
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=[mark] if number % many else []
+        )
+        for number, case in enumerate(cases)
+    ]
