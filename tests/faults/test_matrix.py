@@ -11,6 +11,7 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.store import load
 from tests.rules.good_traces import GOOD as BUILDERS
+from tests.sampling import one_in
 from tools.matrix import GOOD, mutations, stored, table
 
 
@@ -32,7 +33,7 @@ def test_the_rules_that_fire_are_those_that_were_reviewed(found: dict[str, Mutat
     assert table(found) == stored(), "python -m tools.matrix writes it anew; read the diff"
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", one_in(4, BUILDERS, pytest.mark.bugs))
 def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
     """No fault breaks on a trace that it was not written for, and none breaks a rule."""
 
