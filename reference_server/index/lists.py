@@ -5,6 +5,7 @@ SQLite and the rest of the index are imported when they are first needed.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-WRITE_TIME = 1.0
+WRITE_TIME = 0.1
 """Seconds after which a change is written down, together with those that followed it."""
+WRITE_SHARE = 20
+"""And so many times as long as it took the last time: a busy server is not slowed down by it."""
+LONGEST_WRITE_TIME = 1.0
 
 
 class ThreadLists:
@@ -37,7 +41,7 @@ class ThreadLists:
         self._clock = clock
         self._changed: set[tuple[str, Path]] = set()
         self._writing = False
-        self._closed = anyio.Event()
+        self._write_time = WRITE_TIME
         # One at a time gets at the index; the others wait here, not in worker threads.
         self._one = CapacityLimiter(1)
 
@@ -90,8 +94,7 @@ class ThreadLists:
             self._tasks.start_soon(self._write)
 
     async def _write(self) -> None:
-        with anyio.move_on_after(WRITE_TIME):
-            await self._closed.wait()
+        await anyio.sleep(self._write_time)
         self._writing = False
         if "_index" in vars(self) or self._home.thread_index.is_dir():
             await to_thread.run_sync(self._write_down, limiter=self._one)
@@ -100,8 +103,11 @@ class ThreadLists:
             self._changed.clear()
 
     def _write_down(self) -> None:
+        begun = time.monotonic()
         self._hand_over()
         self._index.write_down()
+        took = time.monotonic() - begun
+        self._write_time = min(max(WRITE_TIME, WRITE_SHARE * took), LONGEST_WRITE_TIME)
 
     async def _check(self) -> None:
         try:
