@@ -42,6 +42,7 @@ class ThreadLists:
         self._changed: set[tuple[str, Path]] = set()
         self._writing = False
         self._write_time = WRITE_TIME
+        self._closed = anyio.Event()
         # One at a time gets at the index; the others wait here, not in worker threads.
         self._one = CapacityLimiter(1)
 
@@ -94,7 +95,8 @@ class ThreadLists:
             self._tasks.start_soon(self._write)
 
     async def _write(self) -> None:
-        await anyio.sleep(self._write_time)
+        with anyio.move_on_after(self._write_time):
+            await self._closed.wait()
         self._writing = False
         if "_index" in vars(self) or self._home.thread_index.is_dir():
             await to_thread.run_sync(self._write_down, limiter=self._one)
