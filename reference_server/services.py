@@ -91,7 +91,7 @@ class Services:
         await self.end_turns()
         await to_thread.run_sync(self._close_rollouts)
         self.threads.claims.close()
-        await to_thread.run_sync(self.lists.close)
+        await self.lists.close()
         self._be_gone()
         await self.model.close()
 

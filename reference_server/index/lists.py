@@ -86,8 +86,12 @@ class ThreadLists:
         return self._index.page(query, after, now)
 
     def _hand_over(self) -> None:
-        while self._changed:
-            self._index.note(*self._changed.pop())
+        while True:
+            try:
+                changed = self._changed.pop()
+            except KeyError:
+                return
+            self._index.note(*changed)
 
     def _write_soon(self) -> None:
         if not self._writing:
@@ -97,6 +101,8 @@ class ThreadLists:
     async def _write(self) -> None:
         with anyio.move_on_after(self._write_time):
             await self._closed.wait()
+            # What is left is written down by `close`.
+            return
         self._writing = False
         if "_index" in vars(self) or self._home.thread_index.is_dir():
             await to_thread.run_sync(self._write_down, limiter=self._one)
@@ -119,8 +125,14 @@ class ThreadLists:
         except (OSError, GivenUp) as error:
             _log.warning("threads were not compared with their files: %s", error)
 
-    def close(self) -> None:
-        """Write down what has changed. Blocks; never raises."""
+    async def close(self) -> None:
+        """Write down what has changed; never raises."""
+        self._closed.set()
+        if "_index" in vars(self):
+            self._index.give_up()
+        await to_thread.run_sync(self._close, limiter=self._one)
+
+    def _close(self) -> None:
         if "_index" in vars(self) or (self._changed and self._home.thread_index.is_dir()):
             self._index.give_up()
             self._hand_over()

@@ -1,0 +1,51 @@
+"""What is noted of threads while their index is first made, in another thread than the notes."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import from_thread
+from stored_threads import StoredHome
+
+from reference_server.config.home import Home
+from reference_server.index import index as index_module
+from reference_server.index.index import ThreadIndex
+from reference_server.index.lists import ThreadLists
+from reference_server.index.query import Query
+
+BOUND = 5.0
+
+
+class WatchedHome(Home):
+    """Tells when somebody has asked where the index is: the notes are about to be written down."""
+
+    def __init__(self, root: Path, asked: anyio.Event) -> None:
+        super().__init__(root)
+        object.__setattr__(self, "asked", asked)
+
+    @property
+    def thread_index(self) -> Path:
+        getattr(self, "asked").set()  # noqa: B009 - a frozen class with slots declares no more
+        return self.root / "index"
+
+
+async def test_notes_that_are_dropped_while_the_index_is_made_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before there is an index the notes are thrown away: whoever makes it reads every file."""
+    stored = StoredHome(tmp_path)
+    thread = stored.add(1, preview="Question 1")
+    asked = anyio.Event()
+
+    def made(home: Home) -> ThreadIndex:
+        from_thread.run(asked.wait)
+        return ThreadIndex(Home(home.root))
+
+    monkeypatch.setattr(index_module, "ThreadIndex", made)
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            lists = ThreadLists(tasks, WatchedHome(tmp_path, asked), lambda: stored.now)
+            lists.touched(thread.id, thread.path)
+            threads, cursor = await lists.page(Query(), None)
+            await lists.close()
+            assert ([one.summary.id for one in threads], cursor) == ([thread.id], None)
