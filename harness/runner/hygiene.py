@@ -21,7 +21,7 @@ class Hygiene:
 
     def ended(self, ending: ProcessExit, grace: float) -> None:
         """A process was ended by us; `grace` in seconds for each push."""
-        if ending.survivors:
+        if ending.survivors and not ending.killed_before:
             names = ", ".join(ending.survivors)
             self._add(
                 "leaked-process", f"processes of the server outlived it and were killed: {names}"

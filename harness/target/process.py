@@ -46,6 +46,11 @@ class ProcessExit:
         """Whether it could clean up: it ended with status 0, or by TERM."""
         return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
+    @property
+    def killed_before(self) -> bool:
+        """Whether it had been killed (SIGKILL) before: that left it no time to end its children."""
+        return self.push == "none" and self.returncode == -signal.SIGKILL
+
 
 class ServerProcess:
     """A running server. Make it with `start`, end it with `stop`.

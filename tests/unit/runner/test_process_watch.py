@@ -226,3 +226,12 @@ def test_of_a_server_that_never_conversed_only_its_end_is_told(bed: Bed) -> None
         "leaked-process",
         "ignores-term",
     ]
+
+
+@pytest.mark.parametrize("status", [-9, 0])
+def test_a_server_that_a_scenario_killed_had_no_time_to_end_its_children(
+    status: int, bed: Bed
+) -> None:
+    bed.converse()
+    told = bed.found(ProcessExit(status, "none", ("sh (pid 7)",)))
+    assert told == ([] if status == -9 else ["leaked-process"])
