@@ -134,6 +134,5 @@ class ThreadLists:
 
     def _close(self) -> None:
         if "_index" in vars(self) or (self._changed and self._home.thread_index.is_dir()):
-            self._index.give_up()
             self._hand_over()
             self._index.close()

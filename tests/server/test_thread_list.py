@@ -64,10 +64,10 @@ async def test_an_ephemeral_thread_is_not_listed(tmp_path) -> None:
 def stored(tmp_path) -> StoredHome:
     """Threads of every kind, the last one first: archived, another provider, folder, client."""
     home = StoredHome(tmp_path)
-    home.add(1, preview="What is a Zebra?", cwd="/work/a", provider="mock")
-    home.add(2, preview="100% sure", cwd="/work/a/b", provider="other", source="cli")
-    home.add(3, preview="A zebra", cwd="/work", provider="mock", source="exec")
-    home.move(home.add(4, preview="Zebra, kept", cwd="/work/a", provider="mock"))
+    home.add(1, preview="What is a Zebra?", cwd="/projects/a", provider="mock")
+    home.add(2, preview="100% sure", cwd="/projects/a/b", provider="other", source="cli")
+    home.add(3, preview="A zebra", cwd="/projects", provider="mock", source="exec")
+    home.move(home.add(4, preview="Zebra, kept", cwd="/projects/a", provider="mock"))
     home.name(home.add(5, preview="first words"), "Named Zebra")
     return home
 
@@ -85,10 +85,10 @@ def stored(tmp_path) -> StoredHome:
         ({"modelProviders": ["Other"]}, []),
         ({"sourceKinds": ["cli", "exec"]}, [3, 2]),
         ({"sourceKinds": ["appServer"]}, []),
-        ({"cwd": "/work/a"}, [1]),
-        ({"cwd": "/work/a/"}, []),
+        ({"cwd": "/projects/a"}, [1]),
+        ({"cwd": "/projects/a/"}, []),
         ({"cwd": ""}, []),
-        ({"cwd": "/work/a", "archived": True}, [4]),
+        ({"cwd": "/projects/a", "archived": True}, [4]),
         ({"searchTerm": "Zebra"}, [5, 1]),
         ({"searchTerm": "ebr"}, [5, 3, 1]),
         ({"searchTerm": "br"}, [5, 3, 1]),
@@ -97,7 +97,7 @@ def stored(tmp_path) -> StoredHome:
         ({"searchTerm": "first words"}, [5]),
         ({"searchTerm": ""}, [5, 3, 2, 1]),
         ({"searchTerm": "Zebra", "archived": True}, [4]),
-        ({"searchTerm": "Zebra", "cwd": "/work/a", "modelProviders": ["mock"]}, [1]),
+        ({"searchTerm": "Zebra", "cwd": "/projects/a", "modelProviders": ["mock"]}, [1]),
     ],
 )
 async def test_a_filter_gives_what_it_says(stored, params: dict, threads: list[int]) -> None:
@@ -133,10 +133,10 @@ async def test_an_update_brings_a_thread_to_the_front_of_the_order_by_update_alo
 async def test_odd_characters_are_searched_for_as_they_are(tmp_path, word: str) -> None:
     home = StoredHome(tmp_path)
     home.add(1, preview=f"before {word} after")
-    home.add(2, preview="before a b after", cwd=f"/work/{word}")
+    home.add(2, preview="before a b after", cwd=f"/projects/{word}")
     async with session(tmp_path) as peer:
         assert await listed(peer, searchTerm=word) == ["thr_1"]
-        assert await listed(peer, cwd=f"/work/{word}") == ["thr_2"]
+        assert await listed(peer, cwd=f"/projects/{word}") == ["thr_2"]
         assert await listed(peer, searchTerm=f"{word} after {word}") == []
 
 
@@ -188,7 +188,7 @@ async def test_a_cursor_of_another_list_or_home_is_refused_with_the_reason(
         for other in (
             {"sortKey": "updated_at"},
             {"archived": True},
-            {"cwd": "/work"},
+            {"cwd": "/projects"},
             {"searchTerm": "Zebra"},
             {"modelProviders": ["mock"]},
             {"sourceKinds": ["cli"]},

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 DAYS = st.sampled_from(["2025/01/02", "2025/01/03", "2025/02/01", "2026/01/01"])
 WORDS = st.sampled_from(["Zebra at work", "zebra", "100% of _", "", "Zürich\0and back"])
-CWDS = st.sampled_from(["/work", "/work/a", "/WORK"])
+CWDS = st.sampled_from(["/projects", "/projects/a", "/PROJECTS"])
 PROVIDERS = st.sampled_from(["mock", "other"])
 SOURCES = st.sampled_from(["vscode", "cli"])
 SERVERS = st.sampled_from([0, 1])
@@ -49,7 +49,7 @@ FILTERED = st.builds(
     archived=st.booleans(),
     providers=st.sampled_from([(), (), ("mock",), ("other", "mock", "nobody")]),
     sources=st.sampled_from([(), (), ("cli",), ("cli", "vscode")]),
-    cwd=st.sampled_from([None, None, "/work"]),
+    cwd=st.sampled_from([None, None, "/projects"]),
     term=st.sampled_from([None, None, "ebr", "Zebra", "%", "h\0a", "ü"]),
 )
 

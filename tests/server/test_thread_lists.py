@@ -1,5 +1,6 @@
 """What is noted of threads while their index is first made, in another thread than the notes."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -16,16 +17,15 @@ from reference_server.index.query import Query
 BOUND = 5.0
 
 
+@dataclass(frozen=True)
 class WatchedHome(Home):
     """Tells when somebody has asked where the index is: the notes are about to be written down."""
 
-    def __init__(self, root: Path, asked: anyio.Event) -> None:
-        super().__init__(root)
-        object.__setattr__(self, "asked", asked)
+    asked: anyio.Event
 
     @property
     def thread_index(self) -> Path:
-        getattr(self, "asked").set()  # noqa: B009 - a frozen class with slots declares no more
+        self.asked.set()
         return self.root / "index"
 
 
