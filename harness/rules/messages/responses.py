@@ -18,8 +18,9 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
+from harness.rules.shared.empty_replies import empty_reply
 from harness.rules.shared.view_queries import never_came, on_connection, request_subject, shown
-from harness.rules.shared.violations import member, whole, wrong
+from harness.rules.shared.violations import whole, wrong
 from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
@@ -244,13 +245,4 @@ class InterruptReply(Monitor):
 
     @on_answer("turn/interrupt")
     def answer(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        if request is None or frame.kind is not Kind.RESPONSE:
-            return None
-        subject = request_subject(request)
-        result = frame.result
-        if not isinstance(result, dict):
-            return [wrong(subject, (request, frame), member(frame), "{}")]
-        if not result:
-            return [Witness(subject, (request, frame))]
-        return [wrong(subject, (request, frame), member(frame), "{}", level=Level.INFO)]
+        return empty_reply(self.conversation.request_of(frame), frame)

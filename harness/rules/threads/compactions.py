@@ -23,6 +23,7 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
+from harness.rules.shared.empty_replies import empty_reply
 from harness.rules.shared.state_tracking import COMPLETED, FAILED, INTERRUPTED
 from harness.rules.shared.steered_input import first_text
 from harness.rules.shared.view_queries import (
@@ -31,7 +32,6 @@ from harness.rules.shared.view_queries import (
     opened_here,
     request_subject,
 )
-from harness.rules.shared.violations import member, wrong
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.marks import ModelCall
@@ -65,16 +65,9 @@ class CompactReply(Monitor):
 
     @on_answer(COMPACT)
     def answer(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
+        if failed(frame):
             return None
-        subject, frames = request_subject(request), (request, frame)
-        result: object = frame.result
-        if not isinstance(result, dict):
-            return [wrong(subject, frames, member(frame), "{}")]
-        if not result:
-            return [Witness(subject, frames)]
-        return [wrong(subject, frames, member(frame), "{}", level=Level.INFO)]
+        return empty_reply(self.conversation.request_of(frame), frame)
 
 
 @dataclass(frozen=True, slots=True)

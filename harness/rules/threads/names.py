@@ -9,10 +9,11 @@ from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.judge.verdict import Level
+from harness.rules.shared.empty_replies import empty_reply
 from harness.rules.shared.subscriptions import Exchanges, thread_of_request
 from harness.rules.shared.telling_requests import TellingRequests
-from harness.rules.shared.view_queries import failed, request_subject, thread_members, threads_in
-from harness.rules.shared.violations import Member, differs, member, wrong
+from harness.rules.shared.view_queries import failed, thread_members, threads_in
+from harness.rules.shared.violations import Member, differs
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
@@ -39,16 +40,9 @@ class NameReply(Monitor):
 
     @on_answer(SET)
     def answer(self, frame: Frame) -> Outcomes:
-        request = self.conversation.request_of(frame)
-        if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
+        if failed(frame):
             return None
-        subject, frames = request_subject(request), (request, frame)
-        result: object = frame.result
-        if not isinstance(result, dict):
-            return [wrong(subject, frames, member(frame), "{}")]
-        if not result:
-            return [Witness(subject, frames)]
-        return [wrong(subject, frames, member(frame), "{}", level=Level.INFO)]
+        return empty_reply(self.conversation.request_of(frame), frame)
 
 
 @rule(
