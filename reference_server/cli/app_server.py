@@ -51,14 +51,16 @@ SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 class Options:
     """The command line."""
 
-    scenario: Path | None
-    require_initialize: bool
+    scenario: Path | None = None
+    require_initialize: bool = False
+    config: tuple[str, ...] = ()
+    """Settings, each `key=value`, that take the place of what the file says."""
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Read the options; argparse exits with status 2 on a wrong one."""
     if not arguments:
-        return Options(None, False)
+        return Options()
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -77,8 +79,26 @@ def parse(arguments: Sequence[str]) -> Options:
         action="store_true",
         help="refuse every request before `initialize`",
     )
+    parser.add_argument(
+        "-c",
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that takes the place of what config.toml says, such as "
+        "model_providers.mine.request_max_retries=2; may be given more than once",
+    )
+    for option, value in (("--enable", "true"), ("--disable", "false")):
+        parser.add_argument(
+            option,
+            action="append",
+            dest="config",
+            type=lambda feature, value=value: f"features.{feature}={value}",
+            metavar="FEATURE",
+            help=f"the same as --config features.FEATURE={value}",
+        )
     found = parser.parse_args(arguments)
-    return Options(found.scenario, found.require_initialize)
+    return Options(found.scenario, found.require_initialize, tuple(found.config))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -89,7 +109,7 @@ def run(arguments: Sequence[str]) -> int:
         options = parse(arguments)
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
         home = find_home(os.environ)
-        config = load_config(home.config_file, dict(os.environ), complain)
+        config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
     except (ConfigError, UsageError) as error:
         complain(_without_secrets(str(error)))

@@ -5,6 +5,7 @@ Defaults are `config.model`'s: a key that the file leaves out is None here. Impo
 there is a file, since most homes have none.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
 from pydantic import (
@@ -24,23 +25,38 @@ MOST = 10**9
 """The largest number of retries or milliseconds."""
 
 
-def _expect(words: str) -> WrapValidator:
-    """Give one error, with these words, for whatever is wrong with a value."""
+def _expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> WrapValidator:
+    """Give one error, with these words, for whatever is wrong with a value.
+
+    `valid` are the words that it may be, for a suggestion; a value that may be a `secret` that got
+    into the wrong place is not quoted.
+    """
 
     def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         try:
             return validate(value)
         except ValidationError:
-            raise PydanticCustomError("unexpected", "{words}", {"words": words}) from None
+            context = {"words": words, "valid": list(valid), "secret": secret}
+            raise PydanticCustomError("unexpected", "{words}", context) from None
 
     return WrapValidator(check)
 
 
 def _one_of(words: Any) -> WrapValidator:
-    return _expect("one of " + ", ".join(get_args(words)))
+    return _expect("one of " + ", ".join(get_args(words)), valid=get_args(words))
 
 
 Text = Annotated[str, _expect("a string")]
+Address = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+[^\s]*$"),
+    _expect("an address that begins with http:// or https://"),
+]
+KeyVariable = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+    _expect("the name of an environment variable that holds the key, not the key", secret=True),
+]
 Count = Annotated[int, Field(ge=0, le=MOST), _expect(f"a number from 0 to {MOST}")]
 Size = Annotated[int, Field(ge=1), _expect("a number from 1")]
 Names = Annotated[list[str], _expect("an array of names of variables")]
@@ -62,8 +78,8 @@ class ProviderTable(_Table):
     """`[model_providers.NAME]`; times in milliseconds."""
 
     name: Text | None = None
-    base_url: Text | None = None
-    env_key: Text | None = None
+    base_url: Address | None = None
+    env_key: KeyVariable | None = None
     request_max_retries: Count | None = None
     stream_max_retries: Count | None = None
     stream_idle_timeout_ms: Count | None = None
@@ -101,3 +117,13 @@ def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
 def expected(error: ErrorDetails) -> str:
     """Say what a value should have been; all values but tables have words of their own."""
     return error.get("ctx", {}).get("words", "a table")
+
+
+def valid_words(error: ErrorDetails) -> list[str]:
+    """Give the words that a value could have been; none where it is not one of a few."""
+    return error.get("ctx", {}).get("valid", [])
+
+
+def may_be_secret(error: ErrorDetails) -> bool:
+    """Tell whether the wrong value must not be quoted."""
+    return error.get("ctx", {}).get("secret", False)

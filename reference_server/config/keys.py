@@ -15,6 +15,7 @@ from reference_server.config.file import (
     ProviderTable,
     keys_of,
 )
+from reference_server.config.mistakes import Steps, choices, suggestion
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": keys_of(ConfigFile),
@@ -24,14 +25,17 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Table -> its keys; `*` is any name. A table that is not here takes any key."""
 
 
-def unknown_keys(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object, str]]:
-    """Give each key that is not known with its value, and what to say of it."""
+def unknown_keys(
+    table: Mapping[str, Any], path: str = "", way: Steps = ()
+) -> Iterator[tuple[Steps, str]]:
+    """Give the way to each key that is not known, and what to say of it."""
     known = KEYS.get(path)
     for key, value in table.items():
         if known is not None and key not in known:
-            yield key, value, f"there is no key `{brief(key)}` here{_advice(key, path, known)}"
+            yield (*way, key), f"there is no key `{brief(key)}` here{_advice(key, path, known)}"
         elif isinstance(value, dict):
-            yield from unknown_keys(cast("dict[str, Any]", value), _inner(path, key))
+            inner = cast("dict[str, Any]", value)
+            yield from unknown_keys(inner, _inner(path, key), (*way, key))
 
 
 def _inner(path: str, key: str) -> str:
@@ -41,10 +45,7 @@ def _inner(path: str, key: str) -> str:
 
 
 def _advice(key: str, path: str, known: tuple[str, ...]) -> str:
-    import difflib  # only who has such a key waits for it
-
     for other, names in KEYS.items():
         if other != path and key in names:
             return f"; it belongs {f'in [{other}]' if other else 'before the first table'}"
-    near = difflib.get_close_matches(key[:100].lower(), known, 1)
-    return f"; did you mean `{near[0]}`?" if near else "; it has no effect"
+    return suggestion(key, known) or f"; it has no effect{choices(known)}"

@@ -1,65 +1,85 @@
-"""Reading config.toml.
+"""Reading the settings: config.toml, and `--config key=value` laid over it.
 
-Here lives the way from the file to the settings, and the form of its errors: `path:line: what is
-wrong`. What the file may say is in `config.file`; a key that is not known is told and ignored
-(`config.keys`).
+Here lives the way from the text to the values. What the file may say is in `config.file`; how a
+mistake is told in `config.mistakes`; a key that is not known is told and ignored (`config.keys`).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from reference_server.brief import brief, brief_value
+from reference_server.config.mistakes import ConfigError, Source, Steps, choices, suggestion
 from reference_server.config.model import PROVIDER_KEY, Config, Provider
 from reference_server.exec.environment import CommandVariables
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from reference_server.config.file import CommandEnvironment, ConfigFile, ProviderTable
 
+__all__ = ["ConfigError", "load_config"]
+
 Table = dict[str, Any]
-Steps = tuple[int | str, ...]
 WARNINGS = 20
 """Keys without effect that are told one by one."""
 WRONG_KEY = "[key]"
 """How pydantic marks, as the last step, that not the value of a key is wrong but the key."""
 
 
-class ConfigError(Exception):
-    """The file cannot be used; str() is one line that begins with `path:line:`."""
-
-
 def load_config(
-    path: Path, environment: Mapping[str, str], warn: Callable[[str], None] = lambda _line: None
+    path: Path,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None] = lambda _line: None,
+    *,
+    overrides: Sequence[str] = (),
 ) -> Config:
-    """Read the file (a missing one is an empty one). Raises ConfigError.
+    """Read the file (a missing one is an empty one) and the overrides. Raises ConfigError.
 
-    `warn` is given a line, `path:line: what`, for each key that has no effect.
+    `overrides` are arguments of `--config`, each `key=value`; they take the place of what the file
+    says. `warn` is given a line, `path:line:column: what`, for each key that has no effect.
     """
-    try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}:1: is not a file; remove it, or put a file in its place")
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    text = _read(path)
+    if not text and not overrides:
         return Config(environment=environment)
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{path}:1: cannot be read: {_why(error)}") from error
-    # Most homes have no such file, and their server need not wait for its parser.
-    import tomllib
+    table = _parse(path, text)
+    given: dict[Steps, str] = {}
+    if overrides:
+        from reference_server.config.overrides import lay_over
 
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(_syntax_error(path, str(error), text)) from error
-    except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or brackets nested too deeply.
-        raise ConfigError(f"{path}:1: cannot be read as TOML: {brief(str(error))}") from error
-    reader = _Reader(path, text, table)
+        given = lay_over(table, overrides)
+    reader = _Reader(Source(path, text, given), table)
     config = reader.config(environment)
     for line in reader.warnings():
         warn(line)
     return config
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}:1:1: is not a file; remove it, or put a file in its place")
+        # Read as bytes: columns are those of the file, whatever ends its lines.
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{path}:1:1: cannot be read: {_why(error)}") from error
+
+
+def _parse(path: Path, text: str) -> Table:
+    # Most homes have no such file, and their server need not wait for its parser.
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_syntax_error(path, str(error), text)) from error
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, or brackets nested too deeply.
+        raise ConfigError(f"{path}:1:1: cannot be read as TOML: {brief(str(error))}") from error
 
 
 def _why(error: OSError | UnicodeError) -> str:
@@ -69,8 +89,11 @@ def _why(error: OSError | UnicodeError) -> str:
 def _syntax_error(path: Path, message: str, text: str) -> str:
     found = re.search(r"\(at line (\d+), column (\d+)\)", message)
     if found:
-        return f"{path}:{found[1]}: {message[: found.start()].strip()} (column {found[2]})"
-    return f"{path}:{text.count(chr(10)) + 1}: {message}"
+        return f"{path}:{found[1]}:{found[2]}: {message[: found.start()].strip()}"
+    from reference_server.config.places import line_and_column
+
+    line, column = line_and_column(text, len(text))
+    return f"{path}:{line}:{column}: {message.removesuffix(' (at end of document)')}"
 
 
 def _provider(name: str, table: "ProviderTable") -> Provider:
@@ -79,18 +102,17 @@ def _provider(name: str, table: "ProviderTable") -> Provider:
 
 
 class _Reader:
-    """Checks one parsed file; keeps its text to say on which line a key is."""
+    """Checks one parsed file with what is laid over it."""
 
-    def __init__(self, path: Path, text: str, table: Table) -> None:
-        self._path = path
-        self._lines = text.splitlines()
+    def __init__(self, source: Source, table: Table) -> None:
+        self._source = source
         self._table = table
 
     def config(self, environment: Mapping[str, str]) -> Config:
         """Give the settings. Raises ConfigError."""
         file = self._validated()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
-        return Config(
+        config = Config(
             **file.model_dump(
                 exclude_none=True, exclude={"model_providers", "command_environment"}
             ),
@@ -98,25 +120,43 @@ class _Reader:
             environment=environment,
             command_variables=self._variables(file.command_environment, providers),
         )
+        self._check_provider(config)
+        return config
 
     def _validated(self) -> "ConfigFile":
         from pydantic import ValidationError
 
-        from reference_server.config.file import ConfigFile, expected
+        from reference_server.config.file import ConfigFile
 
         try:
             return ConfigFile.model_validate(self._table)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise self._wrong(first["loc"], expected(first)) from None
+            raise self._wrong(error.errors(include_url=False)[0]) from None
+
+    def _check_provider(self, config: Config) -> None:
+        """Refuse the name of a provider that is not there. Raises ConfigError.
+
+        Where the environment gives an address, a provider need not be in the file.
+        """
+        name = config.model_provider
+        has_none = not config.providers or name in config.providers
+        if "model_provider" in self._table and not has_none and not config.address_elsewhere:
+            words = suggestion(name, config.providers) or choices(config.providers)
+            raise ConfigError(
+                f"{self._source.place(('model_provider',))}: `model_provider` must be the name of "
+                f"a table [model_providers.NAME], not {brief_value(name)}{words}"
+            )
 
     def _variables(
         self, wanted: "CommandEnvironment", providers: Mapping[str, Provider]
     ) -> CommandVariables:
         keys = {PROVIDER_KEY, *(one.env_key for one in providers.values() if one.env_key)}
-        if named := sorted(keys & set(wanted.passed)):
-            words = f"without {named[0]}, a key that commands never get"
-            raise self._wrong(("command_environment", "pass"), words)
+        for index, name in enumerate(wanted.passed):
+            if name in keys:
+                place = self._source.place(("command_environment", "pass", index))
+                raise ConfigError(
+                    f"{place}: `pass` must be without {brief(name)}, a key that commands never get"
+                )
         return CommandVariables(tuple(wanted.passed), wanted.added, frozenset(keys))
 
     def warnings(self) -> Iterator[str]:
@@ -124,28 +164,35 @@ class _Reader:
         from reference_server.config.keys import unknown_keys
 
         found = unknown_keys(self._table)
-        for key, value, words in islice(found, WARNINGS):
-            yield f"{self._path}:{self._line_of(key, value)}: {words}"
+        for steps, words in islice(found, WARNINGS):
+            yield f"{self._source.place(steps, of_key=True)}: {words}"
         if next(found, None):
-            yield f"{self._path}: there are more keys without effect"
+            yield f"{self._source.place(())}: there are more keys without effect"
 
-    def _wrong(self, steps: Steps, expected: str) -> ConfigError:
-        """Make the error of the value that these steps through the tables lead to."""
-        key, values = "", [cast("object", self._table)]
-        for step in map(str, steps):
-            inner = values[-1]
-            if not isinstance(inner, dict) or step not in inner:
-                break
-            key = step
-            values.append(cast("Table", inner)[step])
-        # The step after a value leads to a place within it; or it says that the key is wrong.
-        wrong = key if steps[-1] == WRONG_KEY and steps[-2] == key else values[-1]
-        return ConfigError(
-            f"{self._path}:{self._line_of(key, values[-1])}: `{brief(key)}` must be {expected}, "
-            f"not {brief_value(wrong)}"
+    def _wrong(self, error: "ErrorDetails") -> ConfigError:
+        """Make the error of the value that is wrong, or of the key."""
+        from reference_server.config.file import expected, may_be_secret, valid_words
+
+        steps, key, value = self._reached(error["loc"])
+        is_key = error["loc"][-1] == WRONG_KEY
+        wrong = key if is_key else value
+        words = (
+            f"{self._source.place(steps, of_key=is_key)}: `{brief(key)}` must be {expected(error)}"
         )
+        if may_be_secret(error):
+            return ConfigError(words)
+        near = suggestion(wrong, valid_words(error)) if isinstance(wrong, str) else ""
+        return ConfigError(f"{words}, not {brief_value(wrong)}{near}")
 
-    def _line_of(self, key: str, value: object) -> int:
-        from reference_server.config.lines import line_of
-
-        return line_of(self._lines, key, value)
+    def _reached(self, loc: Steps) -> tuple[Steps, str, object]:
+        """Follow the steps as far as there are values; give them, the last key and the value."""
+        reached: list[int | str] = []
+        value = cast("Any", self._table)
+        for step in loc:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                break
+            reached.append(step)
+        keys = [step for step in reached if isinstance(step, str)]
+        return tuple(reached), keys[-1] if keys else "", value

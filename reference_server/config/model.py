@@ -49,6 +49,11 @@ class Config:
         default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))
     )
 
+    @property
+    def address_elsewhere(self) -> bool:
+        """Whether the environment gives an address for a provider that the file does not have."""
+        return any(self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL"))
+
     def provider(self, provider_id: str) -> Provider | None:
         """Give the provider of that id with its address and key, or None if there is none.
 

@@ -51,63 +51,106 @@ def test_a_missing_file_is_an_empty_one(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "place", "words"),
     [
-        ("model = \n", 1, "Invalid value"),
-        ('a = 1\n\nmodel = "x', 3, ""),
-        ("a = 1\na = 2\n", 2, "overwrite"),
-        ("\nmodel = 3\n", 2, "`model` must be a string, not 3"),
-        ('approval_policy = "maybe"\n', 1, "one of never, untrusted"),
-        ("sandbox_mode = true\n", 1, "read-only"),
-        ("\nmodel_providers = 1\n", 2, "a table"),
+        ("model = \n", "1:9", "Invalid value"),
+        ('a = 1\n\nmodel = "x', "3:11", ""),
+        ("a = 1\na = 2\n", "2:6", "overwrite"),
+        ("\nmodel = 3\n", "2:9", "`model` must be a string, not 3"),
+        ('approval_policy = "maybe"\n', "1:19", "one of never, untrusted"),
+        ('approval_policy = "on-reqest"\n', "1:19", "not 'on-reqest'; did you mean `on-request`?"),
+        ("sandbox_mode = true\n", "1:16", "read-only"),
+        ("\nmodel_providers = 1\n", "2:19", "a table"),
         (
             "[model_providers.a]\nrequest_max_retries = 1\n"
-            "[model_providers.b]\nrequest_max_retries = -1\n",
-            4,
+            "[model_providers.b]\n  request_max_retries = -1\n",
+            "4:25",
             "`request_max_retries` must be a number from 0 to 1000000000, not -1",
         ),
-        ("[model_providers.a]\nstream_max_retries = true\n", 2, "a number"),
-        ("[model_providers]\na.base_url = 4\n", 2, "a string"),
+        ("[model_providers.a]\nstream_max_retries = true\n", "2:22", "a number"),
+        ("[model_providers]\na.base_url = 4\n", "2:14", "begins with http:// or https://, not 4"),
+        (
+            "model_providers = {a = {base_url = 'localhost:80'}}\n",
+            "1:36",
+            "not 'localhost:80'",
+        ),
+        (
+            'model_provider = "mok"\n[model_providers.mock]\n',
+            "1:18",
+            "not 'mok'; did you mean `mock`?",
+        ),
+        (
+            'model_provider = "other"\n[model_providers.mock]\n[model_providers.far]\n',
+            "1:18",
+            "not 'other'; there are: far, mock",
+        ),
+        ("[command_environment.set]\n'A=B' = 'x'\n", "2:1", "`A=B` must be the name of a variable"),
+        ("[command_environment]\npass = ['A',\n  'B', 3]\n", "2:8", "an array of names"),
+        (
+            "[command_environment]\npass = ['A',\n  'PROVIDER_API_KEY']\n",
+            "3:3",
+            "without PROVIDER_API_KEY",
+        ),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(tmp_path, text: str, line: int, words: str) -> None:
+def test_a_mistake_is_one_line_with_its_place(tmp_path, text: str, place: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'config.toml'}:{line}: ")
+    assert message.startswith(f"{tmp_path / 'config.toml'}:{place}: ")
     assert words in message
     assert "\n" not in message
 
 
+def test_a_key_in_the_place_of_its_variable_is_not_quoted(tmp_path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, '[model_providers.a]\nenv_key = "sk-secret"\n')
+    assert "the name of an environment variable" in str(caught.value)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_with_an_address_from_the_environment_a_provider_needs_no_table(tmp_path) -> None:
+    text = 'model_provider = "other"\n[model_providers.mock]\n'
+    config = load(tmp_path, text, PROVIDER_BASE_URL="http://there.invalid")
+    found = config.provider("other")
+    assert found is not None
+    assert found.base_url == "http://there.invalid"
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "place", "words"),
     [
         (
             '\nsandbx_mode = "read-only"\n',
-            2,
+            "2:1",
             "no key `sandbx_mode` here; did you mean `sandbox_mode`?",
         ),
-        ("sparkles = 1\n", 1, "no key `sparkles` here; it has no effect"),
-        ('Model = "m"\n', 1, "did you mean `model`?"),
-        ('base_url = "x"\n', 1, "no key `base_url` here; it belongs in [model_providers.*]"),
-        ("[model_providers.a]\nmodel = 1\n", 2, "it belongs before the first table"),
-        ("[model_providers.a]\n\nbase_ulr = 1\n", 3, "did you mean `base_url`?"),
-        ("[model_providers]\na.base_ulr = 1\n", 2, "did you mean `base_url`?"),
-        ("model_providers.a = {base_ulr = 1}\n", 1, "did you mean `base_url`?"),
-        ("\n\n[sparkles]\na = 1\nb = 2\n", 3, "`sparkles`"),
-        ("[[sparkles]]\na = 1\n", 1, "`sparkles`"),
-        ("sparkles.a = 1\n", 1, "`sparkles`"),
-        ("\n[model_providers.a.sparkles]\n", 2, "`sparkles`"),
+        (
+            "sparkles = 1\n",
+            "1:1",
+            "no key `sparkles` here; it has no effect; there are: approval_p",
+        ),
+        ('Model = "m"\n', "1:1", "did you mean `model`?"),
+        ('base_url = "x"\n', "1:1", "no key `base_url` here; it belongs in [model_providers.*]"),
+        ("[model_providers.a]\n model = 1\n", "2:2", "it belongs before the first table"),
+        ("[model_providers.a]\n\nbase_ulr = 1\n", "3:1", "did you mean `base_url`?"),
+        ("[model_providers]\na.base_ulr = 1\n", "2:3", "did you mean `base_url`?"),
+        ("model_providers.a = {base_ulr = 1}\n", "1:22", "did you mean `base_url`?"),
+        ("\n\n[sparkles]\na = 1\nb = 2\n", "3:2", "`sparkles`"),
+        ("[[sparkles]]\na = 1\n", "1:3", "`sparkles`"),
+        ("sparkles.a = 1\n", "1:1", "`sparkles`"),
+        ("\n[model_providers.a.sparkles]\n", "2:20", "`sparkles`"),
+        ('model = "sparkles = 1"\nsparkles = 1\n', "2:1", "`sparkles`"),
     ],
 )
 def test_a_key_that_is_unknown_is_told_with_its_place(
-    tmp_path, text: str, line: int, words: str
+    tmp_path, text: str, place: str, words: str
 ) -> None:
     told: list[str] = []
     (path := tmp_path / "config.toml").write_text(text)
     load_config(path, {}, told.append)
     [warning] = told
-    assert warning.startswith(f"{path}:{line}: there is ")
+    assert warning.startswith(f"{path}:{place}: there is ")
     assert words in warning
 
 
@@ -117,7 +160,9 @@ def test_each_unknown_key_is_told_once_and_changes_nothing(tmp_path) -> None:
     path.write_text(WHOLE)
     good = load_config(path, {}, told.append)
     assert [line.partition(": ")[2] for line in told] == [
-        "there is no key `unknown` here; it has no effect"
+        "there is no key `unknown` here; it has no effect; there are: approval_policy, "
+        "command_environment, model, model_auto_compact_token_limit, model_context_window, "
+        "model_provider, model_providers, sandbox_mode, web_search"
     ]
     path.write_text(WHOLE.replace("unknown = [1, 2]", ""))
     assert load_config(path, {}) == good

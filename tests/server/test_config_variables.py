@@ -50,5 +50,5 @@ def test_a_mistake_is_told_by_its_line(tmp_path: Path, text: str, line: int, wor
     with pytest.raises(ConfigError) as caught:
         variables(tmp_path, text)
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'config.toml'}:{line}: ")
+    assert message.startswith(f"{tmp_path / 'config.toml'}:{line}:")
     assert words in message

@@ -1,0 +1,81 @@
+"""What is told of a mistake in the settings: where it is, what it is, and what there could be.
+
+Here live the two sources of settings (`config.toml`, and `--config key=value` of the command line)
+and the place of a value in either, as users read it: `path:line:column` or `--config key=value`.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reference_server.brief import brief
+
+if TYPE_CHECKING:
+    from reference_server.config.places import Places
+
+Table = Mapping[str, Any]
+Steps = tuple[int | str, ...]
+MANY = 20
+"""Valid names beyond which none is listed."""
+
+
+class ConfigError(Exception):
+    """The settings cannot be used; str() is one line that begins with the place of the mistake."""
+
+
+class Source:
+    """A file and the settings of the command line, which take its place where both say something.
+
+    `given` maps the way to each value of the command line to the argument as it was typed.
+    """
+
+    def __init__(self, path: Path, text: str, given: Mapping[Steps, str]) -> None:
+        self._path = path
+        self._text = text
+        self._given = given
+
+    @cached_property
+    def _places(self) -> "Places | None":
+        from reference_server.config.places import Places
+
+        try:
+            return Places(self._text)
+        except RecursionError:
+            return None  # brackets nested more deeply than anything that has an effect
+
+    def place(self, steps: Steps, *, of_key: bool = False) -> str:
+        """Tell where the value of these steps stands, or its key.
+
+        Of steps that lead further than the text does, the last one that is there counts.
+        """
+        for length in range(len(steps), 0, -1):
+            found = steps[:length]
+            if argument := self._argument(found):
+                return f"--config {brief(argument)}"
+            if self._places is not None and found in self._places:
+                place = self._places[found]
+                offset = place.key if of_key or length < len(steps) else place.value
+                line, column = self._places.line_and_column(offset)
+                return f"{self._path}:{line}:{column}"
+        return f"{self._path}:1:1"
+
+    def _argument(self, steps: Steps) -> str | None:
+        """Give the argument that a value of these steps came from, None if it is the file's."""
+        ways = (steps[:length] for length in range(len(steps), 0, -1))
+        return next((self._given[way] for way in ways if way in self._given), None)
+
+
+def suggestion(name: str, valid: Iterable[str]) -> str:
+    """Say which valid name may be meant: `; did you mean x?`, or nothing."""
+    import difflib  # only who has made a mistake waits for it
+
+    names = list(valid)
+    near = difflib.get_close_matches(name[:100].lower(), names, 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def choices(names: Iterable[str]) -> str:
+    """List valid names, unless they are too many: `; there are: a, b`."""
+    known = sorted(names)
+    return f"; there are: {', '.join(known)}" if 0 < len(known) <= MANY else ""

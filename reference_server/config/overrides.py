@@ -1,0 +1,68 @@
+"""`--config key=value` of the command line.
+
+Here lives how such an argument is read, and how it is laid over the file. The key may be dotted, as
+in TOML (`model_providers.mock.base_url="…"`); the value is TOML too, and what is no TOML is a
+string, so that `--config model=some-model` needs no quotes. The last one of several counts.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from reference_server.brief import brief
+from reference_server.config.mistakes import ConfigError, Steps
+
+_DOTTED = re.compile(
+    r"""\s*(?:[\w-]+|"[^"\\]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"\\]*"|'[^']*'))*\s*"""
+)
+
+
+def lay_over(table: dict[str, Any], arguments: Sequence[str]) -> dict[Steps, str]:
+    """Lay the arguments over a table, which is changed; give which value came from which.
+
+    A table is laid over a table; any other value takes the place of what was there. Raises
+    ConfigError.
+    """
+    given: dict[Steps, str] = {}
+    for argument in arguments:
+        _lay(table, _read(argument), (), argument, given)
+    return given
+
+
+def _read(argument: str) -> dict[str, Any]:
+    import tomllib
+
+    key, equals, value = argument.partition("=")
+    if not (equals and _DOTTED.fullmatch(key)):
+        raise ConfigError(
+            f"--config {brief(argument)}: must be key=value, for example model=some-model or "
+            "model_providers.mine.request_max_retries=2"
+        )
+    try:
+        return tomllib.loads(f"{key} = {value}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        table = tomllib.loads(f"{key} = 0")
+        _put(table, value.strip())
+        return table
+
+
+def _put(table: dict[str, Any], value: str) -> None:
+    """Put a value at the end of the only way through these tables."""
+    [(key, inner)] = table.items()
+    if isinstance(inner, dict):
+        _put(cast("dict[str, Any]", inner), value)
+    else:
+        table[key] = value
+
+
+def _lay(
+    table: dict[str, Any], over: dict[str, Any], way: Steps, argument: str, given: dict[Steps, str]
+) -> None:
+    for key, value in over.items():
+        here = (*way, key)
+        old = table.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            _lay(cast("dict[str, Any]", old), cast("dict[str, Any]", value), here, argument, given)
+        else:
+            table[key] = value
+            given[here] = argument
