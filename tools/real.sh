@@ -2,7 +2,8 @@
 # Installs the real servers into .real/ (ignored) and judges both, where only loopback exists: the
 # bundled scenarios and the examples of docs/scenarios.md over pipes, some over WebSocket.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
-# stays on loopback by itself is judged, with a notice.
+# stays on loopback by itself is judged, with a notice. Last, two public clients of the real server
+# talk to the reference server.
 set -eu
 bin=.venv/bin
 real() { # release, path of the program inside the package
@@ -46,4 +47,6 @@ else
     offline=
     judge codex-0.107 "$first" || status=1
 fi
+echo "== public clients on agent app-server"
+tools/public_clients.sh || status=1
 exit $status
