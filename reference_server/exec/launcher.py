@@ -73,15 +73,16 @@ class Launcher:
                 ) from error
         self._channel = ours
 
-    def hand_over(self, output: int) -> socket.socket:
+    def hand_over(self, *streams: int) -> socket.socket:
         """Give a new warden the descriptor of a command's output; returns its control socket.
 
-        The caller keeps its own copy of `output` to close. Raises LaunchFailed.
+        For a program that is spoken with: of its output, its input and its standard error. The
+        caller keeps its own copies to close. Raises LaunchFailed.
         """
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._send(theirs.fileno(), output)
+                self._send(theirs.fileno(), *streams)
         except LaunchFailed:
             ours.close()
             raise

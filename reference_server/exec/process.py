@@ -159,7 +159,7 @@ class Running:
         self._launcher = launcher
         self._output = Output()
         self._source = -1
-        self._account: _Account | None = None
+        self._account: Account | None = None
         self._reading: anyio.CancelScope | None = None
         self._last_call = False
         self._silent = anyio.Event()
@@ -231,7 +231,7 @@ class Running:
             os.close(sink)
         os.set_blocking(source, False)
         self._source = source
-        self._account = _Account(control)
+        self._account = Account(control)
 
     async def _follow(self, program: str, on_output: OnOutput) -> Finished:
         account = self._account
@@ -257,7 +257,7 @@ class Running:
                 self._reading.cancel()
         return self._finish()
 
-    async def _last_word(self, account: "_Account") -> None:
+    async def _last_word(self, account: "Account") -> None:
         """Let background processes print until they are silent or ended, or DRAIN is over."""
         with anyio.move_on_after(DRAIN):
             async with anyio.create_task_group() as tasks:
@@ -270,7 +270,7 @@ class Running:
                 await account.gone()
                 tasks.cancel_scope.cancel()
 
-    async def _watch_time(self, account: "_Account") -> None:
+    async def _watch_time(self, account: "Account") -> None:
         if self.command.timeout is None:
             return
         with anyio.move_on_after(self.command.timeout):
@@ -342,7 +342,7 @@ class Running:
         return self.finished
 
 
-class _Account:
+class Account:
     """What the warden reports about a command; each wait may be cancelled and begun again."""
 
     def __init__(self, control: socket.socket) -> None:
@@ -355,6 +355,7 @@ class _Account:
         self.over = anyio.Event()
 
     async def request(self, program: str, command: Command) -> None:
+        """Tell the warden what to start."""
         env = os.environ if command.env is None else command.env
         wanted = {
             "program": os.fsencode(program),
@@ -377,20 +378,25 @@ class _Account:
                     await anyio.wait_writable(self._control)
 
     async def started(self) -> bool:
+        """Wait for its start; False where it did not start, and `failure` says why."""
         await self._until(lambda: self.pid is not None)
         return self.pid is not None
 
     async def exited(self) -> None:
+        """Wait until the main process has ended."""
         await self._until(lambda: self.exit_code is not None)
 
     async def gone(self) -> None:
+        """Wait until nothing of it is left."""
         await self._until(lambda: False)
 
     def end(self) -> None:
+        """Have the warden end it: TERM, the grace, KILL."""
         with contextlib.suppress(OSError):
             self._control.send(_END)
 
     def close(self) -> None:
+        """Give the warden up; it ends what still runs."""
         self._control.close()
 
     async def _until(self, reached: Callable[[], bool]) -> None:

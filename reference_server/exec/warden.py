@@ -12,7 +12,8 @@ never imported by the server. It has two roles:
   warden ends its command.
 
 The channel to the launcher carries one byte and two descriptors per command: the warden's control
-socket and the command's output. On the control socket the server sends a length (4 bytes, big
+socket and the command's output; or four, for a program that is spoken with: also its input and its
+standard error. On the control socket the server sends a length (4 bytes, big
 endian) and a marshalled dict (`REQUEST`), later `END_BYTE`; the warden answers in lines:
 `failed STEP ERRNO`, `started PID`, `exited STATUS` (negative: by that signal), `gone [PID…]`
 (what could not be ended within `KILL_BOUND`).
@@ -62,8 +63,6 @@ _CLONE_NEWNS = 0x20000
 _MS_PRIVATE_AND_BELOW = 1 << 18 | 1 << 14
 _CREDENTIALS = struct.Struct("3i")
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-
-
 _LIBC = ctypes.CDLL(None)
 
 
@@ -249,8 +248,8 @@ class Warden:
         self._deadline = 0.0
         self._waiting: socket.socket | None = None
 
-    def run(self, output: int) -> None:
-        """Start it, follow it, end it; the lines of the module's docstring are its account."""
+    def run(self, streams: tuple[int, ...]) -> None:
+        """Start it, follow it, end it; the module's docstring has its account and its streams."""
         wake, waker = os.pipe()
         for end in (wake, waker):
             os.set_blocking(end, False)
@@ -263,8 +262,9 @@ class Warden:
             self._waiting.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._main = os.fork()
         if self._main == 0:
-            _become(self._request, output, failing, theirs)
-        os.close(output)
+            _become(self._request, streams, failing, theirs)
+        for stream in streams:
+            os.close(stream)
         os.close(failing)
         if theirs is not None:
             theirs.close()
@@ -368,11 +368,14 @@ class Warden:
 
 
 def _become(
-    request: dict[str, object], output: int, failing: int, waiting: socket.socket | None
+    request: dict[str, object],
+    streams: tuple[int, ...],
+    failing: int,
+    waiting: socket.socket | None,
 ) -> None:
     """In the child: become the command, or say which step failed with what errno."""
     argv: list[bytes] = request["argv"]  # type: ignore[assignment]
-    step = "start"
+    output, step = streams[0], "start"
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -386,9 +389,9 @@ def _become(
             fcntl.ioctl(output, termios.TIOCSCTTY, 0)
             os.dup2(output, 0)
         else:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(streams[1] if streams[1:] else os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(streams[2] if streams[1:] else output, 2)
         _leave_keyring()
         _provide(request["inputs"])  # type: ignore[arg-type]
         if waiting is not None:
@@ -417,13 +420,13 @@ def _read_exactly(source: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _guard(control_fd: int, output: int) -> None:
-    for fd in (control_fd, output):
+def _guard(control_fd: int, *streams: int) -> None:
+    for fd in (control_fd, *streams):
         os.set_inheritable(fd, False)
     control = socket.socket(fileno=control_fd)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     size = int.from_bytes(_read_exactly(control, 4), "big")
-    Warden(control, marshal.loads(_read_exactly(control, size))).run(output)
+    Warden(control, marshal.loads(_read_exactly(control, size))).run(streams)
 
 
 class Launcher:
@@ -456,7 +459,7 @@ class Launcher:
                     return
 
     def _launch(self) -> bool:
-        byte, fds, _, _ = socket.recv_fds(self._channel, 1, 2)
+        byte, fds, _, _ = socket.recv_fds(self._channel, 1, 4)
         if not byte:
             return False
         try:

@@ -226,7 +226,7 @@ def an_interrupted_command_is_asked_to_end() -> None:
 
         return patient
 
-    swap(f"{PROCESS}:_Account.request", request)
+    swap(f"{PROCESS}:Account.request", request)
     _not_ended("asked")
 
 
@@ -255,7 +255,7 @@ def nobody_closes_the_standard_input() -> None:
 
         return endless
 
-    swap(f"{PROCESS}:_Account.request", request)
+    swap(f"{PROCESS}:Account.request", request)
 
 
 @bug(reds={"commands/split-utf8": "item.command-output"})
