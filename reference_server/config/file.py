@@ -5,76 +5,31 @@ Defaults are `config.model`'s: a key that the file leaves out is None here. Impo
 there is a file, since most homes have none.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, Field
+from pydantic_core import ErrorDetails
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
+from reference_server.config.mcp_tables import McpTable, ServerName
 from reference_server.config.model import WebSearch
+from reference_server.config.values import (
+    Address,
+    Count,
+    KeyVariable,
+    Size,
+    Table,
+    Text,
+    VariableName,
+    VariableValue,
+    expect,
+    one_of,
+)
 
-MOST = 10**9
-"""The largest number of retries or milliseconds."""
-
-
-def _expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> WrapValidator:
-    """Give one error, with these words, for whatever is wrong with a value.
-
-    `valid` are the words that it may be, for a suggestion; a value that may be a `secret` that got
-    into the wrong place is not quoted.
-    """
-
-    def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        try:
-            return validate(value)
-        except ValidationError:
-            context = {"words": words, "valid": list(valid), "secret": secret}
-            raise PydanticCustomError("unexpected", "{words}", context) from None
-
-    return WrapValidator(check)
+Names = Annotated[list[str], expect("an array of names of variables")]
 
 
-def _one_of(words: Any) -> WrapValidator:
-    return _expect("one of " + ", ".join(get_args(words)), valid=get_args(words))
-
-
-Text = Annotated[str, _expect("a string")]
-Address = Annotated[
-    str,
-    Field(pattern=r"^https?://[^/\s]+[^\s]*$"),
-    _expect("an address that begins with http:// or https://"),
-]
-KeyVariable = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
-    _expect("the name of an environment variable that holds the key, not the key", secret=True),
-]
-Count = Annotated[int, Field(ge=0, le=MOST), _expect(f"a number from 0 to {MOST}")]
-Size = Annotated[int, Field(ge=1), _expect("a number from 1")]
-Names = Annotated[list[str], _expect("an array of names of variables")]
-VariableName = Annotated[
-    str, Field(pattern=r"^[^=\x00]+$"), _expect("the name of a variable, without `=` and NUL")
-]
-VariableValue = Annotated[str, Field(pattern=r"^[^\x00]*$"), _expect("a string without NUL")]
-
-
-class _Table(BaseModel):
-    """Keys that are not known are no mistake (`config.keys`)."""
-
-    model_config = ConfigDict(
-        strict=True, extra="ignore", defer_build=True, protected_namespaces=()
-    )
-
-
-class ProviderTable(_Table):
+class ProviderTable(Table):
     """`[model_providers.NAME]`; times in milliseconds."""
 
     name: Text | None = None
@@ -88,24 +43,25 @@ class ProviderTable(_Table):
     """How the provider is spoken to. There is one way here, "responses", whatever this says."""
 
 
-class CommandEnvironment(_Table):
+class CommandEnvironment(Table):
     """`[command_environment]`: the variables that commands get."""
 
     passed: Names = Field(default=[], alias="pass")
     added: dict[VariableName, VariableValue] = Field(default={}, alias="set")
 
 
-class ConfigFile(_Table):
+class ConfigFile(Table):
     """The whole file; context sizes are in tokens."""
 
     model: Text | None = None
     model_provider: Text | None = None
-    approval_policy: Annotated[ApprovalPolicy, _one_of(ApprovalPolicy)] | None = None
-    sandbox_mode: Annotated[SandboxMode, _one_of(SandboxMode)] | None = None
+    approval_policy: Annotated[ApprovalPolicy, one_of(ApprovalPolicy)] | None = None
+    sandbox_mode: Annotated[SandboxMode, one_of(SandboxMode)] | None = None
     model_context_window: Size | None = None
     model_auto_compact_token_limit: Size | None = None
-    web_search: Annotated[WebSearch, _one_of(WebSearch)] | None = None
-    model_providers: dict[str, ProviderTable] = {}
+    web_search: Annotated[WebSearch, one_of(WebSearch)] | None = None
+    model_providers: dict[str, ProviderTable] = Field(default_factory=dict[str, ProviderTable])
+    mcp_servers: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
     command_environment: CommandEnvironment = CommandEnvironment.model_construct()
 
 

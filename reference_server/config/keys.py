@@ -15,12 +15,15 @@ from reference_server.config.file import (
     ProviderTable,
     keys_of,
 )
+from reference_server.config.mcp_tables import McpTable, TransportTable
 from reference_server.config.mistakes import Steps, choices, suggestion
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": keys_of(ConfigFile),
     "command_environment": keys_of(CommandEnvironment),
     "model_providers.*": keys_of(ProviderTable),
+    "mcp_servers.*": keys_of(McpTable),
+    "mcp_servers.*.transport": keys_of(TransportTable),
 }
 """Table -> its keys; `*` is any name. A table that is not here takes any key."""
 

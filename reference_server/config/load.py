@@ -114,9 +114,15 @@ class _Reader:
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
         config = Config(
             **file.model_dump(
-                exclude_none=True, exclude={"model_providers", "command_environment"}
+                exclude_none=True,
+                exclude={"model_providers", "mcp_servers", "command_environment"},
             ),
             providers=providers,
+            mcp_servers={
+                name: table.settings(name)
+                for name, table in file.mcp_servers.items()
+                if table.enabled
+            },
             environment=environment,
             command_variables=self._variables(file.command_environment, providers),
         )

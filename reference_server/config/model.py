@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
+from reference_server.config.mcp import McpServer
 from reference_server.exec.environment import CommandVariables
 
 WebSearch = Literal["disabled", "live"]
@@ -44,6 +45,7 @@ class Config:
     model_auto_compact_token_limit: int | None = None
     web_search: WebSearch = "disabled"
     providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     command_variables: CommandVariables = field(
         default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))

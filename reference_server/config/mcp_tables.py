@@ -1,0 +1,100 @@
+"""`[mcp_servers.NAME]` of config.toml.
+
+Here live its keys and what is checked of them together. Source: mcp-cli-and-sdk "MCP server
+configuration": `transport` is an inline table. The shipping server writes `command`, `args` and
+`url` beside the other keys instead: both forms are read. Keys that the document lacks (`cwd`, the
+times, the lists of tools) are the shipping server's.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reference_server.config.mcp import CALL, STARTUP, McpServer
+from reference_server.config.values import (
+    Address,
+    Flag,
+    KeyVariable,
+    Table,
+    Text,
+    VariableName,
+    VariableValue,
+    expect,
+    mistake,
+    one_of,
+)
+
+LONGEST = 86_400
+"""Seconds of the longest time limit: a day."""
+Kind = Literal["stdio", "streamable_http"]
+ServerName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9_-]+$"),
+    expect("a name of letters, digits, hyphens and underscores"),
+]
+Strings = Annotated[list[str], expect("an array of strings")]
+Program = Annotated[
+    str, Field(min_length=1, pattern=r"^[^\x00]*$"), expect("a program, without NUL")
+]
+Seconds = Annotated[
+    float,
+    Field(gt=0, le=LONGEST, allow_inf_nan=False),
+    expect(f"a number of seconds, more than 0 and at most {LONGEST}"),
+]
+
+
+class TransportTable(Table):
+    """`transport` of a server: stdio has command and args, streamable_http has url."""
+
+    type: Annotated[Kind, one_of(Kind)] | None = None
+    command: Program | None = None
+    args: Strings | None = None
+    url: Address | None = None
+
+
+class McpTable(TransportTable):
+    """One server."""
+
+    transport: TransportTable | None = None
+    enabled: Flag = True
+    env: dict[VariableName, VariableValue] = Field(default_factory=dict[str, str])
+    cwd: Text | None = None
+    bearer_token_env_var: KeyVariable | None = None
+    startup_timeout_sec: Seconds = STARTUP
+    tool_timeout_sec: Seconds = CALL
+    enabled_tools: Strings | None = None
+    disabled_tools: Strings = Field(default_factory=list[str])
+
+    @property
+    def _way(self) -> TransportTable:
+        return self.transport or self
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        way = self._way
+        if self.transport is not None and (self.command or self.url or self.args is not None):
+            raise mistake("a table with either `transport` or `command` and `url` beside it")
+        if way.command is None and way.url is None:
+            raise mistake("a table with the `command` of a program or the `url` of a server")
+        if way.command is not None and (way.url is not None or way.type == "streamable_http"):
+            raise mistake("a table of one kind: stdio has `command`, streamable_http has `url`")
+        if way.url is not None and (way.args is not None or way.type == "stdio"):
+            raise mistake("a table of one kind: stdio has `command`, streamable_http has `url`")
+        return self
+
+    def settings(self, name: str) -> McpServer:
+        """Give the table as a value: no `env` for an address, no token for a program."""
+        way = self._way
+        return McpServer(
+            name=name,
+            command=way.command or "",
+            args=tuple(way.args or ()),
+            env=self.env if way.command else {},
+            cwd=self.cwd,
+            url=way.url or "",
+            token_variable=self.bearer_token_env_var if way.url else None,
+            startup_timeout=self.startup_timeout_sec,
+            call_timeout=self.tool_timeout_sec,
+            only=None if self.enabled_tools is None else frozenset(self.enabled_tools),
+            without=frozenset(self.disabled_tools),
+        )
