@@ -61,11 +61,6 @@ def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
 
 def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadSettings:
     """Merge the configuration with `thread/start`; null counts as left out. Raises Refusal."""
-    if params.dynamic_tools:
-        raise invalid_params(
-            "dynamicTools: this server calls no tools of the client; leave them out, or start the "
-            "thread with an empty list"
-        )
     return ThreadSettings(
         model=params.model or config.model,
         model_provider=params.model_provider or config.model_provider,

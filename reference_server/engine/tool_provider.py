@@ -4,15 +4,17 @@ Tools take longer to import than any other part of the server. Neither the first
 without tool calls should wait for that, so `warm` imports them in the background.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 
+from harness.wire.tool import DynamicTool
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
+from reference_server.engine.client_tools import offer
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.offered import offers
 from reference_server.session.server_requests import ServerRequests
@@ -63,37 +65,49 @@ class ToolProvider:
         """Import and make the tools; may run in a worker thread."""
         assert self.toolbox is not None
 
-    def context(self, log: ItemLog, interrupt: Callable[[], None]) -> "ToolContext":
+    def context(
+        self, log: ItemLog, interrupt: Callable[[], None], client_tools: Sequence[DynamicTool]
+    ) -> "ToolContext":
         """Give what a tool is given of a turn; `interrupt` interrupts the turn."""
         from reference_server.engine.approvals import Approvals
         from reference_server.engine.tools.base import ToolContext
+        from reference_server.engine.tools.dynamic import ClientTool
         from reference_server.patch.diff import TurnDiff
 
         return ToolContext(
             thread=log.thread,
             log=log,
             approvals=Approvals(log.thread, log.turn_id, self._server_requests),
+            server_requests=self._server_requests,
             diff=TurnDiff(log.thread.settings.cwd),
             interrupt=interrupt,
+            client_tools={tool.name: ClientTool(tool.name) for tool in client_tools},
         )
 
 
 class TurnCalls:
-    """Carries out the tool calls of one turn."""
+    """Carries out the tool calls of one turn; `client_tools`: what the client brought for them."""
 
-    def __init__(self, tools: ToolProvider, log: ItemLog, interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tools: ToolProvider,
+        log: ItemLog,
+        interrupt: Callable[[], None],
+        client_tools: Sequence[DynamicTool] = (),
+    ) -> None:
         self._tools = tools
         self._log = log
         self._interrupt = interrupt
+        self._client_tools = client_tools
         self._unanswered: list[ToolCall] = []
 
     @cached_property
     def _context(self) -> "ToolContext":
-        return self._tools.context(self._log, self._interrupt)
+        return self._tools.context(self._log, self._interrupt, self._client_tools)
 
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return self._tools.offers()
+        return [*self._tools.offers(), *map(offer, self._client_tools)]
 
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]

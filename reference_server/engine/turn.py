@@ -114,7 +114,7 @@ class ActiveTurn:
         self._log = ItemLog(thread, turn_id)
         self._sampling = Sampling(self._log)
         self._steering = Steering(self._log)
-        self._calls = TurnCalls(support.tools, self._log, self.interrupt)
+        self._calls = TurnCalls(support.tools, self._log, self.interrupt, thread.client_tools)
         self._corrected = False
         self._said = 0
         self._added = 0

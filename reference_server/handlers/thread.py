@@ -18,6 +18,7 @@ from harness.wire.thread import (
 )
 from reference_server.call import Call
 from reference_server.collecting import not_collecting
+from reference_server.engine.client_tools import check_client_tools
 from reference_server.handlers.registry import handles
 from reference_server.session.source import source_of
 from reference_server.settings import ThreadSettings
@@ -27,6 +28,7 @@ from reference_server.settings import ThreadSettings
 async def thread_start(call: Call, params: ThreadStartParams) -> None:
     """Start a thread; the caller is its first subscriber."""
     services = call.services
+    check_client_tools(params.dynamic_tools or [])
     thread = await services.threads.start(params, source_of(call.connection.client_name))
     thread.subscribers.add(call.connection.outbox)
     call.answer(_opened(ThreadStartResult, thread.snapshot(), thread.settings))

@@ -12,6 +12,7 @@ from typing import Any
 from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
+from harness.wire.tool import DynamicTool
 from harness.wire.turn import Turn
 from reference_server.rollout.conversation import Conversation
 from reference_server.rollout.records import (
@@ -53,6 +54,7 @@ class StoredThread:
     preview: str = ""
     name: str | None = None
     source: str = APP_SERVER
+    client_tools: list[DynamicTool] = field(default_factory=list[DynamicTool])
     turns: list[Turn] = field(default_factory=list[Turn])
     history: list[Fields] = field(default_factory=list[Fields])
     tokens: list[TokenCounts] = field(default_factory=list[TokenCounts])
@@ -94,7 +96,12 @@ class Fold:
         """Add the next record; those before the first ThreadRecord do not count."""
         if isinstance(record, ThreadRecord):
             self._thread = self._thread or StoredThread(
-                record.id, record.settings, record.at, record.at, source=record.source
+                record.id,
+                record.settings,
+                record.at,
+                record.at,
+                source=record.source,
+                client_tools=record.tools or [],
             )
             self._foreign = record.id != self._thread.id
             return

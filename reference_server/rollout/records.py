@@ -13,6 +13,7 @@ from harness.wire.base import WireModel
 from harness.wire.error import TurnError
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import TokenCounts
+from harness.wire.tool import DynamicTool
 from harness.wire.turn import TurnStatus
 from reference_server.settings import ThreadSettings
 
@@ -37,7 +38,7 @@ class NewerFormat(ValueError):
 class ThreadRecord(WireModel):
     """The first line: which thread this is. Times are seconds since 1970.
 
-    `source`: what kind of client it was made for.
+    `source`: what kind of client it was made for; `tools`: what that client brought for its turns.
     """
 
     type: Literal["thread"] = "thread"
@@ -46,6 +47,15 @@ class ThreadRecord(WireModel):
     id: str
     source: str = APP_SERVER
     settings: ThreadSettings
+    tools: list[DynamicTool] | None = None
+
+
+def first_record(
+    at: float, thread_id: str, source: str, settings: ThreadSettings, tools: list[DynamicTool]
+) -> ThreadRecord:
+    """Give the record with which the records of a thread begin."""
+    first = ThreadRecord(at=at, id=thread_id, source=source, settings=settings)
+    return first.model_copy(update={"tools": tools}) if tools else first
 
 
 class NameRecord(WireModel):

@@ -15,7 +15,7 @@ from harness.wire.turn import Turn
 from reference_server.ids import IdAllocator
 from reference_server.rollout.copy import Original, write_copy
 from reference_server.rollout.fold import StoredThread, UnreadableRollout, fold
-from reference_server.rollout.records import Record, ThreadRecord
+from reference_server.rollout.records import Record, ThreadRecord, first_record
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder
 from reference_server.session.reading import check_id, unreadable
@@ -47,7 +47,8 @@ class Forks:
         new_id = await self._ids.thread_id()
         # Those of a loaded thread may have changed since its last turn.
         settings = original.first.settings if loaded is None else loaded.settings
-        first = ThreadRecord(at=self._clock(), id=new_id, source=source, settings=settings)
+        tools = original.first.tools or []
+        first = first_record(self._clock(), new_id, source, settings, tools)
         if loaded is not None and loaded.ephemeral:
             records: list[Record] = [first, *(record for _, record in original.copied())]
             stored, recorder = fold(records), MemoryRecorder(records)

@@ -14,6 +14,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from harness.wire.thread import Thread, ThreadStartParams
+from harness.wire.tool import DynamicTool
 from harness.wire.turn import Turn
 from reference_server.brief import brief
 from reference_server.claims import Claims
@@ -25,7 +26,7 @@ from reference_server.presence import Presence
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.rollout.archive import archived_place, move, restored_place
 from reference_server.rollout.fold import StoredThread
-from reference_server.rollout.records import ThreadRecord
+from reference_server.rollout.records import first_record
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
 from reference_server.session.reading import LiveReading, read_own, read_stored
@@ -98,15 +99,20 @@ class Threads:
             raise invalid_params(
                 f"modelProvider: `{brief(settings.model_provider)}` is not in config.toml"
             )
-        return await self._new(settings, source, ephemeral=bool(params.ephemeral))
+        tools = params.dynamic_tools or []
+        return await self._new(settings, source, tools, ephemeral=bool(params.ephemeral))
 
     async def start_beside(self, thread: LoadedThread) -> LoadedThread:
         """Make a new thread under the settings of another, without its turns. Raises OSError."""
-        return await self._new(thread.settings, thread.source, ephemeral=thread.ephemeral)
+        return await self._new(
+            thread.settings, thread.source, thread.client_tools, ephemeral=thread.ephemeral
+        )
 
-    async def _new(self, settings: ThreadSettings, source: str, *, ephemeral: bool) -> LoadedThread:
+    async def _new(
+        self, settings: ThreadSettings, source: str, tools: list[DynamicTool], *, ephemeral: bool
+    ) -> LoadedThread:
         thread_id = await self._ids.thread_id()
-        first = ThreadRecord(at=self._clock(), id=thread_id, source=source, settings=settings)
+        first = first_record(self._clock(), thread_id, source, settings, tools)
         if ephemeral:
             thread = self._made(thread_id, settings, MemoryRecorder())
             thread.record(first)
@@ -120,6 +126,7 @@ class Threads:
                 self.claims.release(thread_id)
                 raise
         thread.source = source
+        thread.client_tools = tools
         self._loaded[thread_id] = thread
         return thread
 

@@ -26,6 +26,7 @@ from harness.wire.thread import (
     ThreadStatusChangedNotification,
     TokenCounts,
 )
+from harness.wire.tool import DynamicTool
 from harness.wire.turn import Turn
 from reference_server.presence import Presence
 from reference_server.rollout.fold import StoredThread, preview_of
@@ -38,6 +39,7 @@ from reference_server.rollout.records import (
     ThreadRecord,
     TurnCompletedRecord,
     TurnStartedRecord,
+    first_record,
 )
 from reference_server.rollout.writer import Recorder
 from reference_server.session.consents import Consents
@@ -100,6 +102,7 @@ class LoadedThread:
 
     `history` is the conversation as it is sent to the model, as Responses API items;
     `context_tokens` is its size as the model last counted it, 0 while that is not known.
+    `client_tools`: what a client brought for its turns.
     """
 
     def __init__(
@@ -119,6 +122,7 @@ class LoadedThread:
         self.context_tokens = 0
         self.turn: RunningTurn | None = None
         self.consents = Consents()
+        self.client_tools: list[DynamicTool] = []
         self._flags: list[ActiveFlag] = []
         self._tokens: dict[str, int] = {}
         self.clock = clock
@@ -138,6 +142,7 @@ class LoadedThread:
         self.context_tokens = stored.context_tokens
         self.name = stored.name
         self.source = stored.source
+        self.client_tools = stored.client_tools
         self._preview = stored.preview
         self._created_at = stored.created_at
         self._updated_at = stored.updated_at
@@ -147,9 +152,7 @@ class LoadedThread:
         }
         if stored.ends_with_another:
             self.record(
-                ThreadRecord(
-                    at=self.clock(), id=self.id, source=self.source, settings=self.settings
-                )
+                first_record(self.clock(), self.id, self.source, self.settings, self.client_tools)
             )
 
     def forget_turns(self, stored: StoredThread) -> None:

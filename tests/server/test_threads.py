@@ -184,17 +184,6 @@ async def test_what_read_shows_is_what_was_streamed_also_after_a_restart(tmp_pat
     assert {**stored, "status": live["status"]} == live
 
 
-async def test_tools_of_the_client_are_refused_and_not_ignored(tmp_path) -> None:
-    tool = {"name": "t", "description": "d", "inputSchema": {}}
-    async with session(tmp_path) as peer:
-        error = (await peer.request("thread/start", {"dynamicTools": [tool]}))["error"]
-        assert await peer.start_thread(dynamicTools=[])
-        assert await peer.start_thread(dynamicTools=None)
-        assert await peer.start_thread(somethingNew=[tool])
-    assert error["code"] == -32602
-    assert error["message"].startswith("dynamicTools: this server calls no tools of the client")
-
-
 async def test_a_stored_thread_is_read_without_being_loaded(tmp_path) -> None:
     async with session(tmp_path) as peer:
         thread = await peer.start_thread()

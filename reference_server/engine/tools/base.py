@@ -4,7 +4,7 @@ Here live the interfaces between a turn and its tools. Tools have modules of the
 model is told about them is in `offered`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from reference_server.engine.calls import Output, ToolCall
 from reference_server.engine.images import ImageBudget
 from reference_server.engine.items import ItemLog
 from reference_server.patch.diff import TurnDiff
+from reference_server.session.server_requests import ServerRequests
 from reference_server.session.thread import LoadedThread
 from reference_server.settings import ThreadSettings
 
@@ -23,14 +24,17 @@ Fields = dict[str, Any]
 class ToolContext:
     """What a tool is given of the turn that it is called in.
 
-    `interrupt` ends the turn as interrupted; `image_budget`: the bytes left to images in this turn.
+    `interrupt` ends the turn as interrupted; `client_tools`: those that the client brought, by
+    name; `image_budget`: the bytes left to images in this turn.
     """
 
     thread: LoadedThread
     log: ItemLog
     approvals: Approvals
+    server_requests: ServerRequests
     diff: TurnDiff
     interrupt: Callable[[], None]
+    client_tools: "Mapping[str, Tool]" = field(default_factory=dict[str, "Tool"])
     image_budget: ImageBudget = field(default_factory=ImageBudget)
 
     @property

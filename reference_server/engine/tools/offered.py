@@ -15,6 +15,7 @@ EXEC_COMMAND = "exec_command"
 APPLY_PATCH = "apply_patch"
 UPDATE_PLAN = "update_plan"
 VIEW_IMAGE = "view_image"
+WEB_SEARCH = "web_search"
 STEP_STATUS = ("pending", "in_progress", "completed")
 """The status of a step of a plan, in the words that the model uses."""
 
@@ -102,7 +103,7 @@ _IMAGE: Fields = {
     },
     "strict": False,
 }
-_WEB_SEARCH: Fields = {"type": "web_search"}
+_WEB_SEARCH: Fields = {"type": WEB_SEARCH}
 """The provider itself carries it out."""
 
 

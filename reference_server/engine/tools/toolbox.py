@@ -26,7 +26,7 @@ class Toolbox:
 
     async def carry_out(self, call: ToolCall, context: ToolContext) -> Fields:
         """Give the output item of a call. Raises OSError where it cannot be recorded."""
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(call.name) or context.client_tools.get(call.name)
         if tool is None:
             return call.answered(f"unsupported call: {call.name}")
         try:

@@ -1,0 +1,77 @@
+"""The tools that a client brings for a thread: `dynamicTools` of thread/start.
+
+Here lives which of them are taken, and how the model is told of them. Calling them lives in
+`tools.dynamic`, which takes longer to import. Source: session-protocol "ThreadItem"
+(dynamicToolCall); how such a tool is offered is not shown: the member is the shipping server's, the
+bounds are ours.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from harness.wire.tool import DynamicTool
+from reference_server.brief import brief_value
+from reference_server.engine.tools.offered import (
+    APPLY_PATCH,
+    EXEC_COMMAND,
+    UPDATE_PLAN,
+    VIEW_IMAGE,
+    WEB_SEARCH,
+)
+from reference_server.refusal import invalid_params
+
+Fields = dict[str, Any]
+
+MOST_TOOLS = 128
+"""Tools of one thread: what a model takes in one call."""
+LARGEST = 256 * 1024
+"""Characters of all tools of one thread together: they are sent with each model call."""
+OF_MCP = "mcp__"
+"""How the names of MCP servers' tools begin."""
+OWN_NAMES = frozenset({EXEC_COMMAND, APPLY_PATCH, UPDATE_PLAN, VIEW_IMAGE, WEB_SEARCH})
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def check_client_tools(tools: Sequence[DynamicTool]) -> None:
+    """Raise Refusal where a list of tools cannot be offered to a model as it is."""
+    if len(tools) > MOST_TOOLS:
+        raise invalid_params(f"dynamicTools: has more than {MOST_TOOLS} tools")
+    names: set[str] = set()
+    for position, tool in enumerate(tools):
+        if objection := _objection(tool, names):
+            raise invalid_params(f"dynamicTools[{position}].{objection}")
+        names.add(tool.name)
+    try:
+        size = len(json.dumps([offer(tool) for tool in tools], allow_nan=False))
+    except (ValueError, RecursionError) as error:
+        raise invalid_params(f"dynamicTools: cannot be written as JSON: {error}") from None
+    if size > LARGEST:
+        raise invalid_params(f"dynamicTools: has more than {LARGEST:,} characters")
+
+
+def _objection(tool: DynamicTool, names: set[str]) -> str | None:
+    """Say what is wrong with a tool, beginning with the member; `names`: those before it."""
+    name = brief_value(tool.name)
+    if not _NAME.fullmatch(tool.name):
+        return f"name: {name} must be 1 to 64 letters, digits, `_` or `-`, as models take it"
+    if tool.name in names:
+        return f"name: {name} is there twice"
+    if tool.name in OWN_NAMES or tool.name.startswith(OF_MCP):
+        return f"name: {name} is a name of the server's own tools; choose another"
+    if (kind := tool.input_schema.get("type", "object")) != "object":
+        return f"inputSchema.type: must be 'object', not {brief_value(kind)}"
+    return None
+
+
+def offer(tool: DynamicTool) -> Fields:
+    """Give the entry of a tool in `tools` of a model call."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "strict": False,
+        # Models take no schema without these two.
+        "parameters": {"type": "object", "properties": {}, **tool.input_schema},
+    }

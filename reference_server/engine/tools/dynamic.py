@@ -1,0 +1,166 @@
+"""Calls of the tools that the client brings: dynamicToolCall items.
+
+Here lives one such call: its item, the request to the client, what its answer means for the item
+and for the model. Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not
+shown there, and as in the shipping server: the request `item/tool/call` and its result. It is asked
+as an approval is: of all subscribers, the first answer counts, and without one the turn waits until
+it is interrupted. An error, or an answer of another shape, is a call that failed: the model is told
+so, and the turn goes on.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import anyio
+from pydantic import ValidationError
+
+from harness.wire.item import DynamicToolCallItem
+from harness.wire.tool import InputImage, InputText, ToolCallParams, ToolCallResult, ToolOutput
+from reference_server.brief import brief, brief_value
+from reference_server.engine.calls import Output, ToolCall
+from reference_server.engine.images import ImageBudget, NoImage
+from reference_server.engine.tools.base import ToolContext
+from reference_server.limits import LimitExceeded, check_lists
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+
+SHOWN = 20_000
+"""Characters from the beginning, and as many from the end, of a tool's text for the model."""
+MOST_CONTENT = 1_000
+"""Texts and images of one answer."""
+_WORDS_LIMIT = 400
+"""Characters of a client's error message that are shown."""
+_URLS = ("data:image/", "https://", "http://")
+"""What a model's provider takes as the URL of an image."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """What a call gave, for the item: the item is completed if it has succeeded, else failed."""
+
+    success: bool
+    content: list[ToolOutput]
+
+
+class ClientTool:
+    """A tool of the client, by the name that the client gave it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def run(self, call: ToolCall, context: ToolContext) -> Output:
+        """Ask the client to carry a call out. Raises CallError, OSError."""
+        answer = await _CallOfClient(call.name, call.arguments(), context).carry_out()
+        return told(answer, context.image_budget)
+
+
+class _CallOfClient:
+    """One call, from its started item to its completed one."""
+
+    def __init__(self, tool: str, arguments: Fields, context: ToolContext) -> None:
+        self._context = context
+        self._began = time.monotonic()
+        self._item = DynamicToolCallItem(
+            id=context.thread.new_item_id(), tool=tool, arguments=arguments, status="inProgress"
+        )
+
+    async def carry_out(self) -> ClientAnswer:
+        """Give what the client answered. When cancelled, the item is completed first."""
+        context, item = self._context, self._item
+        context.log.started(item)
+        params = ToolCallParams(
+            thread_id=context.thread.id,
+            turn_id=context.log.turn_id,
+            call_id=item.id,
+            tool=item.tool,
+            arguments=item.arguments,
+        )
+        try:
+            given = await context.server_requests.ask(
+                context.thread.id, context.thread.subscribers, "item/tool/call", params
+            )
+        except anyio.get_cancelled_exc_class():
+            # Whether the client has carried it out is not known.
+            self._complete("failed")
+            raise
+        answer = read_answer(given)
+        self._complete(
+            "completed" if answer.success else "failed",
+            content_items=answer.content,
+            success=answer.success,
+        )
+        return answer
+
+    def _complete(self, status: Literal["completed", "failed"], **found: Any) -> None:
+        lasted = round((time.monotonic() - self._began) * 1000)
+        update = {"status": status, **found, "duration_ms": lasted}
+        self._context.log.completed(self._item.model_copy(update=update))
+
+
+def read_answer(answer: Fields) -> ClientAnswer:
+    """Read `{id, result | error}`; whatever is no result of a tool is a failure that says why."""
+    if "error" in answer:
+        return _failure(f"the client answered with an error: {_words(answer['error'])}")
+    try:
+        check_lists(answer.get("result"))
+        result = ToolCallResult.parse(answer.get("result"))
+    except (ValidationError, LimitExceeded):
+        _log.warning("not a result of a tool: %s", brief_value(answer.get("result")))
+        return _failure(
+            "the client's answer has not the members `success`, true or false, and "
+            "`contentItems`, an array of inputText and inputImage"
+        )
+    if len(result.content_items) > MOST_CONTENT:
+        return _failure(f"the client's answer has more than {MOST_CONTENT:,} contentItems")
+    return ClientAnswer(result.success, result.content_items)
+
+
+def _failure(why: str) -> ClientAnswer:
+    return ClientAnswer(success=False, content=[InputText(text=why)])
+
+
+def _words(error: Any) -> str:
+    """Give the message of a JSON-RPC error, or what there is of one."""
+    message = cast("Fields", error).get("message") if isinstance(error, dict) else None
+    return brief(message if isinstance(message, str) else str(cast("object", error)), _WORDS_LIMIT)
+
+
+def told(answer: ClientAnswer, budget: ImageBudget) -> Output:
+    """Give the output for the model: a text, or content parts where there are images.
+
+    That the tool failed is said in words, since the output has no other place for it.
+    """
+    parts = [] if answer.success else [_text("failed:" if answer.content else "failed")]
+    parts += [_part(one, budget) for one in answer.content]
+    if any(part["type"] != "input_text" for part in parts):
+        return parts
+    return "\n".join(part["text"] for part in parts)
+
+
+def _part(one: ToolOutput, budget: ImageBudget) -> Fields:
+    match one:
+        case InputText(text=text):
+            return _text(_shortened(text))
+        case InputImage(image_url=url):
+            try:
+                if not url.startswith(_URLS):
+                    raise NoImage("its URL is neither `data:image/` nor http")
+                budget.take(len(url))
+            except NoImage as error:
+                return _text(f"The image {brief(url)} cannot be shown: {error}")
+            return {"type": "input_image", "image_url": url}
+
+
+def _text(text: str) -> Fields:
+    return {"type": "input_text", "text": text}
+
+
+def _shortened(text: str) -> str:
+    """Leave out the middle of a long text, which the clients have as a whole."""
+    cut = len(text) - 2 * SHOWN
+    if cut <= 0:
+        return text
+    return f"{text[:SHOWN]}\n[... {cut} characters cut ...]\n{text[-SHOWN:]}"
