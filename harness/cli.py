@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from harness.commands import recorded
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -164,7 +166,7 @@ def _check_files(*named: tuple[str, str]) -> None:
     from harness.target.place import base_folder
 
     if any(path.startswith(".harness/") for _, path in named):
-        with _errors():
+        with recorded.errors():
             base_folder()  # The run would make it, and the folder of reports in it.
     for option, path in named:
         makes_folder = option == "--junit"  # pytest does, for its own file.
@@ -203,7 +205,7 @@ def check(
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
     from harness.commands.check import check_files
 
-    with _errors():
+    with recorded.errors():
         status = check_files(traces, target=target, settled=settled, say=typer.echo)
     raise typer.Exit(status)
 
@@ -218,7 +220,7 @@ def show(
     from harness.commands.stored_traces import sent_bytes, shown_lines
     from harness.target.place import kept
 
-    with _errors():
+    with recorded.errors():
         if stdin:
             sys.stdout.buffer.write(sent_bytes(kept(trace)))
             return
@@ -233,7 +235,7 @@ def explain(
     """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
     from harness.commands.explain import explain as explanation
 
-    with _errors():
+    with recorded.errors():
         for line in explanation(name):
             typer.echo(line)
 
@@ -259,7 +261,7 @@ def doctor(
     from harness.runner.config import configure
     from harness.runner.interruption import Interruption
 
-    with _errors():
+    with recorded.errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
     interruption = Interruption(config.base)
     interruption.install()
@@ -290,7 +292,7 @@ def fuzz(
     from harness.runner.config import configure
     from harness.runner.interruption import Interruption
 
-    with _errors():
+    with recorded.errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config, method)
     # Hypothesis keeps things of its own, else in a folder beside the user's files.
@@ -321,7 +323,7 @@ def example(
     """Print an example server, or write it to a file; without a name, list them."""
     from harness.commands.shipped import example_lines, example_text, write_example
 
-    with _errors():
+    with recorded.errors():
         if not name and to is not None:
             raise typer.BadParameter("name an example to write", param_hint="--to")
         if not name:
@@ -342,7 +344,7 @@ def docs(
     """Print a page of the documents, or its part at an anchor; without a name, list them."""
     from harness.commands.shipped import document_lines, document_text, documents, find_document
 
-    with _errors():
+    with recorded.errors():
         if page:
             found = find_document(page)[0]
             typer.echo(str(found) if path else document_text(page), nl=path)
@@ -353,22 +355,8 @@ def docs(
                 typer.echo(line)
 
 
-@app.command()
-def status(
-    *,
-    full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
-    output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
-) -> None:
-    """The table requirement x rule x scenario x fault x target, from the last runs' records."""
-    from harness.commands.status import status_lines
-
-    with _errors():
-        lines = list(status_lines(full=full))
-    for line in lines:
-        typer.echo(line)
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+app.command()(recorded.status)
+app.command()(recorded.compare)
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")
@@ -419,7 +407,7 @@ def show_scenario(
     """Print a bundled scenario's file, to read or to begin one's own with."""
     from harness.commands.shipped import scenario_text
 
-    with _errors():
+    with recorded.errors():
         typer.echo(scenario_text(name), nl=False)
 
 
@@ -466,23 +454,6 @@ def play(
         timeout_scale=timeout_scale,
         verbose=True,
     )
-
-
-class _errors:
-    """Turns the errors that a user can cause into one line and exit status 2."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        from harness.errors import UsageError
-
-        if isinstance(error, OSError) and error.filename is not None:
-            typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
-            raise typer.Exit(2) from error
-        if isinstance(error, UsageError | OSError):
-            typer.echo(f"harness: {error}", err=True)
-            raise typer.Exit(2) from error
 
 
 if __name__ == "__main__":

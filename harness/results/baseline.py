@@ -77,10 +77,16 @@ def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation])
 
 def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
     """Why a KNOWN row is known."""
+    entry = entry_of(row, scenario, entries)
+    return "" if entry is None else entry.reason
+
+
+def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:
+    """The entry because of which a KNOWN row is known."""
     for entry in entries:
         if _matches(entry, row.rule, scenario, _text(row)):
-            return entry.reason
-    return ""
+            return entry
+    return None
 
 
 def _text(row: Row) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
-from harness.results.baseline import known_finding, reason_of, staleness
+from harness.results.baseline import entry_of, known_finding, staleness
 from harness.results.outcome import LEAKS, UNSTEADY, Finding, RaceOutcome, ScenarioOutcome, broken
 from harness.results.report import (
     Issue,
@@ -112,6 +112,7 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
         missing=outcome.missing,
         withheld=outcome.withheld,
+        trace=outcome.trace,
     )
 
 
@@ -192,8 +193,17 @@ def _weight(proof: Proof) -> tuple[int, int]:
 
 def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> Proof:
     known = row.verdict is Verdict.KNOWN
-    reason = reason_of(row, outcome.id, entries) if known else ""
-    return Proof(outcome.id, row, outcome.trace, outcome.path, outcome.stderr, reason, outcome.race)
+    entry = entry_of(row, outcome.id, entries) if known else None
+    return Proof(
+        outcome.id,
+        row,
+        outcome.trace,
+        outcome.path,
+        outcome.stderr,
+        "" if entry is None else entry.reason,
+        outcome.race,
+        entry is not None and entry.flaky,
+    )
 
 
 def _issues(

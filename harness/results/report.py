@@ -16,7 +16,10 @@ It is for people: what is missing is in `missing`."""
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One violation and the scenario that showed it; `race` is the placement, "" for none."""
+    """One violation and the scenario that showed it; `race` is the placement, "" for none.
+
+    One that is known may be `flaky`: not seen in every run.
+    """
 
     scenario: str
     row: Row
@@ -25,6 +28,7 @@ class Proof:
     stderr: str
     reason: str = ""
     race: str = ""
+    flaky: bool = False
 
     @property
     def race_id(self) -> RaceId:
@@ -61,7 +65,8 @@ class ScenarioResult:
     """The result of one scenario in a run.
 
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
-    offer, or `withheld` is the one that this machine cannot provide.
+    offer, or `withheld` is the one that this machine cannot provide. `trace` is the file that holds
+    the conversation, "" where it was not played.
     """
 
     id: str
@@ -74,6 +79,7 @@ class ScenarioResult:
     messages: tuple[tuple[str, str, int], ...] = ()
     missing: tuple[str, ...] = ()
     withheld: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

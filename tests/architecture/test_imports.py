@@ -64,6 +64,10 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harness.results", "harness.spec", "harness.trace", *JUDGE),
         ("pydantic", "rich", "jinja2"),
     ),
+    "harness.compare": (
+        ("harness.results", "harness.spec", "harness.trace", *JUDGE),
+        (),
+    ),
     "harness.runner": (
         ("harness.results", "harness.spec", "harness.trace", "harness.wire", *JUDGE, *PLAYS),
         ("anyio", "psutil", "pydantic"),
@@ -74,6 +78,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "harness.commands": (
         (
+            "harness.compare",
             "harness.faults",
             "harness.report",
             "harness.results",
@@ -131,6 +136,7 @@ JUDGES = (
     "harness.judge",
     "harness.rules",
     "harness.faults",
+    "harness.compare",
     "harness.results",
     "harness.report",
     "harness.suite",

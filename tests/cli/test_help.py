@@ -17,6 +17,7 @@ HARNESS = (
     "example",
     "docs",
     "status",
+    "compare",
     "scenario",
     "scenario validate",
     "scenario list",

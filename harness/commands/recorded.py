@@ -1,0 +1,60 @@
+"""The commands of `harness` that read recorded runs, and what turns mistakes into one line.
+
+Here: arguments, and printing what the parts give, as in cli. Not here: any work of its own.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_RUN = "a JSON report, or a name in .harness/reports"
+
+
+class errors:
+    """Turns the errors that a user can cause into one line and exit status 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        from harness.errors import UsageError
+
+        if isinstance(error, OSError) and error.filename is not None:
+            typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
+            raise typer.Exit(2) from error
+        if isinstance(error, UsageError | OSError):
+            typer.echo(f"harness: {error}", err=True)
+            raise typer.Exit(2) from error
+
+
+def status(
+    *,
+    full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
+    output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
+) -> None:
+    """The table requirement x rule x scenario x fault x target, from the last runs' records."""
+    from harness.commands.status import status_lines
+
+    with errors():
+        lines = list(status_lines(full=full))
+    for line in lines:
+        typer.echo(line)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def compare(
+    before: Annotated[str, typer.Argument(help=_RUN)],
+    after: Annotated[str, typer.Argument(help="the same, of the run to compare with it")],
+) -> None:
+    """Say what changed between two runs.
+
+    Exit status 1 if something got worse: a rule or scenario that passed, or a capability.
+    """
+    from harness.commands.compare import compare_runs
+
+    with errors():
+        worse = compare_runs(before, after, say=typer.echo)
+    raise typer.Exit(worse)

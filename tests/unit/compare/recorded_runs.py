@@ -1,0 +1,29 @@
+"""Runs made by hand, for what compares them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compare.values import Run
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.outcome import ScenarioOutcome
+from tests.unit.results.outcomes import ONCE, report_of
+
+SCENARIO = "turns/one"
+
+
+def row(verdict: Verdict, **more: Any) -> Row:
+    fields: dict[str, Any] = {"subject": "turn u", "level": Level.MUST, "frames": (3,), **more}
+    return Row(ONCE, verdict=verdict, **fields)
+
+
+def played(name: str = SCENARIO, *rows: Row, **more: Any) -> ScenarioOutcome:
+    """A scenario that was played, in a trace named for it."""
+    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, **more}
+    return ScenarioOutcome(
+        name, f"/there/{name}", f"about {name}", rows=list(rows), trace=f"/{name}.jsonl", **fields
+    )
+
+
+def run(name: str, *outcomes: ScenarioOutcome, **more: Any) -> Run:
+    return Run(name, report_of(*outcomes, **more))

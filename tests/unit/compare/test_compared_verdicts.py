@@ -1,0 +1,126 @@
+"""Which verdicts of two runs differ, and what only one of them played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.compare.between import compare
+from harness.compare.values import Comparison, Kind, Where
+from harness.judge.verdict import Level, Verdict
+from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
+from tests.unit.results.outcomes import ONCE, entry, outcome
+
+PASS, FAIL = row(Verdict.PASS), row(Verdict.FAIL, expected="one", actual="two")
+
+
+def compared(first: list[Any], second: list[Any], **more: Any) -> Comparison:
+    return compare(run("old", *first, **more), run("new", *second, **more))
+
+
+def kinds(found: Comparison) -> list[Kind]:
+    return [one.kind for one in found.changes]
+
+
+def test_two_runs_that_went_alike_differ_in_nothing() -> None:
+    found = compared([played(SCENARIO, PASS)], [played(SCENARIO, PASS)])
+    assert (found.changes, found.unsteady, found.remarks, found.worse) == ([], [], [], False)
+    assert found.common == 1
+
+
+def test_a_rule_that_is_broken_now_has_regressed_and_both_traces_are_named() -> None:
+    found = compared([played(SCENARIO, PASS)], [played(SCENARIO, FAIL)])
+    [change] = found.changes
+    assert change.subject.startswith(f"{ONCE}: ")
+    assert (change.kind, change.before, change.after) == (Kind.REGRESSED, "PASS", "FAIL")
+    assert (change.shown_before, change.shown_after) == (
+        Where("/turns/one.jsonl"),
+        Where("/turns/one.jsonl", 3),
+    )
+    assert "expected one; actual two" in change.note
+    assert found.worse
+
+
+def test_a_rule_that_is_not_broken_any_more_is_mended_and_does_not_fail_the_comparison() -> None:
+    found = compared([played(SCENARIO, FAIL)], [played(SCENARIO, PASS)])
+    assert kinds(found) == [Kind.MENDED]
+    assert not found.worse
+
+
+@pytest.mark.parametrize(
+    ("level", "counts"), [(Level.MUST, True), (Level.SHOULD, True), (Level.INFO, False)]
+)
+def test_what_only_informs_never_fails_the_comparison(level: Level, counts: bool) -> None:
+    broken = row(Verdict.FAIL, level=level)
+    found = compared([played(SCENARIO, PASS)], [played(SCENARIO, broken)])
+    assert (kinds(found), found.worse) == ([Kind.REGRESSED], counts)
+
+
+def test_a_graver_level_is_a_regression_though_both_are_broken() -> None:
+    lighter = row(Verdict.FAIL, level=Level.SHOULD)
+    found = compared([played(SCENARIO, lighter)], [played(SCENARIO, FAIL)])
+    assert [(one.kind, one.before, one.after) for one in found.changes] == [
+        (Kind.REGRESSED, "FAIL (SHOULD)", "FAIL")
+    ]
+
+
+def test_what_only_one_run_played_is_left_out_and_named() -> None:
+    found = compared(
+        [played(SCENARIO, PASS), played("turns/old", PASS)],
+        [played(SCENARIO, PASS), played("turns/new", FAIL)],
+    )
+    assert found.changes == []
+    assert (found.only_before, found.only_after) == (["turns/old"], ["turns/new"])
+
+
+def test_a_rule_that_judged_only_where_the_other_run_did_not_play_is_left_out() -> None:
+    found = compared([played(SCENARIO), played("turns/old", PASS)], [played(SCENARIO)])
+    assert found.changes == []
+
+
+def test_a_rule_that_judges_nothing_any_more_in_the_same_scenarios_is_told() -> None:
+    found = compared([played(SCENARIO, PASS)], [played(SCENARIO)])
+    assert [(one.kind, one.after) for one in found.changes] == [(Kind.UNJUDGED, "NOT_EXERCISED")]
+    assert not found.worse
+
+
+def test_a_rule_that_judges_for_the_first_time_is_told_only_where_it_is_broken() -> None:
+    assert compared([played(SCENARIO)], [played(SCENARIO, PASS)]).changes == []
+    broken = compared([played(SCENARIO)], [played(SCENARIO, FAIL)])
+    assert (kinds(broken), broken.worse) == ([Kind.BROKEN_ANEW], False)
+
+
+@pytest.mark.parametrize(("flaky", "steady"), [(True, 0), (False, 1)])
+def test_a_known_finding_that_does_not_come_every_time_is_unsteady(
+    flaky: bool, steady: int
+) -> None:
+    known = played(SCENARIO, row(Verdict.KNOWN))
+    entries = (entry(flaky=flaky),)
+    for first, second in ((known, played(SCENARIO, PASS)), (played(SCENARIO, PASS), known)):
+        found = compared([first], [second], entries=entries)
+        assert (len(found.changes), len(found.unsteady)) == (steady, 1 - steady)
+
+
+def test_a_scenario_that_fails_by_itself_has_regressed() -> None:
+    failed = played(verdict=Verdict.FAIL, reason="it waits in vain")
+    found = compared([played()], [failed])
+    [change] = found.changes
+    assert (change.kind, change.note, change.counts) == (
+        Kind.REGRESSED,
+        "it waits in vain",
+        True,
+    )
+    assert kinds(compared([failed], [played()])) == [Kind.MENDED]
+
+
+def test_a_capability_that_is_not_offered_any_more_fails_the_comparison() -> None:
+    lacking = outcome(
+        SCENARIO, verdict=Verdict.NOT_APPLICABLE, missing=("review",), reason="not offered"
+    )
+    found = compared([played()], [lacking])
+    [change] = found.changes
+    assert (change.kind, change.subject) == (Kind.CAPABILITY_GONE, "capability review")
+    assert found.worse
+    back = compared([lacking], [played()])
+    assert (kinds(back), back.worse) == ([Kind.CAPABILITY_NEW], False)
