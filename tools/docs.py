@@ -13,6 +13,7 @@ from harness.rules.discovery import all_rules
 from harness.scenario.schema import schema_text
 from harness.spec.findings import finding_kinds
 from harness.spec.loading import load_book
+from tools.configuration_page import configuration_page
 from tools.diagrams import machine_pages
 from tools.protocol_page import protocol_page
 
@@ -41,6 +42,7 @@ def pages() -> dict[str, Callable[[], str]]:
     """Path below the project's root -> what makes the page as it should be."""
     return {
         "docs/protocol.md": lambda: protocol_page(load_book()),
+        "docs/configuration.md": configuration_page,
         "docs/rules.md": _rules,
         "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),
         "docs/reports.md": lambda: _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),

@@ -30,36 +30,52 @@ Names = Annotated[list[str], expect("an array of names of variables")]
 
 
 class ProviderTable(Table):
-    """`[model_providers.NAME]`; times in milliseconds."""
+    """A provider of models. `NAME` is what `model_provider` and `thread/start` call it."""
 
     name: Text | None = None
+    """What it is called in messages."""
     base_url: Address | None = None
+    """Its address, to which `/responses` is appended."""
     env_key: KeyVariable | None = None
+    """The environment variable with its key; without, `PROVIDER_API_KEY` is used."""
     request_max_retries: Count | None = None
+    """How often a request that was refused for the moment is sent again."""
     stream_max_retries: Count | None = None
+    """How often an answer that broke off is asked for again."""
     stream_idle_timeout_ms: Count | None = None
+    """Milliseconds that a stream may be silent before it is given up."""
     retry_delay_ms: Count | None = None
+    """Milliseconds before the first repetition; the delay doubles with each one."""
     wire_api: Any = Field(default=None, exclude=True)
-    """How the provider is spoken to. There is one way here, "responses", whatever this says."""
+    """How it is spoken to. There is one way here, `"responses"`, whatever this says."""
 
 
 class CommandEnvironment(Table):
-    """`[command_environment]`: the variables that commands get."""
+    """The environment variables that commands get beside a few that all programs need."""
 
-    passed: Names = Field(default=[], alias="pass")
-    added: dict[VariableName, VariableValue] = Field(default={}, alias="set")
+    passed: Names = Field(default_factory=list[str], alias="pass")
+    """Variables of the server that commands get too. Keys of providers cannot be among them."""
+    added: dict[VariableName, VariableValue] = Field(default_factory=dict[str, str], alias="set")
+    """Variables and their values."""
 
 
 class ConfigFile(Table):
-    """The whole file; context sizes are in tokens."""
+    """What a thread has unless its client says otherwise, and limits of the model."""
 
     model: Text | None = None
+    """The model of a thread that asks for none."""
     model_provider: Text | None = None
+    """The provider of a thread that asks for none: the name of a table below."""
     approval_policy: Annotated[ApprovalPolicy, one_of(ApprovalPolicy)] | None = None
+    """When the client is asked before something is done."""
     sandbox_mode: Annotated[SandboxMode, one_of(SandboxMode)] | None = None
+    """What commands may do without an approval."""
     model_context_window: Size | None = None
+    """How many tokens the model can be given, for `thread/tokenUsage/updated`."""
     model_auto_compact_token_limit: Size | None = None
+    """After how many tokens the history is compacted without a request; never if absent."""
     web_search: Annotated[WebSearch, one_of(WebSearch)] | None = None
+    """Whether the provider's own web search is offered to the model."""
     model_providers: dict[str, ProviderTable] = Field(default_factory=dict[str, ProviderTable])
     mcp_servers: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
     command_environment: CommandEnvironment = CommandEnvironment.model_construct()

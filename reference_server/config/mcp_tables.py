@@ -44,26 +44,39 @@ Seconds = Annotated[
 
 
 class TransportTable(Table):
-    """`transport` of a server: stdio has command and args, streamable_http has url."""
+    """How an MCP server is reached. A server of type stdio has command and args, one of type
+    streamable_http has url. The same keys may stand in the table of the server itself."""
 
     type: Annotated[Kind, one_of(Kind)] | None = None
+    """The kind; what else is there tells it too."""
     command: Program | None = None
+    """The program of a stdio server."""
     args: Strings | None = None
+    """The arguments of the program."""
     url: Address | None = None
+    """The address of a streamable HTTP server."""
 
 
 class McpTable(TransportTable):
-    """One server."""
+    """An MCP server, whose tools are offered to the model as `mcp__NAME__TOOL`."""
 
     transport: TransportTable | None = None
     enabled: Flag = True
+    """A server that is not enabled is never started, and its tools are not offered."""
     env: dict[VariableName, VariableValue] = Field(default_factory=dict[str, str])
+    """Environment variables of the program, beside a few that all programs need."""
     cwd: Text | None = None
+    """The folder in which the program runs; without, that of the server."""
     bearer_token_env_var: KeyVariable | None = None
+    """The environment variable that holds the bearer token for the address."""
     startup_timeout_sec: Seconds = STARTUP
+    """Seconds that a server has to start and to list its tools."""
     tool_timeout_sec: Seconds = CALL
+    """Seconds that a call of a tool may take."""
     enabled_tools: Strings | None = None
+    """The tools that are offered to the model; without, all."""
     disabled_tools: Strings = Field(default_factory=list[str])
+    """Tools that are not offered to the model."""
 
     @property
     def _way(self) -> TransportTable:

@@ -5,6 +5,7 @@ and `config.mcp_tables`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
 from pydantic import (
@@ -31,16 +32,25 @@ def mistake(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> P
     return PydanticCustomError("unexpected", "{words}", context)
 
 
-def expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> WrapValidator:
-    """Give one error, with these words, for whatever is wrong with a value."""
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A check that gives one error, with these words, for whatever is wrong with a value."""
 
-    def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    words: str
+    valid: tuple[str, ...] = ()
+    secret: bool = False
+
+    def __call__(self, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        """Give the value. Raises PydanticCustomError."""
         try:
             return validate(value)
         except ValidationError:
-            raise mistake(words, valid=valid, secret=secret) from None
+            raise mistake(self.words, valid=self.valid, secret=self.secret) from None
 
-    return WrapValidator(check)
+
+def expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> WrapValidator:
+    """Check a value, see `mistake`."""
+    return WrapValidator(Expectation(words, tuple(valid), secret))
 
 
 def one_of(words: Any) -> WrapValidator:
