@@ -21,7 +21,6 @@ AREA = "documented"
 # What the reference server does not offer yet, and the part of the project that owes it: approvals
 # and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
 OWED = {
-    "dynamic-tools": "C",
     "several-clients": "E",
     "mcp-tools": "F",
 }

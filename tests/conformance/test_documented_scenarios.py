@@ -55,6 +55,5 @@ def test_every_example_plays_on_a_real_server() -> None:
     assert unplayed == []
 
 
-def test_there_are_examples_of_both_kinds() -> None:
+def test_most_examples_play_on_the_reference_server() -> None:
     assert len(HERE) >= 10
-    assert len(EXAMPLES) - len(HERE) >= 3
