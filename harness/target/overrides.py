@@ -5,16 +5,19 @@ passes the model's address to the server. Not here: starting anything.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from harness.target.profile import Profile, fill
+from harness.target.tomltext import steps_of
 
 # The file in which a server of the specification keeps its configuration.
 CONFIG = "config.toml"
 
 
+# Any name, in a path of `lifted`.
+ANY = "*"
 # The placeholders of scenarios.
 PLACES = ("cwd", "agent", "python")
 # The placeholder of profiles for the model's address.
@@ -35,17 +38,36 @@ def with_overrides(
 ) -> Profile:
     """The profile with these additions; the same profile where there are none.
 
-    `config` is added to the home's `config.toml`, table by table; its texts may hold the
-    placeholders of `places`. With `several` clients a server that speaks over its standard streams
-    is told to listen, if the profile knows how.
+    `config` is added to the home's `config.toml`, table by table, each where the profile says that
+    this server has it (`lifted`); its texts may hold the placeholders of `places`. With `several`
+    clients a server that speaks over its standard streams is told to listen, if the profile knows
+    how.
     """
     changes: dict[str, Any] = {}
     if config:
         added = fill(dict(config), places)
+        for path in profile.lifted:
+            added = _lifted(added, steps_of(path))
         changes["home"] = {**profile.home, CONFIG: _joined(profile.home.get(CONFIG, {}), added)}
     if several and profile.listen_arguments and profile.listening() is None:
         changes["command"] = [*profile.command, *profile.listen_arguments]
     return profile.model_copy(update=changes) if changes else profile
+
+
+def _lifted(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """The table with the members of the table at `path` in the one around it; `*` is any name."""
+    name, *rest = path
+    changed = dict(table)
+    for key, value in table.items():
+        if name not in (key, ANY) or not isinstance(value, dict):
+            continue
+        inner = cast("dict[str, Any]", value)
+        if rest:
+            changed[key] = _lifted(inner, rest)
+        else:
+            del changed[key]
+            changed |= inner
+    return changed
 
 
 def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

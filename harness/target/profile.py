@@ -157,6 +157,7 @@ class Profile(_Table):
     turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     agent_folder: FolderInProject = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
+    lifted: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
     home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
     bounds: Bounds = Field(default_factory=Bounds)

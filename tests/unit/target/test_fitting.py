@@ -34,6 +34,23 @@ def test_configuration_is_added_table_by_table_with_its_places() -> None:
     }
 
 
+def test_a_table_stands_where_the_server_has_it() -> None:
+    transport = {"type": "stdio", "command": "{python}"}
+    servers = {"one": {"transport": transport, "env": {"A": "b"}}, "two": {"transport": "none"}}
+    profile = PLAIN.model_copy(update={"lifted": ['servers."*".transport', "absent.table"]})
+    config = {"servers": servers, "transport": {"kept": True}}
+    found = with_overrides(profile, config=config, places=PLACES, several=False)
+    assert found.home["config.toml"] == {
+        "model": "m",
+        "servers": {
+            "one": {"url": "u", "type": "stdio", "command": "/py", "env": {"A": "b"}},
+            "two": {"transport": "none"},
+        },
+        "transport": {"kept": True},
+    }
+    assert servers["one"]["transport"] is transport
+
+
 def test_several_clients_make_a_server_listen_that_knows_how() -> None:
     found = with_overrides(PLAIN, config={}, places=PLACES, several=True)
     assert found.command == ["server", "--listen", "{listen}"]
