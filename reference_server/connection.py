@@ -23,7 +23,7 @@ from reference_server.envelope import (
     encode_error,
 )
 from reference_server.outbox import Outbox
-from reference_server.transport.base import Incoming, Oversized, Transport
+from reference_server.transport.base import Incoming, Oversized, Transport, Unusable
 
 _log = logging.getLogger(__name__)
 
@@ -158,6 +158,9 @@ class Connection:
             self._complain(
                 ErrorCode.INVALID_REQUEST, f"the line is longer than {message.limit} bytes"
             )
+            return
+        if isinstance(message, Unusable):
+            self._complain(ErrorCode.INVALID_REQUEST, message.words)
             return
         match decode(message):
             case IncomingRequest() as request:

@@ -51,7 +51,7 @@ class Server:
             Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
         )
         self._connections: set[Connection] = set()
-        self._stopping = False
+        self.told_to_stop = anyio.Event()
         self._tasks = tasks
         self._home = home
         self._config = config
@@ -86,12 +86,12 @@ class Server:
         """
 
         async def leave() -> None:
-            if then_stop or self._stopping:
+            if then_stop or self.told_to_stop.is_set():
                 await self.end_turns()
             self._unsubscribe(connection)
 
         self._connections.add(connection)
-        if self._stopping:
+        if self.told_to_stop.is_set():
             connection.stop_reading()
         try:
             await connection.run(self, before_closing=leave)
@@ -107,7 +107,7 @@ class Server:
 
         Every call of `serve` returns soon afterwards.
         """
-        self._stopping = True
+        self.told_to_stop.set()
         for connection in self._connections:
             connection.stop_reading()
 

@@ -1,4 +1,4 @@
-"""`agent app-server`: the protocol on standard input and output.
+"""`agent app-server`: the protocol on standard input and output, or on a socket (`listening`).
 
 Here lives how a server is started from the command line and the environment, and what signals do.
 """
@@ -35,8 +35,11 @@ from reference_server.server import Server, running_server
 from reference_server.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
+    import argparse
+
     import httpx
 
+    from reference_server.cli.listening import Listening, ListenOptions
     from reference_server.model.secrets import Secrets
 
 LOG_LINE = "agent: %(message)s"
@@ -55,6 +58,7 @@ class Options:
     require_initialize: bool = False
     config: tuple[str, ...] = ()
     """Settings, each `key=value`, that take the place of what the file says."""
+    listening: "ListenOptions | None" = None
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -65,7 +69,8 @@ def parse(arguments: Sequence[str]) -> Options:
 
     parser = argparse.ArgumentParser(
         prog="agent app-server",
-        description="Serve the agent session protocol: JSON Lines on standard input and output.",
+        description="Serve the agent session protocol: JSON Lines on standard input and output, "
+        "or any number of clients on a socket.",
     )
     parser.add_argument(
         "--scenario",
@@ -97,8 +102,46 @@ def parse(arguments: Sequence[str]) -> Options:
             metavar="FEATURE",
             help=f"the same as --config features.FEATURE={value}",
         )
+    _add_listening(parser)
     found = parser.parse_args(arguments)
-    return Options(found.scenario, found.require_initialize, tuple(found.config))
+    listening = _listening(parser, found)
+    return Options(found.scenario, found.require_initialize, tuple(found.config), listening)
+
+
+def _add_listening(parser: "argparse.ArgumentParser") -> None:
+    options = parser.add_argument_group("listening")
+    options.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        help="ws://127.0.0.1:PORT, unix:PATH (a message is a line) or ws+unix:PATH (a WebSocket); "
+        "port 0 is any free one; stdio:// is what is done without it",
+    )
+    token = options.add_mutually_exclusive_group()
+    token.add_argument(
+        "--token-env", metavar="NAME", help="the variable with the token that clients must send"
+    )
+    token.add_argument(
+        "--token-file", metavar="FILE", help="the file with the token that clients must send"
+    )
+    options.add_argument(
+        "--allow-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="let pages of this origin connect, as in https://example.org; may be repeated",
+    )
+
+
+def _listening(
+    parser: "argparse.ArgumentParser", found: "argparse.Namespace"
+) -> "ListenOptions | None":
+    if found.listen in (None, "stdio://"):
+        if found.token_env or found.token_file or found.allow_origin:
+            parser.error("--token-env, --token-file and --allow-origin need --listen")
+        return None
+    from reference_server.cli.listening import ListenOptions
+
+    return ListenOptions(found.listen, found.token_env, found.token_file, found.allow_origin)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -111,6 +154,7 @@ def run(arguments: Sequence[str]) -> int:
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
         model_transport = None if options.scenario is None else _scenario(options.scenario)
+        listening = None if options.listening is None else _listen(options.listening)
     except (ConfigError, UsageError) as error:
         complain(_without_secrets(str(error)))
         return 2
@@ -118,9 +162,15 @@ def run(arguments: Sequence[str]) -> int:
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
     recover(home)
-    anyio.run(_serve, home, config, model_transport, options.require_initialize)
+    anyio.run(_serve, home, config, model_transport, options.require_initialize, listening)
     leave_hung_threads()
     return 0
+
+
+def _listen(options: "ListenOptions") -> "Listening":
+    from reference_server.cli.listening import listen
+
+    return listen(options, os.environ)
 
 
 def leave_hung_threads() -> None:
@@ -174,6 +224,7 @@ async def _serve(
     config: Config,
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
     require_initialize: bool,
+    listening: "Listening | None",
 ) -> None:
     try:
         async with running_server(
@@ -185,10 +236,14 @@ async def _serve(
             warmed=gc.freeze,
         ) as server:
             start_helper()
-            connection = Connection(StdioTransport.take_over())
             _stop_on_signals(server)
-            await server.serve(connection, then_stop=True)
+            if listening is not None:
+                await listening.serve(server)
+            else:
+                await server.serve(Connection(StdioTransport.take_over()), then_stop=True)
     finally:
+        if listening is not None:
+            listening.close()
         # The server has ended in order: a second signal must not kill it now.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)

@@ -16,7 +16,14 @@ class Oversized:
     limit: int
 
 
-Incoming = bytes | Oversized
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Stands for a message that no line of JSON can be; `words` say why."""
+
+    words: str
+
+
+Incoming = bytes | Oversized | Unusable
 
 
 class Transport(Protocol):

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from reference_server.transport.base import MemoryTransport, Oversized, PeerGone, Transport
+from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.lines import LineSplitter
 from reference_server.transport.stdio import StdioTransport
 
@@ -43,7 +44,7 @@ class Pipes:
     def __init__(self) -> None:
         self.input, self.their_output = os.pipe()
         self.their_input, self.output = os.pipe()
-        self.transport = StdioTransport(self.input, self.output)
+        self.transport = StdioTransport(Descriptors(self.input, self.output))
 
     def close(self, *descriptors: int) -> None:
         for descriptor in descriptors or (
@@ -124,7 +125,7 @@ async def test_input_from_a_file_is_read_to_its_end(tmp_path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"1\n2\n3")
     descriptor, output = os.open(path, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
-    transport = StdioTransport(descriptor, output)
+    transport = StdioTransport(Descriptors(descriptor, output))
     received: list[object] = []
     while messages := await transport.receive():
         received += messages

@@ -22,6 +22,7 @@ from reference_server.connection import Connection
 from reference_server.rollout.reader import RolloutReader
 from reference_server.server import running_server
 from reference_server.transport.base import MemoryTransport, Transport
+from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.stdio import StdioTransport
 
 BOUND = 20.0
@@ -71,7 +72,7 @@ async def over_descriptors(
         await anyio.wait_readable(client_in)
         return os.read(client_in, 3000)
 
-    yield Client(StdioTransport(server_in, server_out), send, end, read)
+    yield Client(StdioTransport(Descriptors(server_in, server_out)), send, end, read)
 
 
 @asynccontextmanager
@@ -211,7 +212,7 @@ async def test_a_file_has_ended_when_it_was_read_to_its_end(tmp_path, input_file
     if not path.exists():
         path.write_text("1\n")
     with path.open("rb") as given:
-        transport = StdioTransport(given.fileno(), given.fileno())
+        transport = StdioTransport(Descriptors(given.fileno(), given.fileno()))
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(transport.ended)

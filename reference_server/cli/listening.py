@@ -1,0 +1,113 @@
+"""`agent app-server --listen`: where it listens, and whom it admits.
+
+Here live the options of a server that listens, the checks of them, and the one line of error where
+it cannot. Connections live in `reference_server.reception`. A server on standard streams never
+imports this.
+"""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reference_server.cli.surroundings import UsageError, complain
+from reference_server.reception import Reception
+from reference_server.server import Server
+from reference_server.transport.addresses import (
+    Address,
+    BadAddress,
+    TcpAddress,
+    UnixAddress,
+    parse_address,
+)
+from reference_server.transport.handshake import Admission
+from reference_server.transport.listener import CannotListen, Listener, open_listener
+
+SHORTEST_TOKEN = 16
+"""Characters of a token; a shorter one could be guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenOptions:
+    """What the command line says about listening; `listen` is the address as it was given."""
+
+    listen: str
+    token_env: str | None = None
+    token_file: str | None = None
+    origins: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A socket that listens, and who may connect."""
+
+    listener: Listener
+    admission: Admission
+
+    async def serve(self, server: Server) -> None:
+        """Say where, then serve until the server is told to stop."""
+        complain(f"listening on {self.listener.address}")
+        await Reception(server, self.listener, self.admission).run()
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.listener.close()
+
+
+def listen(options: ListenOptions, environment: Mapping[str, str]) -> Listening:
+    """Open the socket. Raises UsageError with one line."""
+    try:
+        address = parse_address(options.listen)
+        admission = _admission(address, options, environment)
+        return Listening(open_listener(address), admission)
+    except (BadAddress, CannotListen) as error:
+        raise UsageError(f"--listen {error}") from None
+
+
+def _admission(
+    address: Address, options: ListenOptions, environment: Mapping[str, str]
+) -> Admission:
+    token = _token(options, environment)
+    if isinstance(address, UnixAddress):
+        if token is not None and not address.websocket:
+            raise UsageError(
+                f"--listen {address}: a token is sent with the request for a WebSocket, and here "
+                "there is none; the rights of the socket's folder say who may connect"
+            )
+    elif token is None and not address.is_loopback:
+        raise UsageError(
+            f"--listen {address}: others can reach this address, so clients must have a token; "
+            "give it with --token-env NAME or --token-file FILE, or listen on 127.0.0.1"
+        )
+    return Admission(
+        token=token,
+        origins=frozenset(options.origins),
+        checks_host=isinstance(address, TcpAddress) and address.is_loopback,
+    )
+
+
+def _token(options: ListenOptions, environment: Mapping[str, str]) -> str | None:
+    if options.token_env is not None:
+        where = f"--token-env {options.token_env}"
+        token = environment.get(options.token_env, "")
+    elif options.token_file is not None:
+        where = f"--token-file {options.token_file}"
+        token = _read(options.token_file, where)
+    else:
+        return None
+    if len(token) < SHORTEST_TOKEN or not (token.isascii() and token.isprintable()):
+        raise UsageError(
+            f"{where}: a token has at least {SHORTEST_TOKEN} characters, all printable ASCII; "
+            "`openssl rand -hex 32` makes one"
+        )
+    return token
+
+
+def _read(path: str, where: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise UsageError(f"{where}: others may read this file; chmod 600 {path}")
+            return file.read(1 << 16).strip()
+    except OSError as error:
+        raise UsageError(f"{where}: {error.strerror}") from None

@@ -1,0 +1,77 @@
+"""Bytes over file descriptors: pipes, terminals, files, sockets.
+
+Here live reading, writing and noticing the end, without a word on what the bytes mean. A reader
+that stops must stall this writer only, never the event loop.
+"""
+
+import os
+import stat
+
+import anyio
+from anyio import to_thread
+
+from reference_server.transport.base import PeerGone
+from reference_server.transport.hangup import no_more_to_come
+
+READ_SIZE = 1 << 16
+
+
+def _is_pipe_like(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class Descriptors:
+    """A pair of descriptors; the two may be the same. One reader and one writer at a time."""
+
+    def __init__(self, input_fd: int, output_fd: int) -> None:
+        self._input = input_fd
+        self._output = output_fd
+        self._ended = anyio.Event()
+        self._input_waits = not stat.S_ISREG(os.fstat(input_fd).st_mode)
+        self.taken = 0
+        """Bytes written so far."""
+        if _is_pipe_like(output_fd):
+            os.set_blocking(output_fd, False)
+
+    async def read(self) -> bytes:
+        """Give the next bytes; none at the end of the input."""
+        data = b"" if self._ended.is_set() else await self._read()
+        if not data:
+            self._ended.set()
+        return data
+
+    async def _read(self) -> bytes:
+        try:
+            if self._input_waits:
+                await anyio.wait_readable(self._input)
+                return os.read(self._input, READ_SIZE)
+        except BlockingIOError:
+            return await self._read()
+        except PermissionError:
+            # The event loop cannot wait for such a descriptor: a device that is always ready.
+            self._input_waits = False
+        except OSError:
+            return b""
+        return await to_thread.run_sync(os.read, self._input, READ_SIZE, abandon_on_cancel=True)
+
+    async def ended(self) -> None:
+        """Wait until nobody can write to the input any more, or it was read to its end."""
+        try:
+            await no_more_to_come(self._input)
+        except OSError:
+            # A file, or a device that cannot be watched: only reading shows its end.
+            await self._ended.wait()
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it, in as few system calls as the reader's pace allows. Raises PeerGone."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                written = os.write(self._output, rest)
+                self.taken += written
+                rest = rest[written:]
+            except BlockingIOError:
+                await anyio.wait_writable(self._output)
+            except OSError as error:
+                raise PeerGone from error

@@ -1,0 +1,114 @@
+"""The opening handshake of a WebSocket: who may connect.
+
+Here live the checks of the token, of Origin and of Host, before anything of the protocol is spoken.
+A page in a browser may send requests to any address of this machine: it says where it is from
+(Origin), and under which name it knows this server (Host).
+"""
+
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import anyio
+from websockets.datastructures import Headers, MultipleValuesError
+from websockets.frames import Frame
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from reference_server.transport.base import PeerGone
+from reference_server.transport.descriptors import Descriptors
+from reference_server.transport.websocket import HARD_LIMIT, WebSocketTransport
+
+HANDSHAKE_TIME = 5.0
+"""Seconds that a client has for the whole handshake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may connect. `checks_host`: the Host must be an address of this machine."""
+
+    token: str | None = None
+    origins: frozenset[str] = frozenset()
+    checks_host: bool = True
+
+    def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
+        """Give the status and the words with which a request is refused, None where it is not."""
+        try:
+            origin, host = headers.get("Origin"), headers.get("Host", "")
+            authorization = headers.get("Authorization", "")
+        except MultipleValuesError as error:
+            return HTTPStatus.BAD_REQUEST, f"more than one {error.args[0]} header"
+        if self.token is not None and not _bears(authorization, self.token):
+            return HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN"
+        if origin is not None and origin not in self.origins:
+            return HTTPStatus.FORBIDDEN, "this Origin is not allowed; see --allow-origin"
+        if self.checks_host and not _is_own_host(host):
+            return HTTPStatus.FORBIDDEN, "this Host is not an address of this machine"
+        return None
+
+
+def _bears(authorization: str, token: str) -> bool:
+    scheme, _, given = authorization.partition(" ")
+    right = hmac.compare_digest(given.strip().encode(), token.encode())
+    return right and scheme.lower() == "bearer"
+
+
+def _is_own_host(host: str) -> bool:
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    name = name.strip("[]").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def admit(stream: Descriptors, admission: Admission) -> WebSocketTransport | None:
+    """Shake hands; None where the client is refused, gone or too slow."""
+    protocol = ServerProtocol(max_size=HARD_LIMIT)
+    early: list[Frame] = []
+    with anyio.move_on_after(HANDSHAKE_TIME):
+        try:
+            while protocol.state is State.CONNECTING and not protocol.close_expected():
+                data = await stream.read()
+                if not data:
+                    return None
+                protocol.receive_data(data)
+                for event in protocol.events_received():
+                    if isinstance(event, Request):
+                        _answer(protocol, event, admission)
+                    elif isinstance(event, Frame):
+                        # It came together with the request, before our answer.
+                        early.append(event)
+                await stream.write(b"".join(protocol.data_to_send()))
+            if protocol.state is State.OPEN:
+                return WebSocketTransport(stream, protocol, early)
+        except PeerGone:
+            return None
+    return None
+
+
+def _answer(protocol: ServerProtocol, request: Request, admission: Admission) -> None:
+    refused = admission.refusal(request.headers)
+    if refused is None:
+        response = protocol.accept(request)
+    else:
+        status, words = refused
+        response = protocol.reject(status, f"{words}\n")
+        if status is HTTPStatus.UNAUTHORIZED:
+            response.headers["WWW-Authenticate"] = "Bearer"
+    protocol.send_response(response)
+
+
+async def turn_away(stream: Descriptors, status: HTTPStatus, words: str) -> None:
+    """Refuse a connection without reading what it asks for."""
+    protocol = ServerProtocol()
+    protocol.send_response(protocol.reject(status, f"{words}\n"))
+    with anyio.move_on_after(HANDSHAKE_TIME):
+        try:
+            await stream.write(b"".join(protocol.data_to_send()))
+        except PeerGone:
+            return

@@ -1,0 +1,166 @@
+"""Sockets that listen: opening them, accepting connections, and leaving nothing behind.
+
+Here live the checks of a socket's path and what an address that is in use means. What is spoken
+over a connection is not known here.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import stat
+
+import anyio
+
+from reference_server.transport.addresses import Address, TcpAddress
+
+_log = logging.getLogger(__name__)
+
+BACKLOG = 128
+_LONGEST_PATH = 107
+"""Bytes of the path of a Unix socket (`sun_path`), without the null byte at its end."""
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class CannotListen(Exception):
+    """str() is one line that says why."""
+
+
+class Listener:
+    """A socket that listens; close it in any case."""
+
+    def __init__(self, listening: socket.socket, address: Address) -> None:
+        self._socket = listening
+        self.address = address
+        self._spare = _spare()
+        self._file = None if isinstance(address, TcpAddress) else _identity(address.path)
+
+    async def accept(self) -> socket.socket:
+        """Give the next connection; one for which no descriptor is free is closed."""
+        while True:
+            await anyio.wait_readable(self._socket)
+            try:
+                connection, _ = self._socket.accept()
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._turn_away()
+                continue
+            connection.setblocking(False)
+            return connection
+
+    def _turn_away(self) -> None:
+        """Close the next connection, with the descriptor that is kept for this.
+
+        Left where it is, it would be reported again and again without a pause.
+        """
+        _log.warning("a connection was refused: this process has too many files open")
+        if self._spare is not None:
+            os.close(self._spare)
+        with contextlib.suppress(OSError):
+            self._socket.accept()[0].close()
+        self._spare = _spare()
+
+    def close(self) -> None:
+        """Listen no longer; the socket's file goes, unless another has taken its place."""
+        self._socket.close()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+        if isinstance(self.address, TcpAddress) or self._file is None:
+            return
+        if _identity(self.address.path) == self._file:
+            with contextlib.suppress(OSError):
+                os.unlink(self.address.path)
+
+
+def open_listener(address: Address) -> Listener:
+    """Listen. Raises CannotListen."""
+    if isinstance(address, TcpAddress):
+        return _open_tcp(address)
+    path = os.path.abspath(address.path)
+    # Relative, a path may be shorter; the working directory of the server never changes.
+    if len(os.fsencode(address.path)) > _LONGEST_PATH:
+        raise CannotListen(
+            f"{address}: the path of a socket has at most {_LONGEST_PATH} bytes, and this one has "
+            f"{len(os.fsencode(address.path))}"
+        )
+    _clear(address.path, f"{address}")
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        mask = os.umask(0o177)
+        try:
+            listening.bind(address.path)
+        finally:
+            os.umask(mask)
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise CannotListen(f"{address}: {_words(error, os.path.dirname(path))}") from None
+    return Listener(listening, address)
+
+
+def _open_tcp(address: TcpAddress) -> Listener:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        # A port that an ended server used is free at once, not a minute later.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address.host, address.port))
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+        port: int = listening.getsockname()[1]
+    except (OSError, OverflowError) as error:
+        listening.close()
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            why = "another program listens there"
+        raise CannotListen(f"{address}: {why}") from None
+    return Listener(listening, TcpAddress(address.host, port))
+
+
+def _clear(path: str, name: str) -> None:
+    """Remove the socket of a server that has died. Raises CannotListen for anything else there."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return  # Nothing there; what else is wrong shows when it is bound.
+    if not stat.S_ISSOCK(found.st_mode):
+        raise CannotListen(f"{name}: there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            return
+        except BlockingIOError:
+            pass  # Its queue of connections is full, so somebody listens.
+        except OSError as error:
+            raise CannotListen(f"{name}: {error.strerror}") from None
+    raise CannotListen(f"{name}: another server listens there")
+
+
+def _words(error: OSError, folder: str) -> str:
+    if error.errno == errno.ENOENT:
+        return f"there is no folder {folder}"
+    if error.errno == errno.EADDRINUSE:
+        return "another server listens there"
+    return error.strerror or str(error)
+
+
+def _spare() -> int | None:
+    try:
+        return os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

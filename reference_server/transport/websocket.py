@@ -1,0 +1,170 @@
+"""WebSocket, the server's side: one message a text frame (RFC 6455), over any connected socket.
+
+Here live frames to messages and back, pongs, and the closing handshake. The protocol is implemented
+by a library, used without its I/O, so that a batch of messages is one write and TCP and Unix
+sockets are the same. Who may connect lives in `handshake`. Compression is never agreed to: a few
+bytes could become gigabytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from reference_server.transport.base import Incoming, PeerGone, Unusable
+from reference_server.transport.descriptors import Descriptors
+from reference_server.transport.lines import LINE_LIMIT
+
+HARD_LIMIT = 2 * LINE_LIMIT
+"""Bytes of a message that ends the connection (close code 1009): it would have to be held whole.
+
+One that is only longer than `LINE_LIMIT` gets an error, as over other transports.
+"""
+PINGS_AT_ONCE = 1000
+"""Pings whose answers the client does not read; with so many, nothing is read until it does."""
+CLOSING_TIME = 1.0
+"""Seconds that the client has to answer our close."""
+
+
+@dataclass(slots=True)
+class _Assembly:
+    """The frames of one message; what is over the limit is counted, not kept."""
+
+    data: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    binary: bool = False
+
+    def add(self, frame: Frame) -> Incoming | None:
+        """Add a frame; give the message if it is complete and not blank."""
+        if frame.opcode is not Opcode.CONT:
+            self.binary = frame.opcode is Opcode.BINARY
+        self.size += len(frame.data)
+        if self.size <= LINE_LIMIT and not self.binary:
+            self.data += frame.data
+        else:
+            self.data.clear()
+        if not frame.fin:
+            return None
+        message, size, binary = bytes(self.data), self.size, self.binary
+        self.data, self.size = bytearray(), 0
+        if binary:
+            return Unusable("a message is a text frame, and this was a binary one")
+        if size > LINE_LIMIT:
+            return Unusable(f"the message is longer than {LINE_LIMIT} bytes")
+        return message if message.strip() else None
+
+
+class WebSocketTransport:
+    """Messages over a WebSocket whose opening handshake is done.
+
+    `early` are frames that were read together with the handshake.
+    """
+
+    def __init__(
+        self, stream: Descriptors, protocol: ServerProtocol, early: Sequence[Frame] = ()
+    ) -> None:
+        self._stream = stream
+        self._protocol = protocol
+        self._assembly = _Assembly()
+        self._closed = anyio.Event()
+        self._writing = anyio.Lock()
+        self._unread_pongs = 0
+        self._early = list(early)
+
+    @property
+    def taken(self) -> int:
+        """Bytes written so far."""
+        return self._stream.taken
+
+    async def receive(self) -> list[Incoming]:
+        """Give the next messages; an empty list when the client has closed."""
+        found = self._messages()
+        while not found and not self._closed.is_set():
+            data = await self._stream.read()
+            if data:
+                self._protocol.receive_data(data)
+            else:
+                self._protocol.receive_eof()
+                self._closed.set()
+            found = self._messages()
+            await self._answer()
+        return found
+
+    def _messages(self) -> list[Incoming]:
+        found: list[Incoming] = []
+        events = [*self._early, *self._protocol.events_received()]
+        self._early.clear()
+        for event in events:
+            if not isinstance(event, Frame):
+                continue
+            if event.opcode is Opcode.PING:
+                self._unread_pongs += 1
+            elif event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                message = self._assembly.add(event)
+                if message is not None:
+                    found.append(message)
+        if self._protocol.state is not State.OPEN:
+            # Closed by the client, or by us since what came is no WebSocket.
+            self._closed.set()
+        return found
+
+    async def ended(self) -> None:
+        """Wait until the client has closed; what it sent before may be unread."""
+        async with anyio.create_task_group() as either:
+
+            async def hang_up() -> None:
+                await self._stream.ended()
+                either.cancel_scope.cancel()
+
+            either.start_soon(hang_up)
+            await self._closed.wait()
+            either.cancel_scope.cancel()
+
+    async def send(self, messages: list[bytes]) -> None:
+        """Write each message as a text frame, all in as few system calls as possible."""
+        async with self._writing:
+            try:
+                for message in messages:
+                    self._protocol.send_text(message)
+            except InvalidState as error:
+                raise PeerGone from error
+            await self._flush()
+
+    async def close(self, code: int, reason: str) -> None:
+        """Shake hands for the close; gives up after `CLOSING_TIME`. The caller closes the socket.
+
+        `reason` has at most 123 bytes.
+        """
+        with anyio.move_on_after(CLOSING_TIME):
+            try:
+                async with self._writing:
+                    if self._protocol.state is State.OPEN:
+                        self._protocol.send_close(code, reason)
+                    await self._flush()
+                while self._protocol.close_rcvd is None:
+                    data = await self._stream.read()
+                    if not data:
+                        return
+                    self._protocol.receive_data(data)
+            except PeerGone:
+                return
+
+    async def _flush(self) -> None:
+        """Write everything that waits, including what is added meanwhile; `_writing` is held."""
+        while waiting := self._protocol.data_to_send():
+            self._unread_pongs = 0
+            await self._stream.write(b"".join(waiting))
+
+    async def _answer(self) -> None:
+        """Write pongs and the answer to a close, or leave that to who is writing now."""
+        if self._writing.locked() and self._unread_pongs < PINGS_AT_ONCE:
+            return
+        async with self._writing:
+            try:
+                await self._flush()
+            except PeerGone:
+                self._closed.set()
