@@ -13,6 +13,7 @@ import pytest
 
 import reference_server
 from reference_server.cli import main
+from reference_server.config.keys import KEYS
 from reference_server.transport.lines import LINE_LIMIT
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
@@ -234,7 +235,7 @@ def test_a_bad_config_is_one_line_with_its_place(spawn: Spawn, tmp_path) -> None
     process = spawn()
     out, err = process.communicate(timeout=BOUND)
     assert (process.returncode, out) == (2, b"")
-    assert err.decode() == f"{config}:2: `model` must be a string, not 1\n"
+    assert err.decode() == f"{config}:2:9: `model` must be a string, not 1\n"
 
 
 def test_a_mistake_in_the_configuration_tells_no_secret(spawn: Spawn, tmp_path) -> None:
@@ -244,7 +245,7 @@ def test_a_mistake_in_the_configuration_tells_no_secret(spawn: Spawn, tmp_path) 
     config.write_text(f'[model_providers.a]\nbase_url = ["{address}"]\n')
     _, err = spawn(PROVIDER_API_KEY="0123-4567-89ab").communicate(timeout=BOUND)
     assert err.decode() == (
-        f"{config}:2: `base_url` must be a string, not ['http://me:[key]@h.invalid/?key=[key]']\n"
+        f"{config}:2:12: `base_url` must be an address that begins with http:// or https://, not ['http://me:[key]@h.invalid/?key=[key]']\n"
     )
 
 
@@ -259,8 +260,9 @@ def test_a_key_without_effect_is_a_line_at_the_start_and_the_server_serves(
     assert process.returncode == 0
     assert json.loads(out.splitlines()[0])["id"] == 1
     assert err.decode().splitlines() == [
-        f"{config}:2: there is no key `sandbx_mode` here; did you mean `sandbox_mode`?",
-        f"{config}:3: there is no key `other` here; it has no effect",
+        f"{config}:2:1: there is no key `sandbx_mode` here; did you mean `sandbox_mode`?",
+        f"{config}:3:1: there is no key `other` here; it has no effect; there are: "
+        f"{', '.join(sorted(KEYS['']))}",
     ]
 
 
