@@ -1,7 +1,8 @@
 """Opening files and making folders of the home safely.
 
-Only regular files are opened, and never through a symbolic link: reading a pipe would wait for a
-writer, a device may never end, and a link may lead out of the home.
+Of the home only regular files are opened, and never through a symbolic link: reading a pipe would
+wait for a writer, a device may never end, and a link may lead out of the home. Files elsewhere, to
+which links may lead, are opened by `open_judged`.
 """
 
 import contextlib
@@ -9,9 +10,10 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,6 +41,26 @@ def open_regular(path: Path, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def open_judged(path: str, check: Callable[[str, os.stat_result], None]) -> int:
+    """Open a file for reading after `check` has approved its real path and its status.
+
+    Links are followed. The file that was checked is the one that is opened, even if names change
+    meanwhile. A device or a pipe that `check` refuses is never opened: opening alone can have
+    effects, or last for ever. Raises OSError, and whatever `check` raises.
+    """
+    if sys.platform != "linux":
+        real = os.path.realpath(path)
+        check(real, os.stat(real))
+        return os.open(real, os.O_RDONLY | _SAFELY)
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        name = f"/proc/self/fd/{handle}"
+        check(os.readlink(name), os.fstat(handle))
+        return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(handle)
 
 
 def open_for_reading(path: Path) -> BinaryIO:

@@ -9,8 +9,6 @@ of the kernel (/proc, /sys, /dev) are never read.
 import base64
 import os
 import stat
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
@@ -24,6 +22,7 @@ from reference_server.exec.permissions import may_read
 from reference_server.exec.places import of_kernel
 from reference_server.exec.sandbox import Sandbox
 from reference_server.limits import LimitExceeded, check_path
+from reference_server.safe_files import open_judged
 from reference_server.settings import ThreadSettings
 from reference_server.words import unread_image
 
@@ -145,7 +144,7 @@ class _Reading:
 
     def content(self) -> bytes:
         """Read it. Raises OSError, ValueError, NoImage."""
-        descriptor = _opened(self._path, self._check)
+        descriptor = open_judged(self._path, self._check)
         with open(descriptor, "rb", buffering=0) as file:
             pieces: list[bytes] = []
             size = 0
@@ -166,22 +165,3 @@ class _Reading:
 def _check_size(size: int) -> None:
     if size > IMAGE_LIMIT:
         raise NoImage(f"it is larger than {IMAGE_LIMIT} bytes")
-
-
-def _opened(path: str, check: Callable[[str, os.stat_result], None]) -> int:
-    """Open a file for reading after `check` has approved its real path and its status.
-
-    The file that was checked is the one that is opened, even if names change meanwhile. A device or
-    a pipe is never opened: opening alone can have effects, or last for ever.
-    """
-    if sys.platform != "linux":
-        real = os.path.realpath(path)
-        check(real, os.stat(real))
-        return os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        name = f"/proc/self/fd/{handle}"
-        check(os.readlink(name), os.fstat(handle))
-        return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    finally:
-        os.close(handle)
