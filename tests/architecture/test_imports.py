@@ -242,7 +242,12 @@ def test_the_walk_sees_imports_inside_functions() -> None:
 
 
 # Distribution names that differ from the module's.
-MODULE_OF = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs", "pytest-xdist": "xdist"}
+MODULE_OF = {
+    "pyyaml": "yaml",
+    "jsonschema-rs": "jsonschema_rs",
+    "markdown-it-py": "markdown_it",
+    "pytest-xdist": "xdist",
+}
 # What pytest loads by itself, as a plugin: nothing needs to import it.
 PLUGINS = {"xdist"}
 # Serves reviewed transcripts to tests; nothing that ships may need it.

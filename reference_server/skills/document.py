@@ -1,0 +1,116 @@
+"""SKILL.md: what it says of its skill.
+
+Here live name, description and sections: the front matter says the first two, else the title
+heading and the first paragraph below it. What a paragraph or a heading is, is CommonMark's matter.
+Source: session-protocol "Skill (SkillMetadata)" ("a title heading (skill name), a brief
+description, an Instructions section, an Examples section and a Dependencies section").
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from reference_server.skills import front_matter
+from reference_server.skills.skill import NoSkill
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+NAME_LIMIT = 100
+"""Characters of a name."""
+DESCRIPTION_LIMIT = 1024
+"""Characters of a description that are shown."""
+SECTIONS = ("Instructions", "Examples", "Dependencies")
+_CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`text` is what the model is given: the file without its front matter.
+
+    A file that describes itself nowhere has the description "".
+    """
+
+    name: str
+    description: str
+    text: str
+
+
+@dataclass(slots=True)
+class Outline:
+    """What the headings of a Markdown text say; the first paragraph of each known section."""
+
+    title: str = ""
+    lead: str = ""
+    sections: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def read_document(text: str) -> Document:
+    """Read the text of a SKILL.md. Raises NoSkill."""
+    matter, body = front_matter.split(text)
+    given = {} if matter is None else front_matter.read(matter, ("name", "description"))
+    name, description = (_line(given.get(key, "")) for key in ("name", "description"))
+    if not (name and description):
+        outline = outline_of(body)
+        name = name or _line(outline.title)
+        description = (
+            description or _line(outline.lead) or _line(outline.sections.get("Instructions", ""))
+        )
+    _check_name(name)
+    return Document(name, _cut(description), body.strip() + "\n")
+
+
+def outline_of(text: str) -> Outline:
+    """Find the title, the paragraph below it, and the sections of a Markdown text."""
+    outline = Outline()
+    part: str | None = None
+    tokens = _markdown().parse(text)
+    for opening, inline in pairwise(tokens):
+        if opening.level:
+            # Inside a list or a quotation.
+            continue
+        if opening.type == "heading_open":
+            words = _CLOSING.sub("", inline.content)
+            if opening.tag == "h1" and not outline.title:
+                outline.title, part = words, "lead"
+            else:
+                part = next((one for one in SECTIONS if one.lower() == words.lower().strip()), "")
+                if part:
+                    outline.sections.setdefault(part, "")
+        elif opening.type == "paragraph_open" and part == "lead":
+            outline.lead = outline.lead or inline.content
+        elif opening.type == "paragraph_open" and part:
+            outline.sections[part] = outline.sections[part] or inline.content
+    return outline
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    # Not needed for a skill whose front matter says it all, as most do.
+    from markdown_it import MarkdownIt
+
+    # What stands inside a paragraph is taken as it is written.
+    return MarkdownIt("commonmark").disable("inline")
+
+
+def _line(text: str) -> str:
+    """Give a text as one line."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= DESCRIPTION_LIMIT else text[: DESCRIPTION_LIMIT - 1] + "…"
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise NoSkill("has no name; begin it with a heading `# name`, or a front matter `name: …`")
+    if len(name) > NAME_LIMIT:
+        raise NoSkill(f"its name has more than {NAME_LIMIT} characters; shorten it")
+    # Control characters, and those that turn the direction of writing.
+    if any(unicodedata.category(one) in ("Cc", "Cf") for one in name):
+        raise NoSkill("its name holds a character that cannot be seen; remove it")

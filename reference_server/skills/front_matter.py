@@ -1,0 +1,121 @@
+"""The front matter of a SKILL.md: YAML between two lines `---` at its beginning.
+
+Here lives which YAML is taken: a mapping with plain texts under the keys that are asked for, and
+anything but aliases and deep nesting under others. It is read as events, so nothing is built from
+what it says. The document does not show front matter; skill folders in use have it.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import cast
+
+import yaml
+
+from reference_server.skills.skill import NoSkill
+
+FRONT_MATTER_LIMIT = 16 * 1024
+"""Characters of a front matter."""
+_DEPTH = 16
+_OPENS = re.compile(r"---[ \t]*\r?\n")
+_CLOSES = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+_NO_KEYS = "the front matter holds no keys; write `name: …`"
+_NOTHING = ("", "~", "null", "Null", "NULL")
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """Give the front matter of a text, if it has one, and what follows it. Raises NoSkill."""
+    begins = _OPENS.match(text)
+    if begins is None:
+        return None, text
+    ends = _CLOSES.search(text, begins.end())
+    if ends is None:
+        raise NoSkill("line 1: the front matter is not closed; end it with a line `---`")
+    if ends.start() - begins.end() > FRONT_MATTER_LIMIT:
+        raise NoSkill(
+            f"line 1: the front matter has more than {FRONT_MATTER_LIMIT // 1024} KiB; "
+            "move its text below"
+        )
+    return text[begins.end() : ends.start()], text[ends.end() :].lstrip("\r\n")
+
+
+def read(text: str, wanted: Iterable[str]) -> dict[str, str]:
+    """Give the texts under these keys, as far as they are there and not null. Raises NoSkill."""
+    try:
+        return _Reader(set(wanted)).read(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = f"{error.problem or error.context}; mend the front matter"
+        raise NoSkill(_at(mark, words)) from None
+    except yaml.YAMLError as error:
+        what = str(error).splitlines()[0]
+        raise NoSkill(f"the front matter is not YAML: {what}; mend it") from None
+
+
+def _at(mark: "yaml.Mark | None", words: str) -> str:
+    if mark is None:
+        return words
+    # Marks count from 0, and the front matter begins in line 2 of the file.
+    return f"line {mark.line + 2}, column {mark.column + 1}: {words}"
+
+
+class _Reader:
+    """Follows the events of one front matter; keeps the texts of the wanted keys."""
+
+    def __init__(self, wanted: set[str]) -> None:
+        self._wanted = wanted
+        self._found: dict[str, str] = {}
+        self._seen: set[str] = set()
+        self._key: str | None = None
+        self._depth = 0
+
+    def read(self, text: str) -> dict[str, str]:
+        # What the stubs leave unknown.
+        parse = cast("Callable[..., Iterable[yaml.Event]]", vars(yaml)["parse"])
+        for event in parse(text, Loader=yaml.CSafeLoader):
+            match event:
+                case yaml.AliasEvent():
+                    words = "aliases (`*name`) are not taken; write it out"
+                    raise NoSkill(_at(event.start_mark, words))
+                case yaml.ScalarEvent():
+                    self._take(event)
+                case yaml.CollectionStartEvent():
+                    self._open(event)
+                case yaml.CollectionEndEvent():
+                    self._depth -= 1
+                    if self._depth == 1:
+                        self._key = None
+                case _:
+                    pass
+        return self._found
+
+    def _open(self, event: "yaml.CollectionStartEvent") -> None:
+        mark = event.start_mark
+        if self._depth == 0 and not isinstance(event, yaml.MappingStartEvent):
+            raise NoSkill(_at(mark, _NO_KEYS))
+        if self._depth == 1:
+            if self._key is None:
+                raise NoSkill(_at(mark, "a key must be a text"))
+            self._check_text(self._key, mark)
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise NoSkill(_at(mark, f"is nested more than {_DEPTH} deep; write it flatter"))
+
+    def _take(self, event: "yaml.ScalarEvent") -> None:
+        if self._depth == 0 and event.value:
+            raise NoSkill(_at(event.start_mark, _NO_KEYS))
+        if self._depth != 1:
+            return
+        if self._key is None:
+            if event.value in self._seen:
+                raise NoSkill(_at(event.start_mark, f"`{event.value[:40]}` is there twice"))
+            self._seen.add(event.value)
+            self._key = event.value
+            return
+        key, self._key = self._key, None
+        is_null = event.style is None and event.value in _NOTHING
+        if key in self._wanted and not is_null:
+            self._found[key] = event.value
+
+    def _check_text(self, key: str, mark: "yaml.Mark") -> None:
+        if key in self._wanted:
+            raise NoSkill(_at(mark, f"`{key}` must be a text; put it in quotes"))

@@ -1,0 +1,159 @@
+"""All skills of one folder of skills.
+
+Here lives the walk: a folder with a SKILL.md is a skill, one without may hold others. It is bounded
+in entries, depth and time, so that no folder, whatever is in it, holds a listing up; what could not
+be read is told, and the rest is found all the same.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from reference_server.skills.companions import read_companions
+from reference_server.skills.document import read_document
+from reference_server.skills.files import read_file
+from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Scope, Skill
+
+FILE_LIMIT = 128 * 1024
+"""Bytes of a SKILL.md."""
+MOST_ENTRIES = 5000
+"""Files and folders that are looked at in one folder of skills."""
+MOST_SKILLS = 500
+"""Skills of one folder of skills."""
+MOST_PROBLEMS = 100
+"""Problems that are told of one folder of skills."""
+DEPTH = 4
+"""Folders below a folder of skills in which a skill may lie."""
+SCAN_TIME = 3.0
+"""Seconds that the walk through one folder of skills may take."""
+_UNDESCRIBED = (
+    "has no description, so it is listed without; write one below the title, or "
+    "`description: …` in a front matter"
+)
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What one folder of skills holds."""
+
+    skills: list[Skill] = field(default_factory=list[Skill])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
+def scan(root: str, scope: Scope, clock: Callable[[], float] = time.monotonic) -> Scanned:
+    """Find the skills of a folder of skills, by name of folder; a missing one has none."""
+    walk = _Walk(root, scope, clock)
+    try:
+        walk.enter(root, 0)
+    except _Enough as error:
+        walk.found.problems.append(Problem(root, str(error)))
+    return walk.found
+
+
+class _Enough(Exception):
+    """The walk ends here; str() says why."""
+
+
+class _Walk:
+    def __init__(self, root: str, scope: Scope, clock: Callable[[], float]) -> None:
+        self.found = Scanned()
+        self._root = root
+        self._scope: Scope = scope
+        self._clock = clock
+        self._end = clock() + SCAN_TIME
+        self._entries = 0
+        self._visited: set[tuple[int, int]] = set()
+
+    def enter(self, folder: str, depth: int) -> None:
+        """Find the skills in a folder. Raises _Enough."""
+        self._check_bounds()
+        try:
+            status = os.stat(folder)
+            if (status.st_dev, status.st_ino) in self._visited:
+                return
+            self._visited.add((status.st_dev, status.st_ino))
+            names, folders = self._content(folder)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            self._tell(folder, "is not a folder; put the folder of a skill there")
+            return
+        except OSError as error:
+            self._tell(folder, f"cannot be read: {error.strerror}; change its permissions")
+            return
+        if SKILL_FILE in names:
+            self._read(folder)
+            if depth:
+                return
+        elif wrong := next((name for name in names if name.lower() == "skill.md"), None):
+            path = os.path.join(folder, wrong)
+            self._tell(path, f"is not called {SKILL_FILE}, so it is no skill; rename it")
+        if depth < DEPTH:
+            for name in folders:
+                self.enter(os.path.join(folder, name), depth + 1)
+
+    def _content(self, folder: str) -> tuple[list[str], list[str]]:
+        """Give the names of all entries, and of the folders among them. Raises OSError, _Enough."""
+        names: list[str] = []
+        folders: list[str] = []
+        with os.scandir(folder) as entries:
+            for entry in self._counted(entries):
+                try:
+                    entry.name.encode()
+                except UnicodeError:
+                    shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                    path = os.path.join(folder, shown)
+                    self._tell(path, "has a name that is not UTF-8; rename it")
+                    continue
+                names.append(entry.name)
+                try:
+                    # Folders whose name begins with a dot are other programs'.
+                    if entry.is_dir() and not entry.name.startswith("."):
+                        folders.append(entry.name)
+                except OSError as error:
+                    self._tell(entry.path, f"cannot be followed: {error.strerror}; remove it")
+        return names, sorted(folders)
+
+    def _counted(self, entries: "Iterator[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
+        for entry in entries:
+            self._entries += 1
+            if self._entries > MOST_ENTRIES:
+                raise _Enough(
+                    f"holds more than {MOST_ENTRIES:,} files and folders, of which the rest is "
+                    "not looked at; move away what is no skill"
+                )
+            yield entry
+
+    def _read(self, folder: str) -> None:
+        path = os.path.join(folder, SKILL_FILE)
+        try:
+            text, real = read_file(path, FILE_LIMIT)
+            document = read_document(text)
+        except NoSkill as error:
+            self._tell(path, str(error))
+            return
+        if len(self.found.skills) == MOST_SKILLS:
+            raise _Enough(
+                f"holds more than {MOST_SKILLS} skills; the rest is left out; move some elsewhere"
+            )
+        if not document.description:
+            self._tell(path, _UNDESCRIBED)
+        interface, problems = read_companions(folder)
+        for problem in problems:
+            self._tell(problem.path, problem.message)
+        self.found.skills.append(
+            Skill(document.name, document.description, path, real, self._scope, interface)
+        )
+
+    def _tell(self, path: str, message: str) -> None:
+        if len(self.found.problems) >= MOST_PROBLEMS:
+            raise _Enough("holds more mistakes than are told here; mend these first")
+        self.found.problems.append(Problem(path, message))
+
+    def _check_bounds(self) -> None:
+        if self._clock() > self._end:
+            raise _Enough(
+                f"was not read to its end within {SCAN_TIME:g} s; what is missing is listed when "
+                "fewer or smaller files are there"
+            )

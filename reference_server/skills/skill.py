@@ -1,0 +1,37 @@
+"""What is known of one skill, and of one that cannot be used. Values only.
+
+Source: session-protocol "Skill (SkillMetadata)".
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.wire.skills import SkillInterface
+
+SKILL_FILE = "SKILL.md"
+Scope = Literal["project", "user", "builtin"]
+"""Where a skill was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill; `path` is that of its SKILL.md as it was found, `real` with all links followed."""
+
+    name: str
+    description: str
+    path: str
+    real: str
+    scope: Scope
+    interface: SkillInterface | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a file or folder, and what to do about it."""
+
+    path: str
+    message: str
+
+
+class NoSkill(Exception):
+    """The file is no skill that can be used; str() says why, and what to do."""
