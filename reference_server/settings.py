@@ -133,3 +133,8 @@ def _own_folder() -> str:
             "which no message can hold; name another one"
         ) from None
     return folder
+
+
+def absolute_folder(path: str) -> str:
+    """Give a working directory as seen from the server's own, which "" is. Raises Refusal."""
+    return _absolute(None, path)

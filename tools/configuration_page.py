@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from reference_server.config.file import CommandEnvironment, ConfigFile, ProviderTable
 from reference_server.config.mcp_tables import McpTable, TransportTable
 from reference_server.config.model import Config, Provider
+from reference_server.config.skills import FeaturesTable, SkillsTable, SkillSwitch
 from reference_server.config.values import Expectation
 
 HEAD = """\
@@ -50,6 +51,9 @@ TABLES: tuple[tuple[str, type[BaseModel], type | None], ...] = (
     ("[model_providers.NAME]", ProviderTable, Provider),
     ("[mcp_servers.NAME]", McpTable, None),
     ("[mcp_servers.NAME.transport]", TransportTable, None),
+    ("[skills]", SkillsTable, None),
+    ("[[skills.config]]", SkillSwitch, None),
+    ("[features]", FeaturesTable, None),
     ("[command_environment]", CommandEnvironment, None),
 )
 """Heading, the model that reads the table, and where the defaults are if not in the model."""

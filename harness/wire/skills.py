@@ -24,12 +24,18 @@ class SkillInterface(WireModel):
 
 
 class SkillMetadata(WireModel):
-    """One skill."""
+    """One skill.
+
+    Not in the document: `path`, the absolute path of its SKILL.md, which a client needs to switch
+    it; `scope`: project, user or builtin.
+    """
 
     name: str
     description: str
     enabled: bool
     interface: SkillInterface | None = None
+    path: str | None = None
+    scope: str | None = None
 
 
 class SkillErrorInfo(WireModel):

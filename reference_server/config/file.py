@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from harness.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.config.mcp_tables import McpTable, ServerName
 from reference_server.config.model import WebSearch
+from reference_server.config.skills import FeaturesTable, SkillsTable
 from reference_server.config.values import (
     Address,
     Count,
@@ -79,6 +80,8 @@ class ConfigFile(Table):
     model_providers: dict[str, ProviderTable] = Field(default_factory=dict[str, ProviderTable])
     mcp_servers: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
     command_environment: CommandEnvironment = CommandEnvironment.model_construct()
+    skills: SkillsTable = SkillsTable.model_construct()
+    features: FeaturesTable = FeaturesTable.model_construct()
 
 
 def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
@@ -88,7 +91,8 @@ def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
 
 def expected(error: ErrorDetails) -> str:
     """Say what a value should have been; all values but tables have words of their own."""
-    return error.get("ctx", {}).get("words", "a table")
+    otherwise = "an array of tables" if error["type"] == "list_type" else "a table"
+    return error.get("ctx", {}).get("words", otherwise)
 
 
 def valid_words(error: ErrorDetails) -> list[str]:

@@ -45,6 +45,11 @@ class Home:
         return self.root / "archived_sessions"
 
     @property
+    def skills(self) -> Path:
+        """The skills of the user."""
+        return self.root / "skills"
+
+    @property
     def thread_index(self) -> Path:
         """The folder of the index of threads, which is made again from the rollouts."""
         return self.root / "index"

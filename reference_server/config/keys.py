@@ -17,6 +17,7 @@ from reference_server.config.file import (
 )
 from reference_server.config.mcp_tables import McpTable, TransportTable
 from reference_server.config.mistakes import Steps, choices, suggestion
+from reference_server.config.skills import FeaturesTable, SkillsTable, SkillSwitch
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": keys_of(ConfigFile),
@@ -24,6 +25,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "model_providers.*": keys_of(ProviderTable),
     "mcp_servers.*": keys_of(McpTable),
     "mcp_servers.*.transport": keys_of(TransportTable),
+    "skills": keys_of(SkillsTable),
+    "skills.config": keys_of(SkillSwitch),
+    "features": keys_of(FeaturesTable),
 }
 """Table -> its keys; `*` is any name. A table that is not here takes any key."""
 
@@ -39,6 +43,11 @@ def unknown_keys(
         elif isinstance(value, dict):
             inner = cast("dict[str, Any]", value)
             yield from unknown_keys(inner, _inner(path, key), (*way, key))
+        elif isinstance(value, list):
+            for index, one in enumerate(cast("list[Any]", value)):
+                if isinstance(one, dict):
+                    element = cast("dict[str, Any]", one)
+                    yield from unknown_keys(element, _inner(path, key), (*way, key, index))
 
 
 def _inner(path: str, key: str) -> str:

@@ -115,8 +115,16 @@ class _Reader:
         config = Config(
             **file.model_dump(
                 exclude_none=True,
-                exclude={"model_providers", "mcp_servers", "command_environment"},
+                exclude={
+                    "model_providers",
+                    "mcp_servers",
+                    "command_environment",
+                    "skills",
+                    "features",
+                },
             ),
+            remote_skills=file.features.remote_skills,
+            skill_catalogue=file.skills.catalogue,
             providers=providers,
             mcp_servers={
                 name: table.settings(name)

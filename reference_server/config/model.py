@@ -44,6 +44,8 @@ class Config:
     model_context_window: int | None = None
     model_auto_compact_token_limit: int | None = None
     web_search: WebSearch = "disabled"
+    remote_skills: bool = False
+    skill_catalogue: str | None = None
     providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     environment: Mapping[str, str] = field(default_factory=dict[str, str])

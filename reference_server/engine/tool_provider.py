@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reference_server.engine.tools.base import ToolContext
     from reference_server.engine.tools.toolbox import Toolbox
     from reference_server.exec.sandbox import Sandbox
+    from reference_server.skills.library import Library
 
 Fields = dict[str, Any]
 
@@ -49,6 +50,13 @@ class ToolProvider:
         from reference_server.engine.images import LocalImages
 
         return LocalImages(self.sandbox)
+
+    @cached_property
+    def skills(self) -> "Library":
+        """The skills of this server."""
+        from reference_server.skills.library import Library
+
+        return Library(self._home)
 
     @cached_property
     def toolbox(self) -> "Toolbox":

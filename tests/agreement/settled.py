@@ -21,6 +21,9 @@ EXPLAINED = {
     # What the user set and the server knows, which a client would not learn otherwise.
     "Thread.name: only in the wire": "?rpc.extra-members",
     "Thread.source: only in the wire": "?rpc.extra-members",
+    # What a client must know to switch a skill.
+    "SkillMetadata.path: only in the wire": "?rpc.extra-members",
+    "SkillMetadata.scope: only in the wire": "?rpc.extra-members",
     # Models do not say what depends on another member.
     "Thread.path where ephemeral is True: only in the book": "thread.path-ephemeral",
     # Half a thread is no page size.

@@ -84,6 +84,9 @@ def test_a_missing_file_is_an_empty_one(tmp_path) -> None:
             "1:18",
             "not 'other'; there are: far, mock",
         ),
+        ("skills.config = 3\n", "1:17", "must be an array of tables, not 3"),
+        ("[[skills.config]]\n[[skills.config]]\npath = 3\n", "3:8", "`path` must be a string"),
+        ("[features]\nremote_skills = 1\n", "2:17", "must be true or false, not 1"),
         ("[command_environment.set]\n'A=B' = 'x'\n", "2:1", "`A=B` must be the name of a variable"),
         ("[command_environment]\npass = ['A',\n  'B', 3]\n", "2:8", "an array of names"),
         (
@@ -136,6 +139,7 @@ def test_with_an_address_from_the_environment_a_provider_needs_no_table(tmp_path
         ("[model_providers.a]\n\nbase_ulr = 1\n", "3:1", "did you mean `base_url`?"),
         ("[model_providers]\na.base_ulr = 1\n", "2:3", "did you mean `base_url`?"),
         ("model_providers.a = {base_ulr = 1}\n", "1:22", "did you mean `base_url`?"),
+        ("[[skills.config]]\n[[skills.config]]\n pat = 3\n", "3:2", "did you mean `path`?"),
         ("\n\n[sparkles]\na = 1\nb = 2\n", "3:2", "`sparkles`"),
         ("[[sparkles]]\na = 1\n", "1:3", "`sparkles`"),
         ("sparkles.a = 1\n", "1:1", "`sparkles`"),
@@ -173,7 +177,9 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
         "providers",
         "environment",
         "command_variables",
-    } | {"model_providers", "command_environment"}
+        "remote_skills",
+        "skill_catalogue",
+    } | {"model_providers", "command_environment", "skills", "features"}
     assert set(KEYS["model_providers.*"]) == {field.name for field in fields(Provider)} - {
         "id",
         "api_key",

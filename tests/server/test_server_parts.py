@@ -20,14 +20,8 @@ from reference_server.session.transitions import (
 )
 from reference_server.transport.base import Incoming, PeerGone
 
-# Requests that the server refuses as unknown; who writes a handler takes its name away here. Those
-# for remote skills stay: production clients are told to leave them alone.
-REFUSED = {
-    "skills/config/write",
-    "skills/list",
-    "skills/remote/export",
-    "skills/remote/list",
-}
+# Requests that the server refuses as unknown.
+REFUSED = {"skills/remote/export", "skills/remote/list"}
 
 
 def test_every_request_of_the_table_has_a_handler_and_no_other_method_has() -> None:

@@ -1,0 +1,35 @@
+"""What config.toml may say of skills: `[skills]`, and `[features]`, which switches methods on.
+
+Here live the shapes of these tables. `[[skills.config]]` is also written by the server
+(`skills.switches`). The document does not show where that is kept; the keys are the shipping
+server's.
+"""
+
+from pydantic import Field
+
+from reference_server.config.values import Flag, Table, Text
+
+
+class SkillSwitch(Table):
+    """Whether a skill is enabled. The server writes these tables (`skills/config/write`)."""
+
+    path: Text = ""
+    """The absolute path of the skill's SKILL.md."""
+    enabled: Flag = True
+    """Whether it is enabled."""
+
+
+class SkillsTable(Table):
+    """Skills of every thread."""
+
+    catalogue: Text | None = None
+    """The absolute path of the folder that remote skills come from."""
+    config: list[SkillSwitch] = Field(default_factory=list[SkillSwitch])
+    """Which skills are enabled; see below."""
+
+
+class FeaturesTable(Table):
+    """What is under development, and offered only where this says so."""
+
+    remote_skills: Flag = False
+    """Whether `skills/remote/list` and `skills/remote/export` are answered."""

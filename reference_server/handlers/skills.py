@@ -1,0 +1,84 @@
+"""`skills/list` and `skills/config/write`.
+
+Here lives what each does, step by step; skills themselves live in `skills`. Source:
+session-protocol "skills/list", "skills/config/write".
+"""
+
+import os
+from functools import partial
+
+from anyio import to_thread
+
+from harness.wire.rpc import Empty
+from harness.wire.skills import (
+    SkillsConfigWriteParams,
+    SkillsExtraRoots,
+    SkillsListParams,
+    SkillsListResult,
+)
+from reference_server.brief import brief, brief_value
+from reference_server.call import Call
+from reference_server.handlers.registry import handles
+from reference_server.limits import LimitExceeded, check_path
+from reference_server.refusal import invalid_params, invalid_request
+from reference_server.settings import absolute_folder
+
+MOST_FOLDERS = 100
+"""Working directories of one request, and further roots of each: each may list 500 skills."""
+
+
+@handles("skills/list")
+async def skills_list(call: Call, params: SkillsListParams) -> None:
+    """List the skills of each working directory, in the order asked."""
+    extra = _extra_roots(params.per_cwd_extra_user_roots or [])
+    cwds = params.cwds or [absolute_folder("")]
+    if len(cwds) > MOST_FOLDERS:
+        raise invalid_params(f"cwds: has more than {MOST_FOLDERS} elements; ask for fewer at once")
+    library = call.services.tools.skills
+    entries = await library.entries(cwds, extra, reload=bool(params.force_reload))
+    call.answer(SkillsListResult(data=entries))
+
+
+def _extra_roots(given: list[SkillsExtraRoots]) -> dict[str, list[str]]:
+    """Give the further roots by absolute working directory. Raises Refusal."""
+    found: dict[str, list[str]] = {}
+    for index, one in enumerate(given):
+        where = f"perCwdExtraUserRoots[{index}].extraUserRoots"
+        roots = found.setdefault(absolute_folder(one.cwd), [])
+        for root in one.extra_user_roots:
+            roots.append(_absolute(root, where))
+        if len(roots) > MOST_FOLDERS or len(found) > MOST_FOLDERS:
+            raise invalid_params(f"{where}: there are more than {MOST_FOLDERS}; ask for fewer")
+    return found
+
+
+def _absolute(path: str, where: str) -> str:
+    """Give an absolute path without `..`. Raises Refusal where it is none."""
+    try:
+        check_path(path)
+    except LimitExceeded as error:
+        raise invalid_params(f"{where}: {error}") from None
+    if "\0" in path:
+        raise invalid_params(f"{where}: holds a NUL character, which no path has")
+    if not os.path.isabs(path):
+        raise invalid_params(f"{where}: must be an absolute path, not {brief_value(path)}")
+    return os.path.normpath(path)
+
+
+@handles("skills/config/write")
+async def skills_config_write(call: Call, params: SkillsConfigWriteParams) -> None:
+    """Enable or disable a skill, for every server of the home and for good."""
+    from reference_server.skills.skill import NoSkill
+    from reference_server.skills.switches import Unwritable
+
+    path = _absolute(params.path, "path")
+    library = call.services.tools.skills
+    change = partial(library.switches.set, path, enabled=params.enabled)
+    try:
+        await to_thread.run_sync(change)
+    except NoSkill as error:
+        raise invalid_params(f"path: {brief(path)} {error}") from None
+    except Unwritable as error:
+        raise invalid_request(str(error)) from None
+    library.forget()
+    call.answer(Empty())

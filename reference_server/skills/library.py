@@ -1,0 +1,161 @@
+"""The skills of each working directory: what is listed, and what `$name` can mean.
+
+Here live the folders of each scope, the cache of what they hold, and which of several skills of one
+name counts. What one folder holds is found by `scan`. Source: session-protocol "skills/list",
+"Skill scopes".
+"""
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from harness.wire.skills import SkillErrorInfo, SkillMetadata, SkillsListEntry
+from reference_server.config.home import Home
+from reference_server.settings import absolute_folder
+from reference_server.skills.scan import SCAN_TIME, Scanned, scan
+from reference_server.skills.skill import Problem, Scope, Skill
+from reference_server.skills.switches import Disabled, Switches
+
+BUILTIN = str(Path(__file__).parent / "builtin")
+PROJECT = os.path.join(".agent", "skills")
+MOST_CACHED = 500
+"""Folders of skills whose content is kept."""
+LIST_TIME = 10.0
+"""Seconds after which one request looks at no further folder."""
+_READERS = 4
+"""Folders that are looked at at a time; one whose disk does not answer counts until it does."""
+_HUNG = f"does not answer; it was waited for {SCAN_TIME + 1:g} s; see whether its disk is there"
+_LATE = f"was not looked at: the folders before it took {LIST_TIME:g} s; ask for fewer"
+
+Root = tuple[str, Scope]
+
+
+class Library:
+    """The skills of one server; `readers` bounds the files and folders that are read at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._cache: OrderedDict[Root, Scanned] = OrderedDict()
+        self.readers = anyio.CapacityLimiter(_READERS)
+        self.switches = Switches(home.config_file)
+
+    def forget(self) -> None:
+        """Look at the disk for the next listing."""
+        self._cache.clear()
+
+    async def entries(
+        self, cwds: Sequence[str], extra: Mapping[str, Sequence[str]], *, reload: bool
+    ) -> list[SkillsListEntry]:
+        """Give an entry for each working directory, as it is named. Raises Refusal.
+
+        `extra`: further folders of the user's, by absolute working directory. With `reload` what is
+        in the cache is not believed.
+        """
+        looked = _Looked(self, reload=reload)
+        disabled = await self._disabled()
+        return [
+            await self._entry(cwd, extra.get(absolute_folder(cwd), ()), looked, disabled)
+            for cwd in cwds
+        ]
+
+    async def usable(self, cwd: str) -> dict[str, Skill]:
+        """Give the skills that `$name` can mean in a working directory, as the disk has them now.
+
+        Of several that are enabled and have one name the nearest counts: the project's, then the
+        user's, then the built-in one.
+        """
+        disabled = await self._disabled()
+        looked = _Looked(self, reload=True)
+        found: dict[str, Skill] = {}
+        for root in self._roots(cwd, ()):
+            for skill in (await looked.at(root)).skills:
+                if not disabled.holds(skill):
+                    found.setdefault(skill.name, skill)
+        return found
+
+    async def _entry(
+        self, cwd: str, extra: Sequence[str], looked: "_Looked", disabled: Disabled
+    ) -> SkillsListEntry:
+        found: dict[str, Skill] = {}
+        problems: list[Problem] = [disabled.problem] if disabled.problem else []
+        for root in self._roots(absolute_folder(cwd), extra):
+            scanned = await looked.at(root)
+            for skill in scanned.skills:
+                # The working directory can be the home, or a root a link to another.
+                found.setdefault(skill.real, skill)
+            problems += [one for one in scanned.problems if one not in problems]
+        return SkillsListEntry(
+            cwd=cwd,
+            skills=[_shown(skill, not disabled.holds(skill)) for skill in found.values()],
+            errors=[SkillErrorInfo(path=one.path, message=one.message) for one in problems],
+        )
+
+    def _roots(self, cwd: str, extra: Sequence[str]) -> list[Root]:
+        users: list[Root] = [(one, "user") for one in (str(self._home.skills), *extra)]
+        return [(os.path.join(cwd, PROJECT), "project"), *users, (BUILTIN, "builtin")]
+
+    async def is_disabled(self, skill: Skill) -> bool:
+        """Whether a skill is disabled, wherever it lies."""
+        return (await self._disabled()).holds(skill)
+
+    async def _disabled(self) -> Disabled:
+        read = partial(Disabled.read, self._home.config_file)
+        return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self.readers)
+
+    def cached(self, root: Root) -> Scanned | None:
+        """Give what is remembered of a folder of skills."""
+        if root in self._cache:
+            self._cache.move_to_end(root)
+        return self._cache.get(root)
+
+    async def scan(self, root: Root) -> Scanned:
+        """Look at a folder of skills, and remember what it holds."""
+        try:
+            with anyio.fail_after(SCAN_TIME + 1):
+                found = await to_thread.run_sync(
+                    scan, *root, abandon_on_cancel=True, limiter=self.readers
+                )
+        except TimeoutError:
+            return Scanned([], [Problem(root[0], _HUNG)])
+        self._cache[root] = found
+        self._cache.move_to_end(root)
+        while len(self._cache) > MOST_CACHED:
+            self._cache.popitem(last=False)
+        return found
+
+
+class _Looked:
+    """What one request has seen: no folder is looked at twice for it."""
+
+    def __init__(self, library: Library, *, reload: bool) -> None:
+        self._library = library
+        self._reload = reload
+        self._seen: dict[Root, Scanned] = {}
+        self._end = time.monotonic() + LIST_TIME
+
+    async def at(self, root: Root) -> Scanned:
+        if root not in self._seen:
+            known = None if self._reload else self._library.cached(root)
+            if known is None and time.monotonic() > self._end:
+                return Scanned([], [Problem(root[0], _LATE)])
+            self._seen[root] = known or await self._library.scan(root)
+        return self._seen[root]
+
+
+def _shown(skill: Skill, enabled: bool) -> SkillMetadata:
+    shown = SkillMetadata(
+        name=skill.name,
+        description=skill.description,
+        enabled=enabled,
+        path=skill.path,
+        scope=skill.scope,
+    )
+    if skill.interface is not None:
+        shown.interface = skill.interface
+    return shown
