@@ -1,6 +1,7 @@
 """What the user and the model said, as Responses API items."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.wire.input import (
@@ -16,10 +17,61 @@ from reference_server.brief import brief
 Fields = dict[str, Any]
 
 
-def user_message(content: list[UserInput], images: Iterable[Fields] = ()) -> Fields:
-    """Give the user's input as a Responses API item; `images`: the parts of its local images."""
+@dataclass(frozen=True, slots=True)
+class SkillTexts:
+    """What the model is told of the skills that an input names.
+
+    `blocks`: the text of each; `refused`: name and path of each `skill` item that is not used, and
+    why; `notes`: what else there is to say.
+    """
+
+    blocks: Sequence[str] = ()
+    refused: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    notes: Sequence[str] = ()
+
+
+def user_message(
+    content: list[UserInput], images: Iterable[Fields] = (), skills: SkillTexts | None = None
+) -> Fields:
+    """Give the user's input as a Responses API item; `images`: the parts of its local images.
+
+    The texts of skills come first. A skill or an app that is named twice is named once.
+    """
     local = iter(images)
-    return {"type": "message", "role": "user", "content": [_part(one, local) for one in content]}
+    skills = skills or SkillTexts()
+    parts = [_text(one) for one in skills.blocks]
+    named: set[tuple[str, str, str]] = set()
+    for one in content:
+        if isinstance(one, SkillInput | MentionInput):
+            if (key := (one.type, one.name, one.path)) in named:
+                continue
+            named.add(key)
+        parts.append(_part(one, local, skills))
+    parts += [_text(one) for one in skills.notes]
+    return {"type": "message", "role": "user", "content": parts}
+
+
+def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
+    """Leave out of a user's message the texts of skills that the model has been given before."""
+    parts: list[Fields] = message["content"]
+    blocks = [part["text"] for part in parts if _is_block(part)]
+    if not blocks:
+        return message
+    said = [
+        part["text"]
+        for item in history
+        if item.get("role") == "user"
+        for part in item["content"]
+        if "text" in part
+    ]
+    known = {block for block in blocks if any(block in text for text in said)}
+    kept = [part for part in parts if part.get("text") not in known]
+    # Never all of it: a user may write what looks like the text of a skill.
+    return {**message, "content": kept} if kept else message
+
+
+def _is_block(part: Fields) -> bool:
+    return str(part.get("text", "")).startswith("<skill>\n")
 
 
 def local_images(content: list[UserInput]) -> list[str]:
@@ -41,7 +93,7 @@ def assistant_message(text: str) -> Fields:
     }
 
 
-def _part(one: UserInput, local: Iterator[Fields]) -> Fields:
+def _part(one: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields:
     match one:
         case TextInput(text=text):
             return _text(text)
@@ -50,6 +102,8 @@ def _part(one: UserInput, local: Iterator[Fields]) -> Fields:
         case LocalImageInput():
             return next(local)
         case SkillInput(name=name, path=path):
+            if why := skills.refused.get((name, path)):
+                return _text(f"The skill ${name}, described in {path}, is not used: {why}.")
             return _text(f"Use the skill ${name}, described in {path}.")
         case MentionInput(name=name, path=path):
             return _text(f"Use the app ${name} ({path}).")

@@ -5,12 +5,14 @@ most, the params change its settings, a task is started. Source: session-protoco
 """
 
 import json
+import os
 from typing import Any
 
 from anyio.abc import TaskGroup
 
-from harness.wire.input import UserInput
+from harness.wire.input import SkillInput, UserInput
 from harness.wire.turn import TurnStartParams
+from reference_server.brief import brief_value
 from reference_server.config.model import Config, Provider
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
 from reference_server.engine.steering import read_input
@@ -52,7 +54,7 @@ class Engine:
         """
         if params.output_schema is None:
             return None
-        _check_input(params)
+        check_input(params.input)
         check_idle(thread)
         try:
             size = len(json.dumps(params.output_schema, allow_nan=False))
@@ -69,7 +71,7 @@ class Engine:
         self, thread: LoadedThread, params: TurnStartParams, schema: OutputSchema | None = None
     ) -> ActiveTurn:
         """Make the thread's next turn; no client is sent anything yet. Raises Refusal, OSError."""
-        _check_input(params)
+        check_input(params.input)
         check_idle(thread)
         given = TurnInput(params.input, schema)
         return await self._prepared(thread, given, settings_of_turn(thread.settings, params))
@@ -118,6 +120,13 @@ def check_idle(thread: LoadedThread) -> None:
         )
 
 
-def _check_input(params: TurnStartParams) -> None:
-    if not params.input:
+def check_input(content: list[UserInput]) -> None:
+    """Raise Refusal where input says nothing, or names a skill by a path that is not absolute."""
+    if not content:
         raise invalid_params("input: must hold at least one element")
+    for index, one in enumerate(content):
+        if isinstance(one, SkillInput) and not os.path.isabs(one.path):
+            raise invalid_params(
+                f"input[{index}].path: must be the absolute path of the skill's SKILL.md, "
+                f"not {brief_value(one.path)}"
+            )

@@ -8,13 +8,18 @@ model call, since the current call was made without it. Source: session-protocol
 from collections.abc import Callable
 from typing import Any
 
-from harness.wire.input import UserInput
+from harness.wire.input import SkillInput, TextInput, UserInput
 from harness.wire.item import UserMessageItem
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.rollout.records import HistoryRecord, SteeredRecord
 from reference_server.settings import ThreadSettings
-from reference_server.words import local_images, unread_image, user_message
+from reference_server.words import (
+    local_images,
+    unread_image,
+    user_message,
+    without_known_skills,
+)
 
 Fields = dict[str, Any]
 
@@ -22,10 +27,21 @@ Fields = dict[str, Any]
 async def read_input(
     content: list[UserInput], settings: ThreadSettings, tools: ToolProvider
 ) -> Fields:
-    """Give input as a Responses API item; its local images are read, which may take a while."""
-    if not local_images(content):
-        return user_message(content)
-    return user_message(content, await tools.images.parts(content, settings))
+    """Give input as a Responses API item; its local images and skills are read, which takes time.
+
+    A skill that the conversation holds already is among them: `without_known_skills`.
+    """
+    images = await tools.images.parts(content, settings) if local_images(content) else ()
+    skills = None
+    if any(_may_name_skills(one) for one in content):
+        from reference_server.skills.invoking import skill_texts
+
+        skills = await skill_texts(content, settings, tools.skills, tools.sandbox)
+    return user_message(content, images, skills)
+
+
+def _may_name_skills(one: UserInput) -> bool:
+    return isinstance(one, SkillInput) or (isinstance(one, TextInput) and "$" in one.text)
 
 
 def unread_input(content: list[UserInput]) -> Fields:
@@ -69,8 +85,10 @@ class Steering:
         if not self._waiting:
             return
         joining, self._waiting = self._waiting, []
-        items = [words for _, words in joining]
         thread = self._log.thread
+        items: list[Fields] = []
+        for _, words in joining:
+            items.append(without_known_skills(words, [*thread.history, *items]))
         thread.history.extend(items)
         thread.record(
             HistoryRecord(

@@ -56,7 +56,7 @@ from reference_server.rollout.records import (
 )
 from reference_server.session.thread import LoadedThread
 from reference_server.session.transitions import COUPLING, TurnEvent, next_turn_status
-from reference_server.words import assistant_message
+from reference_server.words import assistant_message, without_known_skills
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
@@ -246,7 +246,7 @@ class ActiveTurn:
             # What the user said stays in the conversation, which goes on after an interrupt.
             self.remember([unread_input(content)])
             raise
-        self.remember([words])
+        self.remember([without_known_skills(words, self._thread.history)])
 
     async def _sample(self) -> Sampled:
         return await self.ask(self._request_body)

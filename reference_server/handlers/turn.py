@@ -14,8 +14,9 @@ from harness.wire.turn import (
 )
 from reference_server.brief import brief
 from reference_server.call import Call
+from reference_server.engine.start import check_input
 from reference_server.handlers.registry import handles
-from reference_server.refusal import invalid_params, invalid_request
+from reference_server.refusal import invalid_request
 from reference_server.session.thread import LoadedThread, RunningTurn
 
 
@@ -46,8 +47,7 @@ async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
 async def turn_steer(call: Call, params: TurnSteerParams) -> None:
     """Add input to the active turn, if it is the one expected."""
     thread = await call.services.threads.get_loaded(params.thread_id)
-    if not params.input:
-        raise invalid_params("input: must hold at least one element")
+    check_input(params.input)
     await _steerable(thread, params.expected_turn_id).begun.wait()
     words = await call.services.engine.read_input(thread, params.input)
     # Waiting and reading took time, and the turn may have ended meanwhile.

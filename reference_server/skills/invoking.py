@@ -1,0 +1,128 @@
+"""What the model is told of the skills that an input names.
+
+Here lives which skill an input means, and which file is read for it. A `skill` item means the file
+that it names; `$name` alone means the nearest enabled skill of that name. Either is read only if it
+is a SKILL.md, and the sandbox policy lets a command read it: so a client cannot have a file sent to
+the model that the policy hides, nor can a project with a link to one. Source: session-protocol
+"turn/start" ("Skill invocation").
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from os.path import basename
+
+import anyio
+from anyio import to_thread
+
+from harness.wire.input import SkillInput, TextInput, UserInput
+from reference_server.exec.mounts import Plan, Refused
+from reference_server.exec.permissions import may_read
+from reference_server.exec.sandbox import Sandbox
+from reference_server.limits import LimitExceeded, check_path
+from reference_server.settings import ThreadSettings
+from reference_server.skills.document import Document, read_document
+from reference_server.skills.files import read_file
+from reference_server.skills.library import Library
+from reference_server.skills.naming import first_word, names_in, words_after_signs
+from reference_server.skills.scan import FILE_LIMIT
+from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
+from reference_server.words import SkillTexts
+
+MOST_SKILLS = 20
+"""Skills that one input gives the model."""
+TEXT_LIMIT = 512 * 1024
+"""Characters of all skills of one input."""
+READING_TIME = 5.0
+"""Seconds that reading a file may take: a network disk may never answer."""
+
+
+async def skill_texts(
+    content: Sequence[UserInput], settings: ThreadSettings, library: Library, sandbox: Sandbox
+) -> SkillTexts:
+    """Read the skills that an input names; each is given once, however often it is named."""
+    return await _Invocation(settings, library, sandbox).read(content)
+
+
+@dataclass(slots=True)
+class _Invocation:
+    """The skills of one input; `blocks` by the real path of the file."""
+
+    settings: ThreadSettings
+    library: Library
+    sandbox: Sandbox
+    blocks: dict[str, str] = field(default_factory=dict[str, str])
+    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    notes: list[str] = field(default_factory=list[str])
+
+    async def read(self, content: Sequence[UserInput]) -> SkillTexts:
+        items = {(one.name, one.path): one for one in content if isinstance(one, SkillInput)}
+        for key, item in items.items():
+            try:
+                await self._take(item.name, item.path)
+            except NoSkill as error:
+                self.refused[key] = str(error)
+        texts = [one.text for one in content if isinstance(one, TextInput)]
+        await self._take_named(texts, {name for name, _ in items})
+        return SkillTexts(list(self.blocks.values()), self.refused, self.notes)
+
+    async def _take_named(self, texts: list[str], items: set[str]) -> None:
+        """Take the skills that texts name; of those with an item the item has said which."""
+        if not words_after_signs(texts) - {first_word(name) for name in items}:
+            return
+        usable = await self.library.usable(self.settings.cwd)
+        for name in names_in(texts, {*usable, *items}):
+            if name not in items:
+                try:
+                    await self._take(name, usable[name].path)
+                except NoSkill as error:
+                    self.notes.append(f"The skill ${name} is not used: {error}")
+
+    async def _take(self, name: str, given: str) -> None:
+        """Add the text of a skill. Raises NoSkill."""
+        path = _normal(given)
+        if basename(path) != SKILL_FILE:
+            raise NoSkill(f"it is not in a {SKILL_FILE}")
+        real, document = await self._document(path)
+        if document.name != name:
+            raise NoSkill(f"the skill there is called {document.name}")
+        skill = Skill(name, document.description, path, real, "user")
+        if await self.library.is_disabled(skill):
+            raise NoSkill("it is disabled")
+        if real in self.blocks:
+            return
+        block = f"<skill>\n<name>{name}</name>\n<path>{path}</path>\n{document.text}</skill>"
+        if len(self.blocks) >= MOST_SKILLS:
+            raise NoSkill(f"one input names at most {MOST_SKILLS} skills")
+        if sum(map(len, self.blocks.values())) + len(block) > TEXT_LIMIT:
+            raise NoSkill(f"the skills of one input have at most {TEXT_LIMIT // 1024} KiB together")
+        self.blocks[real] = block
+
+    async def _document(self, path: str) -> tuple[str, Document]:
+        """Read a SKILL.md, if the policy lets a command read it. Raises NoSkill."""
+        try:
+            check_path(path)
+            plan = self.sandbox.view(self.settings.sandbox, workspace=self.settings.cwd)
+        except (LimitExceeded, Refused, ValueError) as error:
+            raise NoSkill(str(error)) from None
+        try:
+            with anyio.fail_after(READING_TIME):
+                return await to_thread.run_sync(
+                    partial(_read, path, plan), abandon_on_cancel=True, limiter=self.library.readers
+                )
+        except TimeoutError:
+            raise NoSkill(f"it was not read within {READING_TIME:g} s") from None
+
+
+def _normal(path: str) -> str:
+    return os.path.normpath(path)
+
+
+def _read(path: str, plan: Plan | None) -> tuple[str, Document]:
+    def judge(real: str, status: os.stat_result) -> None:
+        if plan is not None and not (plan.readable(real) and may_read(real, status)):
+            raise NoSkill("the sandbox hides it")
+
+    text, real = read_file(path, FILE_LIMIT, judge)
+    return real, read_document(text)

@@ -1,0 +1,51 @@
+"""Finding `$name` in what the user wrote.
+
+Here lives what counts as the name of a skill in a text: the whole name, exactly, which does not go
+on after it. Words after a `$` that name no skill (`$HOME`, `$5`) are text like any other. Source:
+session-protocol "turn/start" ("the text input contains `$<skill-name>`").
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+MOST_SIGNS = 10_000
+"""Dollar signs of one input that are looked at."""
+_WORD = r"\w[\w-]*"
+_SIGN = re.compile(rf"(?<![\w$\\])\$({_WORD})")
+_FIRST_WORD = re.compile(_WORD)
+_GOES_ON = re.compile(r"[\w-]")
+
+
+def words_after_signs(texts: Iterable[str]) -> set[str]:
+    """Give the words that stand directly after a `$`; the name of a skill begins with one."""
+    return {match[1] for text in texts for match in _signs(text)}
+
+
+def first_word(name: str) -> str | None:
+    """Give the word that a name begins with; None if it begins with none, and is never found."""
+    found = _FIRST_WORD.match(name)
+    return found and found[0]
+
+
+def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
+    """Give the names that stand after a `$`, each once, in the order in which they come."""
+    by_word: dict[str, list[str]] = {}
+    # The longest first: of `spell check` and `spell` the text means the one that it spells out.
+    for name in sorted(names, key=len, reverse=True):
+        if word := first_word(name):
+            by_word.setdefault(word, []).append(name)
+    found: dict[str, None] = {}
+    for text in texts:
+        for match in _signs(text):
+            begin = match.start(1)
+            for name in by_word.get(match[1], ()):
+                end = begin + len(name)
+                if text.startswith(name, begin) and not _GOES_ON.match(text, end):
+                    found[name] = None
+                    break
+    return list(found)
+
+
+def _signs(text: str) -> Iterator[re.Match[str]]:
+    return islice(_SIGN.finditer(text), MOST_SIGNS)
