@@ -56,7 +56,7 @@ class ToolProvider:
         """The skills of this server."""
         from reference_server.skills.library import Library
 
-        return Library(self._home)
+        return Library(self._home, self._config)
 
     @cached_property
     def toolbox(self) -> "Toolbox":

@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from harness.wire.skills import SkillErrorInfo, SkillMetadata, SkillsListEntry
 from reference_server.config.home import Home
+from reference_server.config.model import Config
 from reference_server.settings import absolute_folder
 from reference_server.skills.scan import SCAN_TIME, Scanned, scan
 from reference_server.skills.skill import Problem, Scope, Skill
@@ -39,11 +40,17 @@ Root = tuple[str, Scope]
 class Library:
     """The skills of one server; `readers` bounds the files and folders that are read at a time."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, config: Config) -> None:
+        self.config = config
         self._home = home
         self._cache: OrderedDict[Root, Scanned] = OrderedDict()
         self.readers = anyio.CapacityLimiter(_READERS)
         self.switches = Switches(home.config_file)
+
+    @property
+    def users_folder(self) -> Path:
+        """The folder of the user's own skills."""
+        return self._home.skills
 
     def forget(self) -> None:
         """Look at the disk for the next listing."""

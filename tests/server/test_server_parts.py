@@ -20,13 +20,10 @@ from reference_server.session.transitions import (
 )
 from reference_server.transport.base import Incoming, PeerGone
 
-# Requests that the server refuses as unknown.
-REFUSED = {"skills/remote/export", "skills/remote/list"}
-
 
 def test_every_request_of_the_table_has_a_handler_and_no_other_method_has() -> None:
     requests = {s.method for s in BY_METHOD.values() if s.direction is Direction.CLIENT_REQUEST}
-    assert set(discover()) == requests - REFUSED
+    assert set(discover()) == requests
 
 
 def test_handlers_take_the_params_of_their_row() -> None:

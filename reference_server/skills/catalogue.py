@@ -1,0 +1,153 @@
+"""Remote skills, from a folder of this machine: `[skills] catalogue` in config.toml.
+
+Here live finding the skills of the catalogue and copying one to the user's. A skill's id is the
+name of its folder, and the copy keeps that name. The document has the two methods under development
+and does not show where skills come from.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from reference_server.safe_files import make_private, open_judged
+from reference_server.skills.document import read_document
+from reference_server.skills.files import read_file
+from reference_server.skills.scan import FILE_LIMIT, MOST_ENTRIES, MOST_SKILLS
+from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
+
+MOST_FILES = 1000
+"""Files and folders of a skill that is copied."""
+SIZE_LIMIT = 64 * 1024 * 1024
+"""Bytes of a skill that is copied."""
+DEPTH = 8
+"""Folders below that of a skill that is copied."""
+_NAME_LIMIT = 255
+
+
+class Catalogue:
+    """The skills of one catalogue. Its methods block."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def skills(self) -> list[tuple[str, Skill]]:
+        """Give each skill with its id; what is no skill is left out. Raises NoSkill, OSError."""
+        found: list[tuple[str, Skill]] = []
+        for name in sorted(os.listdir(self._checked()))[:MOST_ENTRIES]:
+            if name.startswith(".") or len(found) == MOST_SKILLS:
+                continue
+            with contextlib.suppress(NoSkill, UnicodeError):
+                name.encode()
+                found.append((name, self._skill(name)))
+        return found
+
+    def export(self, skill_id: str, into: Path) -> Path:
+        """Copy a skill into a folder of skills, all of it or nothing; gives the folder.
+
+        Raises NoSkill, OSError.
+        """
+        if not _is_name(skill_id):
+            raise NoSkill("is no id of a skill; skills/remote/list gives the ids")
+        source = os.path.join(self._checked(), skill_id)
+        if not os.path.lexists(source):
+            raise NoSkill("is not in the catalogue; skills/remote/list gives the ids")
+        self._skill(skill_id)
+        target = into / skill_id
+        if os.path.lexists(target):
+            raise NoSkill(f"is there already: {target}; remove or rename it first")
+        make_private(into)
+        # In a folder that begins with a dot no skill is looked for.
+        working = Path(tempfile.mkdtemp(prefix=".export-", dir=into))
+        try:
+            copy = working / skill_id
+            _Copy().folder(source, copy, DEPTH)
+            _put(copy, target)
+        finally:
+            shutil.rmtree(working, ignore_errors=True)
+        return target
+
+    def _checked(self) -> str:
+        if not os.path.isabs(self._folder):
+            raise NoSkill(f"{self._folder}: must be an absolute path; mend `catalogue`")
+        if not os.path.isdir(self._folder):
+            raise NoSkill(f"{self._folder}: is not a folder; make it, or mend `catalogue`")
+        return self._folder
+
+    def _skill(self, skill_id: str) -> Skill:
+        folder = os.path.join(self._folder, skill_id)
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            raise NoSkill("is no folder of a skill")
+        path = os.path.join(folder, SKILL_FILE)
+        text, real = read_file(path, FILE_LIMIT)
+        document = read_document(text)
+        return Skill(document.name, document.description, path, real, "user")
+
+
+def _is_name(skill_id: str) -> bool:
+    return (
+        0 < len(skill_id.encode("utf-8", "replace")) <= _NAME_LIMIT
+        and not skill_id.startswith(".")
+        and not any(one in "/\\\0" or ord(one) < 32 for one in skill_id)
+    )
+
+
+def _put(copy: Path, target: Path) -> None:
+    """Rename the copy, and never over something. Raises NoSkill where something has come there."""
+    try:
+        # Renaming replaces an empty folder, so this one is made for it: no other is replaced.
+        target.mkdir(0o700)
+    except FileExistsError:
+        raise NoSkill(f"is there already: {target}; remove or rename it first") from None
+    try:
+        copy.rename(target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            target.rmdir()
+        raise
+
+
+class _Copy:
+    """Copies a folder of plain files and folders. Raises NoSkill for anything else, OSError."""
+
+    def __init__(self) -> None:
+        self._files = 0
+        self._size = 0
+
+    def folder(self, source: str, target: Path, depth: int) -> None:
+        """Copy a folder and what is in it."""
+        if depth < 0:
+            raise NoSkill(f"has folders more than {DEPTH} deep: {source}")
+        target.mkdir(0o700)
+        with os.scandir(source) as entries:
+            for entry in entries:
+                self._files += 1
+                if self._files > MOST_FILES:
+                    raise NoSkill(f"has more than {MOST_FILES:,} files and folders")
+                if entry.is_symlink():
+                    raise NoSkill(f"holds a link, which is not copied: {entry.path}")
+                if entry.is_dir():
+                    self.folder(entry.path, target / entry.name, depth - 1)
+                else:
+                    self._file(entry.path, target / entry.name)
+
+    def _file(self, source: str, target: Path) -> None:
+        def judge(real: str, status: os.stat_result) -> None:
+            # Not the file whose name was looked at: a link has taken its place.
+            if not stat.S_ISREG(status.st_mode) or os.path.basename(real) != target.name:
+                raise NoSkill(f"holds what is no plain file: {source}")
+            self._take(status.st_size)
+            statuses.append(status)
+
+        statuses: list[os.stat_result] = []
+        with open(open_judged(source, judge), "rb") as file:
+            # What the file has grown by meanwhile is not copied.
+            target.write_bytes(file.read(statuses[0].st_size))
+        target.chmod(0o700 if statuses[0].st_mode & stat.S_IXUSR else 0o600)
+
+    def _take(self, size: int) -> None:
+        self._size += size
+        if self._size > SIZE_LIMIT:
+            raise NoSkill(f"is larger than {SIZE_LIMIT // 2**20} MiB")
