@@ -25,11 +25,13 @@ from harness.backend.play import (
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput, When
 from harness.backend.tools import ToolRow, outcome_of
 from harness.backend.tracks import Tracks
-from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd
+from harness.trace.marks import CallEnd, FileWritten, MarkBody, ModelCall, ModelEnd
 from harness.trace.values import obj
 
 Marker = Callable[[MarkBody], object]
 
+# So many characters of a line are hardly said by chance.
+TELLING = 12
 EXHAUSTED = "(the scenario's script has no further reply)"
 
 
@@ -102,6 +104,13 @@ class ScriptedModel:
         self._outcomes = dict(outcomes or {})
         self._loose = loose
         self._happened = anyio.Event()
+        self._watched: dict[str, None] = {}
+
+    def watch(self, file: FileWritten) -> None:
+        """From now on note in the marks of calls which hold the path, or lines, of this file."""
+        lines = [line.strip() for line in (file.text or "").splitlines()]
+        told = [line for line in lines if TELLING <= len(line) <= MOST_OF_A_TEXT]
+        self._watched |= dict.fromkeys([file.path, *told])
 
     @property
     def unplayed(self) -> int:
@@ -138,6 +147,7 @@ class ScriptedModel:
                 thread=call.thread,
                 step=call.index,
                 outputs=tuple(self._told(call)),
+                held=self._held(body),
                 **self._encoder.asked(body),
             )
         )
@@ -177,6 +187,13 @@ class ScriptedModel:
         if track is not None or self._strict:
             call.problems.append(f"call {call.number} is not in the script")
         return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
+
+    def _held(self, body: dict[str, Any]) -> tuple[str, ...]:
+        """Which of the watched texts stand anywhere in a call."""
+        if not self._watched:
+            return ()
+        holds = _holds({"input": body})
+        return tuple(one for one in self._watched if holds(one))
 
     def _history(self, call: Call, texts: list[str]) -> list[str]:
         """Problems: tool calls of the thread's last reply in this turn that the input lacks."""

@@ -167,7 +167,7 @@ class Bench:
             bounds=bounds or self._bounds,
             thread_params=self.profile.thread,
             turn_params=_turn_params(self.profile, loaded.scenario.needs),
-            places=places(self.profile, stage.cwd),
+            places=places(self.profile, stage.cwd, stage.connections.server.home),
             markers=loaded.markers(),
             connections=stage.connections,
         )

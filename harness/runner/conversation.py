@@ -27,6 +27,7 @@ from harness.runner.named_pipes import named_pipes
 from harness.runner.run import Run
 from harness.runner.servers import RunningServer, Servers
 from harness.scenario.ending import Ended, TraceFinisher
+from harness.scenario.home_files import written
 from harness.scenario.loader import Loaded
 from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
 from harness.spec.book import Book
@@ -119,7 +120,8 @@ class Conversations:
         needs = needs or Needs()
         cwd = self._folder.fresh("work")
         stands_for = places(self._profile, cwd)
-        _furnish(cwd, {fill(name, stands_for): data for name, data in needs.files.items()})
+        files = {fill(name, stands_for): data for name, data in needs.files.items()}
+        _furnish(cwd, files)
         profile = with_overrides(
             self._profile, config=needs.config, places=stands_for, several=needs.several_clients
         )
@@ -127,7 +129,14 @@ class Conversations:
         model = self._model(scripts, recorder, needs)
         connections = self._connections(server, recorder)
         stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
-        recorder.mark(Place(home=str(server.home), cwd=str(cwd), server_cwd=str(Path.cwd())))
+        agent = profile.agent_folder
+        folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
+        recorder.mark(Place(**folders, agent=agent))
+        # What lies in such a folder the server reads by itself, so rules must know of it.
+        for own in (one for one in files if f"/{agent}/" in f"/{one}"):
+            mark = written(str(cwd / own), files[own])
+            recorder.mark(mark)
+            model.watch(mark)
         self._models.serve(model)
         before = server.process.children()
         try:

@@ -7,6 +7,7 @@ connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `messag
 stand for values that came back earlier.
 """
 
+from base64 import b64decode
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -249,6 +250,35 @@ class SearchHome(Strict):
     texts: list[str] = Field(min_length=1)
 
 
+class WriteFile(Strict):
+    """Write a file below the workspace or the server's home: a `text`, or bytes by `base64`."""
+
+    path: str = Field(min_length=1)
+    text: str | None = None
+    base64: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "WriteFile":
+        if (self.text is None) == (self.base64 is None):
+            raise ValueError("expected exactly one of text and base64")
+        try:
+            b64decode(self.base64 or "", validate=True)
+        except ValueError:
+            raise ValueError("base64: these are not the bytes of a file in base64") from None
+        return self
+
+    @property
+    def content(self) -> bytes:
+        """What is written."""
+        return b64decode(self.base64) if self.base64 is not None else (self.text or "").encode()
+
+
+class RemoveFile(Strict):
+    """Remove a file below the workspace or the server's home."""
+
+    path: str = Field(min_length=1)
+
+
 class StartThreadStep(Strict):
     """`start_thread: {as: t}`"""
 
@@ -368,6 +398,18 @@ class SearchHomeStep(Strict):
     search_home: SearchHome
 
 
+class WriteFileStep(Strict):
+    """`write_file: {path: "{cwd}/{agent}/skills/tally/SKILL.md", text: "# tally\\n"}`"""
+
+    write_file: WriteFile
+
+
+class RemoveFileStep(Strict):
+    """`remove_file: {path: "{cwd}/notes.txt"}`"""
+
+    remove_file: RemoveFile
+
+
 ClientStep = Annotated[
     Annotated[StartThreadStep, Tag("start_thread")]
     | Annotated[StartTurnStep, Tag("start_turn")]
@@ -387,7 +429,9 @@ ClientStep = Annotated[
     | Annotated[ConnectStep, Tag("connect")]
     | Annotated[SlowReaderStep, Tag("slow_reader")]
     | Annotated[LookAtStep, Tag("look_at")]
-    | Annotated[SearchHomeStep, Tag("search_home")],
+    | Annotated[SearchHomeStep, Tag("search_home")]
+    | Annotated[WriteFileStep, Tag("write_file")]
+    | Annotated[RemoveFileStep, Tag("remove_file")],
     Discriminator(key_of),
 ]
 
@@ -400,6 +444,8 @@ SPOILING = (
     DisconnectStep,
     ConnectStep,
     SlowReaderStep,
+    WriteFileStep,
+    RemoveFileStep,
 )
 
 # The steps that are requests of one method.

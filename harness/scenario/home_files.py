@@ -1,7 +1,7 @@
 """Looking at the files of a server: is one there, and which of them hold a text.
 
-Here: reading the disk, within bounds, and what a mark says of it. Not here: when it is looked at
-(steps/files), and what it means (rules).
+Here: reading the disk, within bounds, and what a mark says of it and of files that the harness
+wrote. Not here: when it is looked at (steps/files), and what it means (rules).
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.trace.marks import FileSeen, HomeSearched, TextsFound
+from harness.trace.marks import FileSeen, FileWritten, HomeSearched, TextsFound
 
 # A home has a few hundred files. Of more, or of larger ones, only so many are looked at.
 MAX_FILES: Final = 20_000
@@ -33,6 +33,14 @@ def look(path: str, former: FileSeen | None, home: Path | None) -> FileSeen:
         and hashlib.sha256(_read(one) or b"").hexdigest() == former.sha256
     )
     return FileSeen(path=path, exists=False, folder=folder, elsewhere=moved)
+
+
+def written(path: str, content: bytes) -> FileWritten:
+    """What a mark says of a file that was written at an absolute path."""
+    try:
+        return FileWritten(path=path, text=content.decode())
+    except UnicodeDecodeError:
+        return FileWritten(path=path)
 
 
 def search(home: Path, texts: tuple[str, ...]) -> HomeSearched:

@@ -37,7 +37,7 @@ _BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Only what is nearly a placeholder is one: other texts have braces of their own.
 NEARLY = 0.75
 # Fields of steps in which placeholders are replaced.
-_FILLED = ("params", "input", "where", "message", "result")
+_FILLED = ("params", "input", "where", "message", "result", "path")
 ELSEWHERE: dict[Kind, str] = {
     "request": "a request of the client",
     "notification": "a notification of the client",

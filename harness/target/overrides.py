@@ -19,18 +19,19 @@ CONFIG = "config.toml"
 # Any name, in a path of `lifted`.
 ANY = "*"
 # The placeholders of scenarios.
-PLACES = ("cwd", "agent", "python")
+PLACES = ("cwd", "home", "agent", "python")
 # The placeholder of profiles for the model's address.
 _MODEL = "{model_url}"
 
 
-def places(profile: Profile, cwd: Path) -> dict[str, str]:
+def places(profile: Profile, cwd: Path, home: Path | None = None) -> dict[str, str]:
     """The values of the placeholders in a scenario.
 
-    `{cwd}` is its working folder, `{agent}` the name of a project's folder for the server,
-    `{python}` an interpreter.
+    `{cwd}` is its working folder, `{home}` the home of the server, once there is one, `{agent}` the
+    name of a project's folder for the server, `{python}` an interpreter.
     """
-    return {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+    found = {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+    return found if home is None else {**found, "home": str(home)}
 
 
 def with_overrides(

@@ -59,7 +59,8 @@ class ModelCall(MarkBody):
     `user_texts` are the beginnings of the last texts of the user; None where a recorder did not
     read the call. `effort` and `summary` are "" for none; `schema` says whether the answer must fit
     a JSON Schema. `outputs` are what the tool calls of the thread's last answer printed, as this
-    call says; outputs that are very long are left out.
+    call says; very long outputs are left out. `held` are the paths, and the longer lines, of
+    files that the harness wrote (`FileWritten`) which stand anywhere in the call.
     """
 
     kind: ClassVar[str] = "model-call"
@@ -72,6 +73,7 @@ class ModelCall(MarkBody):
     summary: str = ""
     schema: bool = False
     outputs: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
 
     @property
     def scripted(self) -> bool:
@@ -231,13 +233,15 @@ class Settled(MarkBody):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place(MarkBody):
     """The folders of the run, absolute paths: the server's home, its threads' working folder, and
-    the working folder of the server's process.
+    the working folder of the server's process. `agent` is the name of a project's own folder, which
+    the server reads by itself; "" where nobody noted it.
     """
 
     kind: ClassVar[str] = "place"
     home: str = ""
     cwd: str = ""
     server_cwd: str = ""
+    agent: str = ""
 
     def named(self) -> dict[str, str]:
         """The folders by the names that stand for them in normalised text."""
@@ -340,6 +344,19 @@ class FileSeen(MarkBody):
     elsewhere: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWritten(MarkBody):
+    """The harness wrote a file, or removed it (`exists` False), before whatever comes next.
+
+    `path` is absolute. `text` is the whole file, None where it is none: bytes that are not UTF-8.
+    """
+
+    kind: ClassVar[str] = "file-written"
+    path: str
+    exists: bool = True
+    text: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TextsFound:
     """A file that has some of the texts that were searched for, in its path or in its bytes."""
@@ -382,5 +399,6 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     ProgramErrors,
     ProgramEnded,
     FileSeen,
+    FileWritten,
     HomeSearched,
 )

@@ -22,7 +22,7 @@ from harness.backend.play import StreamCut
 from harness.backend.script import ModelStep
 from harness.backend.tools import BUILT_IN
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.trace.marks import BODIES, CallEnd, MarkBody, ModelCall, ModelEnd
+from harness.trace.marks import BODIES, CallEnd, FileWritten, MarkBody, ModelCall, ModelEnd
 from harness.trace.recorder import Recorder
 from harness.trace.store import load, save
 
@@ -124,12 +124,15 @@ async def noted() -> list[MarkBody]:
         mark=marks.append,
         tools=BUILT_IN,
     )
+    model.watch(
+        FileWritten(path="/w/SKILL.md", text="# one\nhello to everybody\nnobody said this\n")
+    )
     for number in range(len(STEPS)):
         outputs = [
             {"type": "function_call_output", "call_id": call_id, "output": "made.txt\n"}
             for call_id in (model.calls[-1].tool_calls if model.calls else [])
         ]
-        body = {**ASKS, "input": [{"role": "user", "content": "hello"}, *outputs]}
+        body = {**ASKS, "input": [{"role": "user", "content": "hello to everybody"}, *outputs]}
         answer = model.answer(json.dumps(body).encode())
         if answer.chunks is None:
             continue

@@ -1,15 +1,22 @@
-"""The files of the server: a look at one, and a search of its home.
+"""The files of the server: a look at one, a search of its home, and files that it is to read.
 
-Here: the steps, which note what they find in the trace and judge nothing. What a file must be is
-for rules to say. A server may run on another machine, or keep no files: then nothing is found.
+Here: the steps, which note what they find and write in the trace and judge nothing. What a file
+must be is for rules to say. A server may run on another machine, or keep no files: then nothing is
+found.
 """
 
+import os
 from pathlib import Path
 
-from harness.scenario.client_steps import LookAtStep, SearchHomeStep
-from harness.scenario.home_files import look, search
-from harness.scenario.steps.context import StepContext, plays
-from harness.trace.marks import FileSeen, Place
+from harness.scenario.client_steps import (
+    LookAtStep,
+    RemoveFileStep,
+    SearchHomeStep,
+    WriteFileStep,
+)
+from harness.scenario.home_files import look, search, written
+from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
+from harness.trace.marks import FileSeen, FileWritten, Place
 from harness.trace.trace import Trace
 
 
@@ -38,6 +45,36 @@ async def search_home(context: StepContext, step: SearchHomeStep) -> None:
     home = _home(recorder.trace)
     if home is not None:
         recorder.mark(search(home, tuple(one for one in texts if one)))
+
+
+@plays(WriteFileStep)
+async def write_file(context: StepContext, step: WriteFileStep) -> None:
+    """Write a file whole, with the folders above it; what is there is replaced."""
+    path = _ours(context, step.write_file.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(step.write_file.content)
+    mark = written(str(path), step.write_file.content)
+    context.peer().recorder.mark(mark)
+    context.model.watch(mark)
+
+
+@plays(RemoveFileStep)
+async def remove_file(context: StepContext, step: RemoveFileStep) -> None:
+    """Remove a file; its folder stays, and what is not there need not be removed."""
+    path = _ours(context, step.remove_file.path)
+    path.unlink(missing_ok=True)
+    context.peer().recorder.mark(FileWritten(path=str(path), exists=False))
+
+
+def _ours(context: StepContext, named: str) -> Path:
+    """An absolute path below the workspace or the home, which alone may be written to."""
+    path = Path(os.path.normpath(str(context.cwd / context.resolved(named))))
+    home = _home(context.peer().recorder.trace)
+    for folder in (context.cwd, home):
+        if folder is not None and path != folder and path.is_relative_to(folder):
+            return path
+    message = f"{path} is neither below the workspace nor below the home; no other file is written"
+    raise StepFailed(UnmetKind.REFUSED, message)
 
 
 def _home(trace: Trace) -> Path | None:
