@@ -15,6 +15,7 @@ from tests.rules.good_approvals import APPROVALS
 from tests.rules.good_durability import DURABILITY
 from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
+from tests.rules.good_skills import SKILLS
 from tests.rules.good_storage import STORAGE
 from tests.rules.traces import (
     THREAD,
@@ -303,6 +304,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "words": words,
     "compacted": compacted,
     **STORAGE,
+    **SKILLS,
     **LISTS,
     **HISTORY,
     **DURABILITY,

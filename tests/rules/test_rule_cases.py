@@ -27,6 +27,7 @@ from tests.rules import (
     cases_news,
     cases_outputs,
     cases_sandbox,
+    cases_skills,
     cases_steering,
     cases_threads,
     cases_turns,
@@ -60,6 +61,7 @@ CASES = [
     *cases_loading.CASES,
     *cases_durability.CASES,
     *cases_files.CASES,
+    *cases_skills.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

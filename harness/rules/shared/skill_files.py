@@ -1,0 +1,158 @@
+"""Which skills lie on disk, as far as the harness wrote them, and where a server looks for them.
+
+Here: the files that were written, up to a message; what the text says of a SKILL.md; the folders of
+each scope. Not here: any rule, and what a listing shows (skill_listings).
+
+The text has front matter nowhere and the shipping server wants it, so scenarios write both. What is
+certain of a file is what all of its parts agree on.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from harness.rules.shared.view_queries import item_in, plain_folder
+from harness.trace.frame import Frame
+from harness.trace.marks import FileWritten, Place
+from harness.trace.order import came_before, marked_before
+from harness.trace.trace import Mark, Trace
+
+FILE: Final = "SKILL.md"
+SECTIONS: Final = ("Instructions", "Examples", "Dependencies")
+_FRONT: Final = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
+_KEY: Final = re.compile(r"(name|description): ?(.*)")
+_HEADING: Final = re.compile(r"#+[ \t]+(.*?)[ \t]*")
+# Items of these types may have written files of which no mark tells.
+_WORK: Final = ("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFile:
+    """A SKILL.md that was written, and is still there.
+
+    `name` and `description` are "" where the parts of the file do not agree on one. `whole` says
+    that it has all that the text lists.
+    """
+
+    path: str
+    text: str | None
+    name: str = ""
+    description: str = ""
+    whole: bool = False
+
+    @property
+    def folder(self) -> str:
+        """The skill's own folder."""
+        return posixpath.dirname(self.path)
+
+    @property
+    def root(self) -> str:
+        """The folder of skills in which its own folder lies."""
+        return posixpath.dirname(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The files that the harness wrote, by path, and the folders of the run."""
+
+    files: dict[str, Mark[FileWritten]]
+    place: Place
+
+    def skills(self) -> list[SkillFile]:
+        """Every SKILL.md."""
+        return [read(path, mark.body.text) for path, mark in self.files.items() if is_skill(path)]
+
+    def project_root(self, cwd: str) -> str:
+        """The folder of the skills of a project, "" where nobody noted its name."""
+        return f"{plain_folder(cwd)}/{self.place.agent}/skills" if self.place.agent else ""
+
+    def user_roots(self) -> tuple[str, ...]:
+        """The folders that may be that of the user's skills, empty where the home is not known.
+
+        The text has `~/.agent/skills`. The harness's home stands for `~` and, by a variable that
+        the text does not have, for `~/.agent`: what lies in both is certainly there.
+        """
+        home = self.place.home
+        return (f"{home}/skills", f"{home}/.agent/skills") if home else ()
+
+
+def disk_before(trace: Trace, frame: Frame) -> Disk | None:
+    """What lay on disk when a message was sent; None where others may have written to it too."""
+    places = [mark for mark in trace.marks_of(Place) if marked_before(mark, frame)]
+    if not places or any(_worked(other) for other in trace.frames if came_before(other, frame)):
+        return None
+    files: dict[str, Mark[FileWritten]] = {}
+    for mark in trace.marks_of(FileWritten):
+        if not marked_before(mark, frame):
+            break
+        files.pop(mark.body.path, None)
+        if mark.body.exists:
+            files[mark.body.path] = mark
+    return Disk(files, places[-1].body)
+
+
+def is_skill(path: str) -> bool:
+    """Whether this is the path of a skill's own file."""
+    return posixpath.basename(path) == FILE
+
+
+def read(path: str, text: str | None) -> SkillFile:
+    """What is certain of a SKILL.md."""
+    if text is None:
+        return SkillFile(path, None)
+    front, body = _parts(text)
+    headings = [found[1] for line in body.splitlines() if (found := _HEADING.fullmatch(line))]
+    title = headings[0] if headings else ""
+    names = {front.get("name", title), title, posixpath.basename(posixpath.dirname(path))}
+    brief = _brief(body)
+    briefs = {front.get("description", brief), brief}
+    return SkillFile(
+        path,
+        text,
+        name=title if len(names) == 1 else "",
+        description=brief if len(briefs) == 1 else "",
+        whole=len(names) == len(briefs) == 1 and all((title, brief, set(SECTIONS) <= {*headings})),
+    )
+
+
+def section(text: str, name: str) -> Iterator[str]:
+    """The lines of a section of a SKILL.md that are not empty."""
+    within = False
+    for line in _parts(text)[1].splitlines():
+        found = _HEADING.fullmatch(line)
+        if found:
+            within = found[1] == name
+        elif within and line.strip():
+            yield line.strip()
+
+
+def _parts(text: str) -> tuple[dict[str, str], str]:
+    """The members of the front matter, none where there is none, and what follows it."""
+    found = _FRONT.match(text)
+    if found is None:
+        return {}, text
+    keys = [key for line in found[1].splitlines() if (key := _KEY.fullmatch(line))]
+    return {key[1]: key[2].strip() for key in keys}, found[2]
+
+
+def _brief(body: str) -> str:
+    """The paragraph below the title, as one line."""
+    lines: list[str] = []
+    titled = False
+    for line in body.splitlines():
+        heading = _HEADING.fullmatch(line)
+        if heading and titled:
+            break
+        titled = titled or heading is not None
+        if titled and not heading and line.strip():
+            lines.append(line.strip())
+        elif lines:
+            break
+    return " ".join(lines)
+
+
+def _worked(frame: Frame) -> bool:
+    told = frame.from_target and frame.method in ("item/started", "item/completed")
+    return told and item_in(frame).get("type") in _WORK

@@ -1,0 +1,44 @@
+"""What clients wrote to the configuration of skills, up to a message.
+
+Here: for each path the last skills/config/write, on all connections. Not here: any rule.
+"""
+
+from dataclasses import dataclass
+
+from harness.rules.shared.skill_listings import WRITE
+from harness.rules.shared.subscriptions import Exchanges
+from harness.rules.shared.view_queries import failed, plain_folder
+from harness.trace.frame import Frame
+from harness.trace.order import came_before
+from harness.trace.trace import Trace
+from harness.trace.values import obj, text
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What was last written of a skill: by which request, and its answer.
+
+    `enabled` is None where it is not certain what holds: the request was refused or not answered
+    yet, or two were under way at once.
+    """
+
+    request: Frame
+    answer: Frame | None
+    enabled: bool | None
+
+
+def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
+    """What was last written of each path when a message was sent; later ones stand later."""
+    exchanges = Exchanges(trace, frame)
+    found: dict[str, Setting] = {}
+    for request in exchanges.sent(WRITE, before=frame):
+        params = obj(request.params)
+        path = plain_folder(text(params.get("path")))
+        answer, enabled = exchanges.answer_of(request), params.get("enabled")
+        former = found.pop(path, None)
+        certain = answer is not None and came_before(answer, frame) and not failed(answer)
+        if former is not None and certain:
+            certain = former.answer is not None and came_before(former.answer, request)
+        value = enabled if certain and isinstance(enabled, bool) else None
+        found[path] = Setting(request, answer, value)
+    return found

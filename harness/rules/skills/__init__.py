@@ -1,0 +1,1 @@
+"""Rules on skills: listing, configuring and invoking them."""

@@ -1,0 +1,65 @@
+"""Rules on the entries of skills/list: which working directories they are about.
+
+Not here: which skills an entry has (scopes), and what is said of each (metadata).
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from collections.abc import Iterator
+
+from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
+from harness.judge.verdict import Level
+from harness.rules.shared.skill_listings import LIST, Listing, listing
+from harness.rules.shared.view_queries import perhaps_same_folder, same_folder
+from harness.rules.shared.violations import absent, member, several
+from harness.trace.difference import literal
+from harness.trace.frame import Frame
+
+
+@rule(
+    "skills.entry-per-cwd",
+    title="Each working directory that was asked for has one entry",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class EntryPerCwd(Monitor):
+    """Judges the entries of a skills/list that names working directories.
+
+    Each directory has an entry, also one without skills, and no second one. Where an entry is about
+    a path with the same last name, which may lead there through a link, and for an entry of a
+    directory that was not asked for: SHOULD. Left open: relative paths, a directory that was asked
+    for twice.
+    """
+
+    @on_answer(LIST)
+    def listed(self, frame: Frame) -> Outcomes:
+        shown = listing(self.conversation.request_of(frame), frame)
+        if shown is None or not shown.asked or not shown.all_absolute:
+            return None
+        found = list(_wrong(shown))
+        return found or [Witness(shown.subject, shown.frames)]
+
+
+def _wrong(shown: Listing) -> Iterator[Outcome]:
+    there = ", ".join(literal(one.cwd) for one in shown.entries) or "none"
+    for index, cwd in enumerate(shown.asked):
+        entries = shown.of(cwd)
+        twice = sum(same_folder(cwd, one) for one in shown.asked) > 1
+        if not entries:
+            linked = any(perhaps_same_folder(cwd, one.cwd) for one in shown.entries)
+            level = Level.SHOULD if linked else None
+            where = member(shown.request, "cwds", index)
+            expected, actual = f"an entry of {literal(cwd)}", f"entries of: {there}"
+            yield absent(shown.subject, shown.frames, expected, actual, where, level=level)
+        elif len(entries) > 1 and not twice:
+            ours = [(one.where.part("cwd"), "in one entry only") for one in entries]
+            yield several(shown.subject, shown.frames, ours)
+    strange = [
+        one
+        for one in shown.entries
+        if not any(
+            same_folder(one.cwd, cwd) or perhaps_same_folder(one.cwd, cwd) for cwd in shown.asked
+        )
+    ]
+    if strange:
+        ours = [(one.where.part("cwd"), "a directory that was asked for") for one in strange]
+        yield several(shown.subject, shown.frames, ours, level=Level.SHOULD)

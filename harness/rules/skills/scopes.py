@@ -1,0 +1,248 @@
+"""Rules on where skills come from: the project, the user, further folders, and a cache.
+
+Here: the skills that the harness wrote, against the entries of listings that had to scan the disk.
+Any other skill in a listing is the server's own. Nothing is judged of what the model's commands or
+file changes may have written, and that a disabled skill is listed the text does not say.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
+from harness.judge.verdict import Level
+from harness.rules.shared.skill_files import Disk, SkillFile, disk_before
+from harness.rules.shared.skill_listings import LIST, Entry, Listing, listing
+from harness.rules.shared.skill_settings import settings_before
+from harness.rules.shared.view_queries import plain_folder, same_folder
+from harness.rules.shared.violations import instead
+from harness.trace.difference import literal
+from harness.trace.frame import Frame
+from harness.trace.marks import FileWritten
+from harness.trace.order import came_before, marked_before
+from harness.trace.trace import Trace
+
+
+class Listed(Monitor):
+    """Compares listings that had to scan the disk with what lies there."""
+
+    def begin(self) -> None:
+        """No listing yet."""
+        self.former: list[Listing] = []
+
+    @on_answer(LIST)
+    def listed(self, frame: Frame) -> Outcomes:
+        """Judge the entries of a listing, one by one."""
+        shown = listing(self.conversation.request_of(frame), frame)
+        if shown is None:
+            return
+        disk = disk_before(self.trace, shown.request) if shown.forced else None
+        settled = disk is not None and not self._written_since(shown)
+        for cwd in dict.fromkeys(shown.asked) if settled and shown.all_absolute else ():
+            entry = shown.entry(cwd)
+            if entry is not None and disk is not None:
+                yield from self.judged(shown, entry, cwd, disk)
+        self.former.append(shown)
+
+    def _written_since(self, shown: Listing) -> bool:
+        """Whether a file was written while the server answered."""
+        marks = self.trace.marks_of(FileWritten)
+        return any(
+            not marked_before(mark, shown.request) and marked_before(mark, shown.answer)
+            for mark in marks
+        )
+
+    def expected(
+        self, shown: Listing, entry: Entry, disk: Disk, file: SkillFile, why: str
+    ) -> Iterator[Outcome]:
+        """That a skill is in an entry; nothing where one of its name may be disabled."""
+        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
+        if entry.named(file.name):
+            yield Witness(subject, shown.frames)
+        elif not _may_be_disabled(self.trace, shown, disk, file):
+            names = ", ".join(literal(skill.get("name")) for _, skill in entry.skills()) or "none"
+            where = entry.where.part("skills")
+            expected = f"{where.name}: the skill {literal(file.name)}, {why} {file.path}"
+            actual = f"skills of these names: {names}"
+            places = (where.place,)
+            yield Violation(subject, shown.frames, expected, actual, places=places)
+
+    @abstractmethod
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        """Judge the entry of a working directory."""
+        raise NotImplementedError
+
+
+def in_root(disk: Disk, root: str) -> list[SkillFile]:
+    """The whole skills of which the folders lie in a folder."""
+    return [one for one in disk.skills() if one.whole and same_folder(one.root, root)]
+
+
+def _may_be_disabled(trace: Trace, shown: Listing, disk: Disk, file: SkillFile) -> bool:
+    """Whether a skill of that name may be disabled."""
+    written = settings_before(trace, shown.request)
+    named = {plain_folder(one.path) for one in disk.skills() if one.name in (file.name, "")}
+    return any(written[path].enabled is not True for path in named & written.keys())
+
+
+def of_user(disk: Disk) -> list[SkillFile]:
+    """The user's skills that lie wherever those may be looked for."""
+    roots = [in_root(disk, root) for root in disk.user_roots()]
+    first = roots[0] if roots else []
+    return [one for one in first if all(one.name in {o.name for o in root} for root in roots)]
+
+
+@rule(
+    "skills.project-listed",
+    title="The skills of a project are listed",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class ProjectListed(Listed):
+    """Judges that a skill in `{cwd}/.agent/skills` is in the entry of that directory.
+
+    The skill has a folder of its own name, and in it a SKILL.md that has all that the text lists.
+    Judged in listings with forceReload. The name of `.agent` is that of the target's profile.
+    """
+
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        root = disk.project_root(cwd)
+        for file in in_root(disk, root) if root else ():
+            yield from self.expected(shown, entry, disk, file, "of the file")
+
+
+@rule(
+    "skills.user-listed",
+    title="The skills of the user are listed for every directory",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class UserListed(Listed):
+    """Judges that a skill in the user's folder of skills is in every entry.
+
+    That folder is `skills` in the home, and the harness tells its home in two ways: judged are
+    skills that lie both in `skills` and in `.agent/skills` of it. As for a project's skills.
+    """
+
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        for file in of_user(disk):
+            yield from self.expected(shown, entry, disk, file, "of the user's file")
+
+
+@rule(
+    "skills.extra-roots-scanned",
+    title="Skills in extra roots are listed for their own directory",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class ExtraRoots(Listed):
+    """Judges that a skill in one of the extraUserRoots of a directory is in the entry of that one.
+
+    Such a root is scanned as the user's scope. As for a project's skills.
+    """
+
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        for root in shown.extra_roots(cwd):
+            for file in in_root(disk, root):
+                yield from self.expected(shown, entry, disk, file, "of the extra root's file")
+
+
+@rule(
+    "skills.own-directory",
+    title="What belongs to one directory is not listed for another",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class OwnDirectory(Listed):
+    """Judges that the skills of a project, and of extra roots, are in no other entry.
+
+    Judged are skills of a name that the harness wrote nowhere else, in entries of directories that
+    are neither above nor below the one that the skill belongs to: which of their skills those have
+    is open. As for a project's skills.
+    """
+
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        mine = {*shown.extra_roots(cwd), *disk.user_roots(), disk.project_root(cwd)}
+        for other in dict.fromkeys(shown.asked):
+            if _related(other, cwd):
+                continue
+            roots = {disk.project_root(other), *shown.extra_roots(other)} - {""}
+            for file in (one for root in sorted(roots) for one in in_root(disk, root)):
+                alike = [one for one in disk.skills() if one.name in (file.name, "")]
+                known = any(same_folder(one.root, root) for one in alike for root in mine if root)
+                if len(alike) > 1 or known or any(_related(file.root, root) for root in mine):
+                    continue
+                subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
+                found = entry.named(file.name)
+                if not found:
+                    yield Witness(subject, shown.frames)
+                    continue
+                expected = f"no skill {literal(file.name)} here: it belongs to {other} alone"
+                yield instead(subject, shown.frames, found[0][0].part("name"), expected)
+
+
+def _related(one: str, other: str) -> bool:
+    """Whether two folders are the same, or one lies in the other."""
+    first, second = plain_folder(one), plain_folder(other)
+    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
+
+
+@rule(
+    "skills.reload-rescans",
+    title="A forced reload shows what lies on disk now",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class ReloadRescans(Listed):
+    """Judges what a listing with forceReload shows of skills that changed since an earlier listing.
+
+    One that was written since is listed, one that was removed since is not, and one that is listed
+    has its new description. Judged are the skills of a project, of a name that the harness wrote
+    nowhere else, whose file an earlier listing of the same directory could have seen otherwise.
+    """
+
+    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+        root = disk.project_root(cwd)
+        before = [
+            one for one in self.former if one.of(cwd) and came_before(one.answer, shown.request)
+        ]
+        former = disk_before(self.trace, before[-1].request) if before and root else None
+        if former is None:
+            return
+        now, then = in_root(disk, root), in_root(former, root)
+        names = {one.name: one for one in now}
+        elsewhere = {one.name for one in disk.skills() if not same_folder(one.root, root)}
+        for file in now:
+            older = next((one for one in then if one.path == file.path), None)
+            if older is None:
+                yield from self.expected(
+                    shown, entry, disk, file, "which was written since the last listing:"
+                )
+            elif older.description != file.description and entry.named(file.name):
+                yield self._described(shown, entry, file, older)
+        for file in then:
+            if (
+                file.name not in names
+                and file.path not in disk.files
+                and not elsewhere & {file.name, ""}
+            ):
+                yield self._gone(shown, entry, file)
+
+    def _gone(self, shown: Listing, entry: Entry, file: SkillFile) -> Outcome:
+        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
+        found = entry.named(file.name)
+        if not found:
+            return Witness(subject, shown.frames)
+        expected = f"no skill {literal(file.name)}: {file.path} was removed"
+        return instead(subject, shown.frames, found[0][0].part("name"), expected)
+
+    def _described(
+        self, shown: Listing, entry: Entry, file: SkillFile, older: SkillFile
+    ) -> Outcome:
+        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
+        found = entry.named(file.name)
+        stale = [where for where, skill in found if skill.get("description") == older.description]
+        if not stale or len(found) > 1:
+            return Witness(subject, shown.frames)
+        expected = f"not the description that {file.path} had before it was written anew"
+        return instead(subject, shown.frames, stale[0].part("description"), expected)

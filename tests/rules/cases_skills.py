@@ -1,0 +1,167 @@
+"""Cases of the rules on skills: their listing and their configuration."""
+
+from typing import Any
+
+from harness.judge.verdict import Level
+from tests.rules.case import Case, Found, silent
+from tests.rules.skill_talk import (
+    HERE,
+    HOME,
+    ROOT,
+    THERE,
+    asks_list,
+    configures,
+    entry,
+    invokes,
+    known,
+    lists,
+    mention,
+    path_of,
+    placed,
+    puts,
+    puts_of_user,
+    removes,
+    skill,
+    skill_item,
+    skill_text,
+    writes,
+)
+from tests.rules.traces import Talk
+
+LISTED = "request skills/list id 1"
+WRITTEN = "request skills/config/write id 1"
+
+
+def of(name: str, cwd: str = HERE, number: int = 1) -> str:
+    """How findings name a skill in an entry."""
+    return f"request skills/list id {number}, skill {name} in {cwd}"
+
+
+def again(name: str) -> str:
+    """The same, of the second listing."""
+    return of(name, number=2)
+
+
+def with_root(*entries: dict[str, Any], project: str = "") -> Talk:
+    """A listing with an extra root for the first project, and perhaps a skill of that."""
+    talk = writes(placed(), path_of("iron", ROOT), skill_text("iron"))
+    roots = [{"cwd": HERE, "extraUserRoots": [ROOT]}]
+    return lists(puts(talk, *filter(None, [project])), *entries, perCwdExtraUserRoots=roots)
+
+
+def reloaded(shown: dict[str, Any]) -> Talk:
+    """One skill was removed since the first listing, one was written, one has other words."""
+    talk = lists(puts(placed(), "iron", "tidy"), entry("iron", "tidy"))
+    puts(removes(talk, path_of("iron")), "wash")
+    return lists(puts(talk, "tidy", description="Tidies as never before"), shown)
+
+
+def asks_turn(said: str, *items: dict[str, str]) -> Talk:
+    """turn/start alone, in a project with known skills: seq 5."""
+    given = [{"type": "text", "text": said}, *items]
+    return known().asks("turn/start", threadId="thr_1", input=given)
+
+
+CASES = [
+    Case(
+        rule="skills.entry-per-cwd",
+        good=lists(placed(), entry("tidy"), entry(cwd=THERE)),
+        witnesses=(LISTED,),
+        bad=lists(placed(), entry("tidy"), entry(cwd=HERE), cwds=[HERE, THERE]),
+        found=(Found(LISTED, (0, 1)), Found(LISTED, (0, 1))),
+        idle=asks_list(placed(), HERE).refuses(),
+    ),
+    Case(
+        rule="skills.project-listed",
+        good=lists(puts(placed(), "tidy", "wash"), entry("tidy", "wash"), entry(cwd=THERE)),
+        witnesses=(of("tidy"), of("wash")),
+        bad=lists(puts(placed(), "tidy", "wash"), entry("wash", "iron"), entry("tidy", cwd=THERE)),
+        found=(Found(of("tidy"), (0, 1)),),
+        # An answer may come from a cache, or the file may be no whole skill.
+        idle=lists(
+            writes(
+                lists(puts(placed(), "tidy"), entry(), forceReload=False), path_of("x"), "# other\n"
+            ),
+            entry(cwd=THERE),
+        ),
+    ),
+    Case(
+        rule="skills.user-listed",
+        good=lists(puts_of_user(placed(), "wash"), entry("wash"), entry("wash", cwd=THERE)),
+        witnesses=(of("wash"), of("wash", THERE)),
+        bad=lists(puts_of_user(placed(), "wash"), entry("wash"), entry(cwd=THERE)),
+        found=(Found(of("wash", THERE), (0, 1)),),
+        idle=lists(
+            writes(placed(), path_of("wash", f"{HOME}/skills"), skill_text("wash")), entry()
+        ),
+    ),
+    Case(
+        rule="skills.extra-roots-scanned",
+        good=with_root(entry("iron"), entry(cwd=THERE)),
+        witnesses=(of("iron"),),
+        bad=with_root(entry(), entry(cwd=THERE)),
+        found=(Found(of("iron"), (0, 1)),),
+        idle=with_root(entry(cwd=THERE)),
+    ),
+    Case(
+        rule="skills.own-directory",
+        good=with_root(entry("iron", "tidy"), entry(cwd=THERE), project="tidy"),
+        witnesses=(of("iron", THERE), of("tidy", THERE)),
+        bad=with_root(entry("iron", "tidy"), entry("iron", "tidy", cwd=THERE), project="tidy"),
+        found=(Found(of("tidy", THERE), (0, 1)), Found(of("iron", THERE), (0, 1))),
+        idle=with_root(entry("iron", "tidy"), entry("tidy", cwd=f"{HERE}/below"), project="tidy"),
+    ),
+    Case(
+        rule="skills.reload-rescans",
+        good=reloaded(entry(skill("tidy", description="Tidies as never before"), "wash")),
+        witnesses=(again("iron"), again("tidy"), again("wash")),
+        bad=reloaded(entry("iron", "tidy")),
+        found=(
+            Found(again("wash"), (2, 3)),
+            Found(again("tidy"), (2, 3)),
+            Found(again("iron"), (2, 3)),
+        ),
+        idle=lists(lists(puts(placed(), "tidy"), entry("tidy")), entry("tidy"), forceReload=False),
+    ),
+    Case(
+        rule="skills.config-reply-empty",
+        good=configures(placed(), path_of("tidy"), enabled=False),
+        witnesses=(WRITTEN,),
+        bad=placed().asks("skills/config/write", path=path_of("x"), enabled=True).answers(None),
+        found=(Found(WRITTEN, (0, 1)),),
+        idle=silent(),
+    ),
+    Case(
+        rule="skills.invoked",
+        good=invokes(known(), "$tidy up", skill_item("tidy"), held=(path_of("tidy"),)),
+        witnesses=("turn turn_1, skill tidy",),
+        bad=invokes(known(), "$tidy up", skill_item("tidy"), held=("description: Does tidy well",)),
+        found=(Found("turn turn_1, skill tidy", (5, 12), Level.SHOULD),),
+        # No name, no item, or nobody said that the server has the skill.
+        idle=invokes(invokes(known(), "do it", skill_item("tidy")), "$tidy up", number=2),
+    ),
+    Case(
+        rule="skills.found-by-name",
+        good=invokes(known(), "$tidy up", held=("Does tidy well",)),
+        witnesses=("turn turn_1, skill tidy",),
+        bad=invokes(known(), "$tidy up", held=("Does wash well", "Like this.")),
+        found=(Found("turn turn_1, skill tidy", (5, 12), Level.SHOULD),),
+        idle=invokes(puts(placed(), "tidy").start_thread(), "$tidy up"),
+    ),
+    Case(
+        rule="skills.invocation-taken",
+        good=invokes(known(), "$tidy up", skill_item("tidy")),
+        witnesses=("request turn/start id 3",),
+        bad=asks_turn("$tidy up", skill_item("tidy")).refuses(),
+        found=(Found("request turn/start id 3", (5, 6)),),
+        idle=asks_turn("$knots", skill_item("knots")).refuses(),
+    ),
+    Case(
+        rule="turn.mention-taken",
+        good=invokes(known(), "ask $mail", mention("mail")),
+        witnesses=("request turn/start id 3",),
+        bad=asks_turn("ask $mail", mention("mail")).refuses(),
+        found=(Found("request turn/start id 3", (5, 6), Level.SHOULD),),
+        idle=asks_turn("ask somebody", mention("mail")).refuses(),
+    ),
+]

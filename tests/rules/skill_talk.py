@@ -1,0 +1,113 @@
+"""Conversations about skills, as code: what lies on disk, what is listed of it."""
+
+import json
+from typing import Any
+
+from harness.trace.marks import FileWritten, Place
+from tests.rules.traces import Talk
+
+HOME = "/home/user/.agent"
+HERE = "/home/user/project"
+THERE = "/home/user/other"
+AGENT = ".agent"
+ROOT = "/srv/skills"
+
+
+def skill_text(name: str, description: str = "", *, marker: str = "") -> str:
+    """A SKILL.md with front matter, heading and every section."""
+    said = description or f"Does {name} well"
+    told = marker or f"To do {name}, do it slowly."
+    return (
+        f"---\nname: {name}\ndescription: {said}\n---\n\n# {name}\n\n{said}\n\n"
+        f"## Instructions\n\n{told}\n\n## Examples\n\nLike this.\n\n## Dependencies\n\nNone.\n"
+    )
+
+
+def placed(scenario: str = "") -> Talk:
+    """A conversation whose folders are known, with no skill in them."""
+    return Talk(scenario).mark(Place(home=HOME, cwd=HERE, server_cwd="/srv", agent=AGENT))
+
+
+def path_of(folder: str, root: str = f"{HERE}/{AGENT}/skills") -> str:
+    """The path of a skill's file."""
+    return f"{root}/{folder}/SKILL.md"
+
+
+def writes(talk: Talk, path: str, text: str | None) -> Talk:
+    """A file is written, or one that is no text."""
+    return talk.mark(FileWritten(path=path, text=text))
+
+
+def puts(talk: Talk, *names: str, cwd: str = HERE, **more: str) -> Talk:
+    """Skills are put into the folder of a project."""
+    for name in names:
+        writes(talk, path_of(name, f"{cwd}/{AGENT}/skills"), skill_text(name, **more))
+    return talk
+
+
+def removes(talk: Talk, path: str) -> Talk:
+    """A file is removed."""
+    return talk.mark(FileWritten(path=path, exists=False))
+
+
+def puts_of_user(talk: Talk, *names: str) -> Talk:
+    """Skills are put where a server has those of its user, in both readings of that place."""
+    for name in names:
+        for root in (f"{HOME}/skills", f"{HOME}/.agent/skills"):
+            writes(talk, path_of(name, root), skill_text(name))
+    return talk
+
+
+def skill(name: str, **more: Any) -> dict[str, Any]:
+    """A skill as a server lists it."""
+    return {"name": name, "description": f"Does {name} well", "enabled": True, **more}
+
+
+def entry(
+    *skills: str | dict[str, Any], cwd: str = HERE, errors: list[Any] | None = None
+) -> dict[str, Any]:
+    """The entry of a working directory."""
+    shown = [skill(one) if isinstance(one, str) else one for one in skills]
+    return {"cwd": cwd, "skills": shown, "errors": errors or []}
+
+
+def asks_list(talk: Talk, *cwds: str, **params: Any) -> Talk:
+    """skills/list alone, forced."""
+    return talk.asks("skills/list", cwds=list(cwds), **{"forceReload": True, **params})
+
+
+def lists(talk: Talk, *entries: dict[str, Any], **params: Any) -> Talk:
+    """skills/list of the directories of some entries, forced, and the answer that has them."""
+    cwds = params.pop("cwds", [one["cwd"] for one in entries])
+    return asks_list(talk, *cwds, **params).answers({"data": json.loads(json.dumps(entries))})
+
+
+def configures(talk: Talk, path: str, *, enabled: bool) -> Talk:
+    """skills/config/write and its answer."""
+    return talk.asks("skills/config/write", path=path, enabled=enabled).answers({})
+
+
+def invokes(
+    talk: Talk, said: str, *items: dict[str, str], held: tuple[str, ...] = (), number: int = 1
+) -> Talk:
+    """A turn with a text and further input, one model call, and its end: eight messages."""
+    given = [{"type": "text", "text": said}, *items]
+    turn, shown = f"turn_{number}", {"type": "userMessage", "id": f"u-{number}", "content": given}
+    talk.asks("turn/start", threadId="thr_1", input=given).reply_turn(turn)
+    talk.status("active").turn_started(turn).item(shown, turn)
+    return talk.calls(said, call=number, held=held).end_turn(turn)
+
+
+def skill_item(name: str) -> dict[str, str]:
+    """The item beside a skill's name."""
+    return {"type": "skill", "name": name, "path": path_of(name)}
+
+
+def mention(slug: str) -> dict[str, str]:
+    """The item beside an app's slug."""
+    return {"type": "mention", "name": slug, "path": f"app://{slug}-1"}
+
+
+def known() -> Talk:
+    """A thread in a project with two skills, which were listed: messages 0 to 4."""
+    return lists(puts(placed(), "tidy", "wash").start_thread(), entry("tidy", "wash"))
