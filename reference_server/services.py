@@ -35,6 +35,8 @@ from reference_server.session.thread import Clock
 if TYPE_CHECKING:
     import httpx
 
+    from reference_server.mcp.servers import McpServers
+
 _log = logging.getLogger(__name__)
 
 GRACE = 2.0
@@ -63,7 +65,7 @@ class Services:
         self.forks = Forks(self.threads, ids, rollouts, clock)
         self.lists = self.threads.watcher = ThreadLists(tasks, home, clock)
         self.server_requests = ServerRequests()
-        self.tools = ToolProvider(home, config, self.server_requests)
+        self.tools = ToolProvider(home, config, self.server_requests, _mcp(tasks, config))
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
@@ -89,6 +91,7 @@ class Services:
     async def close(self) -> None:
         """End the turns, then everything else; rollouts are on the disk afterwards."""
         await self.end_turns()
+        await self.tools.close()
         await to_thread.run_sync(self._close_rollouts)
         self.threads.claims.close()
         await self.lists.close()
@@ -107,3 +110,12 @@ class Services:
                 thread.recorder.close()
             except OSError as error:
                 _log.error("%s: not synced to disk: %s", thread.recorder.path, error)
+
+
+def _mcp(tasks: TaskGroup, config: Config) -> "McpServers | None":
+    """Give the MCP servers; where none is configured, nothing of them is imported."""
+    if not config.mcp_servers:
+        return None
+    from reference_server.mcp.servers import McpServers
+
+    return McpServers(tasks, config.mcp_servers, config.environment)

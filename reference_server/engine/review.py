@@ -65,6 +65,7 @@ class Review:
         calls = turn.own_calls()
         history = [_message("user", self._task)]
         for _ in range(MODEL_CALLS_LIMIT):
+            await calls.prepare()
             body = request_body(turn.thread.settings, history, calls.offers(), SCHEMA, INSTRUCTIONS)
             answer = await turn.ask(lambda body=body: body, Visibility.WORK)
             turn.count(answer)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 
+from harness.wire.error import ErrorNotification, TurnError
 from harness.wire.tool import DynamicTool
 from reference_server.config.home import Home
 from reference_server.config.model import Config
@@ -21,9 +22,11 @@ from reference_server.session.server_requests import ServerRequests
 
 if TYPE_CHECKING:
     from reference_server.engine.images import LocalImages
-    from reference_server.engine.tools.base import ToolContext
+    from reference_server.engine.tools.base import Tool, ToolContext
     from reference_server.engine.tools.toolbox import Toolbox
     from reference_server.exec.sandbox import Sandbox
+    from reference_server.mcp.servers import McpServers
+    from reference_server.model.secrets import Secrets
     from reference_server.skills.library import Library
 
 Fields = dict[str, Any]
@@ -32,7 +35,14 @@ Fields = dict[str, Any]
 class ToolProvider:
     """The tools that all turns of a server share, and what they rest on."""
 
-    def __init__(self, home: Home, config: Config, server_requests: ServerRequests) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        server_requests: ServerRequests,
+        mcp: "McpServers | None" = None,
+    ) -> None:
+        self.mcp = mcp
         self._home = home
         self._config = config
         self._server_requests = server_requests
@@ -65,13 +75,34 @@ class ToolProvider:
 
         return standard_tools(self._home, self._config, self.sandbox, self.images)
 
+    @cached_property
+    def secrets(self) -> "Secrets":
+        """What no error may show."""
+        from reference_server.model.secrets import Secrets
+
+        return Secrets.of_config(self._config)
+
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return offers(self._config)
+        return [*offers(self._config), *(self.mcp.offers() if self.mcp else ())]
+
+    def mcp_tool(self, name: str) -> "Tool | None":
+        """Give the tool of an MCP server that the model calls by this name."""
+        found = self.mcp and self.mcp.find(name)
+        if not self.mcp or not found:
+            return None
+        from reference_server.engine.tools.mcp import McpToolCall
+
+        return McpToolCall(self.mcp, name, *found, self.secrets.hidden_in)
 
     def warm(self) -> None:
         """Import and make the tools; may run in a worker thread."""
         assert self.toolbox is not None
+
+    async def close(self) -> None:
+        """End what runs for the tools."""
+        if self.mcp:
+            await self.mcp.close()
 
     def context(
         self, log: ItemLog, interrupt: Callable[[], None], client_tools: Sequence[DynamicTool]
@@ -113,6 +144,24 @@ class TurnCalls:
     def _context(self) -> "ToolContext":
         return self._tools.context(self._log, self._interrupt, self._client_tools)
 
+    async def prepare(self) -> None:
+        """Wait for the tools of MCP servers; tell the client, once, of those that are not there."""
+        if self._tools.mcp is None:
+            return
+        for name, failure in (await self._tools.mcp.ready()).items():
+            words = self._tools.secrets.hidden_in(f"The MCP server {name} is not there: {failure}")
+            if words not in self._log.thread.told:
+                self._log.thread.told.add(words)
+                self._tell(f"{words}; the turn goes on without its tools")
+
+    def _tell(self, words: str) -> None:
+        thread, error = self._log.thread, TurnError(message=words, agent_error_info="Other")
+        thread.subscribers.notify(
+            ErrorNotification(
+                error=error, will_retry=True, thread_id=thread.id, turn_id=self._log.turn_id
+            )
+        )
+
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
         return [*self._tools.offers(), *map(offer, self._client_tools)]
@@ -125,7 +174,9 @@ class TurnCalls:
         while self._unanswered:
             # A decision on the call before may have interrupted the turn.
             await anyio.lowlevel.checkpoint_if_cancelled()
-            remember([await self._tools.toolbox.carry_out(self._unanswered[0], self._context)])
+            call = self._unanswered[0]
+            tool = self._tools.mcp_tool(call.name)
+            remember([await self._tools.toolbox.carry_out(call, self._context, tool)])
             self._unanswered.pop(0)
 
     def cut(self) -> list[Fields]:

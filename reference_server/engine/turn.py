@@ -249,6 +249,7 @@ class ActiveTurn:
         self.remember([without_known_skills(words, self._thread.history)])
 
     async def _sample(self) -> Sampled:
+        await self._calls.prepare()
         return await self.ask(self._request_body)
 
     async def ask(

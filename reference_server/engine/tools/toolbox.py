@@ -24,9 +24,14 @@ class Toolbox:
         """The names by which the model calls them."""
         return list(self._tools)
 
-    async def carry_out(self, call: ToolCall, context: ToolContext) -> Fields:
-        """Give the output item of a call. Raises OSError where it cannot be recorded."""
-        tool = self._tools.get(call.name) or context.client_tools.get(call.name)
+    async def carry_out(
+        self, call: ToolCall, context: ToolContext, other: Tool | None = None
+    ) -> Fields:
+        """Give the output item of a call. Raises OSError where it cannot be recorded.
+
+        `other`: the tool of that name which is not the server's own.
+        """
+        tool = self._tools.get(call.name) or context.client_tools.get(call.name, other)
         if tool is None:
             return call.answered(f"unsupported call: {call.name}")
         try:

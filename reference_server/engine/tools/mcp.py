@@ -1,0 +1,175 @@
+"""Calls of the tools of MCP servers, as mcpToolCall items.
+
+Here live what the client and the model are told of a call. The servers live in `reference_server.
+mcp`. The client is not asked: the document has approvals for commands and file changes alone, and
+who configures a server lets it act (docs/security.md). Source: session-protocol "ThreadItem"
+(mcpToolCall), "Events" (item/mcpToolCall/progress; its payload is the shipping server's).
+"""
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+
+from harness.wire.item import McpToolCallItem, ToolStatus
+from harness.wire.tool import McpToolCallProgressNotification, McpToolError, McpToolResult
+from reference_server.brief import brief
+from reference_server.engine.calls import Output, ToolCall
+from reference_server.engine.images import IMAGE_LIMIT, ImageBudget, NoImage, kind_of
+from reference_server.engine.items import ItemLog
+from reference_server.engine.tools.base import ToolContext
+from reference_server.mcp.failure import McpFailure
+from reference_server.mcp.results import bounded, texts
+from reference_server.mcp.servers import McpServers
+
+Fields = dict[str, Any]
+
+SHOWN = 40_000
+"""Characters of a result's texts for the model; of longer ones the middle is left out."""
+ERROR_LIMIT = 100_000
+"""Characters of an error for the client."""
+MOST_PROGRESS = 1_000
+"""Notifications of progress of one call; a server that goes on telling is not passed on."""
+PROGRESS_LIMIT = 1_000
+"""Characters of one of them."""
+INTERRUPTED = "the turn was interrupted"
+
+
+class McpToolCall:
+    """One tool of one server."""
+
+    def __init__(
+        self, servers: McpServers, name: str, server: str, tool: str, hide: Callable[[str], str]
+    ) -> None:
+        self.name = name
+        self._servers = servers
+        self._server = server
+        self._tool = tool
+        self._hide = hide
+
+    async def run(self, call: ToolCall, context: ToolContext) -> Output:
+        """Call the tool. Raises CallError, OSError. When cancelled, the item is completed first."""
+        arguments = call.arguments()
+        work = _Work(context.log, self._server, self._tool, arguments)
+        try:
+            result = await self._servers.call(self._server, self._tool, arguments, work.progress)
+        except McpFailure as error:
+            return self._failed(work, str(error))
+        except anyio.get_cancelled_exc_class():
+            work.complete("failed", error=McpToolError(message=INTERRUPTED))
+            raise
+        if result.is_error:
+            said = "\n".join(texts(result.content))
+            return self._failed(work, said or "the tool failed, and does not say why")
+        content, structured = bounded(result.content, result.structured)
+        work.complete(
+            "completed",
+            result=McpToolResult(content=cast("list[Any]", content), structured_content=structured),
+        )
+        return _for_model(content, structured, context.image_budget)
+
+    def _failed(self, work: "_Work", words: str) -> str:
+        words = self._hide(brief(words, ERROR_LIMIT))
+        work.complete("failed", error=McpToolError(message=words))
+        return f"failed: {brief(words, SHOWN)}"
+
+
+class _Work:
+    """An mcpToolCall item, from its start to its one completion."""
+
+    def __init__(self, log: ItemLog, server: str, tool: str, arguments: Fields) -> None:
+        self._log = log
+        self._began = time.monotonic()
+        self._told = 0
+        self._item = McpToolCallItem(
+            id=log.thread.new_item_id(),
+            server=server,
+            tool=tool,
+            status="inProgress",
+            arguments=arguments,
+        )
+        log.started(self._item)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Tell how far the call is; not once it is completed."""
+        if self._item.status != "inProgress" or self._told == MOST_PROGRESS:
+            return
+        self._told += 1
+        thread = self._log.thread
+        thread.subscribers.notify(
+            McpToolCallProgressNotification(
+                thread_id=thread.id,
+                turn_id=self._log.turn_id,
+                item_id=self._item.id,
+                message=brief(message or _share(progress, total), PROGRESS_LIMIT),
+            )
+        )
+
+    def complete(
+        self,
+        status: ToolStatus,
+        *,
+        result: McpToolResult | None = None,
+        error: McpToolError | None = None,
+    ) -> None:
+        """Complete it. Raises OSError."""
+        given = {"result": result} if error is None else {"error": error}
+        passed = round((time.monotonic() - self._began) * 1000)
+        self._item = self._item.model_copy(
+            update={"status": status, "duration_ms": passed, **given}
+        )
+        self._log.completed(self._item)
+
+
+def _share(done: float, total: float | None) -> str:
+    return f"{done:g}" if total is None else f"{done:g} of {total:g}"
+
+
+def _for_model(content: list[Fields], structured: Any, budget: ImageBudget) -> Output:
+    """Give a result as the output of the call: a text, or parts where there are images."""
+    words = list[str]()
+    images: list[Fields] = []
+    for block in content:
+        if block.get("type") == "image":
+            try:
+                images.append(_image(block, budget))
+            except NoImage as error:
+                words.append(f"[an image that cannot be shown: {error}]")
+        elif found := list(texts([block])):
+            words += found
+        else:
+            words.append(json.dumps({**block, **_without_data(block)}, ensure_ascii=False))
+    if not any(texts(content)) and structured is not None:
+        words.append(json.dumps(structured, ensure_ascii=False))
+    text = brief("\n".join(words), SHOWN)
+    if not images:
+        return text or "The tool gave nothing."
+    return [{"type": "input_text", "text": text}, *images] if text else images
+
+
+def _without_data(block: Fields) -> Fields:
+    """Give the members of a block that hold data, which mean nothing to a model, as their size."""
+    return {
+        key: f"[{len(value):,} characters]"
+        for key, value in block.items()
+        if key in ("data", "blob") and isinstance(value, str)
+    }
+
+
+def _image(block: Fields, budget: ImageBudget) -> Fields:
+    """Give an image as a part. Raises NoImage."""
+    data: Any = block.get("data")
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise NoImage("its data is no base64") from None
+    if (kind := kind_of(content)) is None:
+        raise NoImage("it is no PNG, JPEG, GIF or WebP")
+    if len(content) > IMAGE_LIMIT:
+        raise NoImage(f"it is larger than {IMAGE_LIMIT} bytes")
+    budget.take(len(content))
+    return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}

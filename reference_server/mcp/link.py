@@ -1,0 +1,190 @@
+"""One MCP server, started when it is first needed, and again when it has ended.
+
+Here live its states and what is waited for. Nothing of the SDK is imported before the first start.
+"""
+
+import logging
+import math
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from reference_server.config.mcp import McpServer
+from reference_server.mcp.failure import McpFailure, NotTaken
+from reference_server.mcp.tools import Listing, OnProgress, listing
+from reference_server.warming import importing
+
+if TYPE_CHECKING:
+    from reference_server.mcp.session import Result, Session
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+CLOSING = 5.0
+"""Seconds that a server has to end when this one does; then it is given up."""
+SDK = "reference_server.mcp.session"
+"""The module that imports the SDK."""
+
+
+class Attempt:
+    """One connection to a server, from its start to its end."""
+
+    def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
+        self.settled = anyio.Event()
+        self.stop = anyio.Event()
+        self.over = anyio.Event()
+        self.scope = anyio.CancelScope()
+        self.session: Session | None = None
+        self.listing = Listing()
+        self.failure = ""
+        self.started = False
+        self._server = server
+        self._environment = environment
+        self._listed = anyio.Event()
+        self._known = 0
+
+    async def run(self) -> None:
+        """Start it, keep it until it ends or `stop` is set. Never raises."""
+        try:
+            with self.scope:
+                await self._live()
+            if self.scope.cancelled_caught and not self.settled.is_set():
+                self.failure = f"it did not start within {self._server.startup_timeout:g} seconds"
+        except Exception as error:
+            if not isinstance(error, McpFailure):
+                _log.exception("MCP server %s", self._server.name)
+            self.failure = str(error) or type(error).__name__
+        finally:
+            self.session = None
+            self.settled.set()
+            self.over.set()
+            self._listed.set()
+        if self.failure and not self.stop.is_set():
+            _log.warning("MCP server %s: %s", self._server.name, self.failure)
+
+    async def _live(self) -> None:
+        with importing():
+            await to_thread.run_sync(import_module, SDK)
+        from reference_server.mcp.session import open_session
+
+        self.scope.deadline = anyio.current_time() + self._server.startup_timeout
+        async with open_session(self._server, self._environment) as session:
+            await session.greet()
+            await self._list(session)
+            self.scope.deadline = math.inf
+            self.session = session
+            self.started = True
+            self.settled.set()
+            await self._stay(session)
+            if not self.stop.is_set():
+                self.failure = session.ended
+
+    async def _list(self, session: "Session") -> None:
+        self._known = session.changes
+        tools = await session.tools()
+        self.listing = listing(self._server, tools)
+        for words in self.listing.left_out:
+            _log.warning("MCP server %s: %s", self._server.name, words)
+
+    async def _stay(self, session: "Session") -> None:
+        """Wait for its end, and list the tools again whenever they have changed."""
+        async with anyio.create_task_group() as tasks:
+
+            async def until(event: anyio.Event) -> None:
+                await event.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until, self.stop)
+            tasks.start_soon(until, session.over)
+            while True:
+                await session.changed.wait()
+                try:
+                    await self._list(session)
+                except McpFailure as error:
+                    _log.warning("MCP server %s: %s", self._server.name, error)
+                self._listed.set()
+                self._listed = anyio.Event()
+
+    async def listed(self) -> None:
+        """Wait until the tools are known that the server had when this was called."""
+        while self.session is not None and self._known != self.session.changes:
+            await self._listed.wait()
+
+
+class Link:
+    """One server, whether it runs or not."""
+
+    def __init__(self, tasks: TaskGroup, server: McpServer, environment: Mapping[str, str]) -> None:
+        self.server = server
+        self._tasks = tasks
+        self._environment = environment
+        self._attempt: Attempt | None = None
+        self._failed_before = ""
+
+    @property
+    def listing(self) -> Listing:
+        """What it offers now."""
+        attempt = self._attempt
+        return Listing() if attempt is None or attempt.session is None else attempt.listing
+
+    @property
+    def failure(self) -> str:
+        """Why it is not there; empty if it is, or if it starts for the first time."""
+        if (attempt := self._attempt) is None:
+            return ""
+        if not attempt.settled.is_set():
+            return self._failed_before
+        return "" if attempt.session is not None else attempt.failure
+
+    async def ready(self) -> None:
+        """Start it unless it runs, and wait for its tools.
+
+        A server that did not start the last time is started again too, but not waited for: else
+        each turn would wait for one that hangs.
+        """
+        attempt = self._begun()
+        if not self._failed_before:
+            await attempt.settled.wait()
+        with anyio.move_on_after(self.server.startup_timeout):
+            await attempt.listed()
+
+    async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> "Result":
+        """Call a tool; a server that has ended is started again before. Raises McpFailure."""
+        try:
+            return await (await self._session()).call(tool, arguments, on_progress)
+        except NotTaken:
+            # The server has forgotten the session, as one does that was started again.
+            if (attempt := self._attempt) is not None:
+                attempt.stop.set()
+                await attempt.over.wait()
+            return await (await self._session()).call(tool, arguments, on_progress)
+
+    async def close(self) -> None:
+        """End it."""
+        if (attempt := self._attempt) is None:
+            return
+        attempt.stop.set()
+        if not attempt.settled.is_set():
+            attempt.scope.cancel()
+        with anyio.move_on_after(CLOSING):
+            await attempt.over.wait()
+        attempt.scope.cancel()
+
+    async def _session(self) -> "Session":
+        attempt = self._begun()
+        await attempt.settled.wait()
+        if attempt.session is None:
+            raise McpFailure(f"the server is not available: {attempt.failure}")
+        return attempt.session
+
+    def _begun(self) -> Attempt:
+        """Give the attempt that runs, or begin one."""
+        attempt = self._attempt
+        if attempt is None or attempt.over.is_set():
+            self._failed_before = "" if attempt is None or attempt.started else attempt.failure
+            attempt = self._attempt = Attempt(self.server, self._environment)
+            self._tasks.start_soon(attempt.run)
+        return attempt

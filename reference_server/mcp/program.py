@@ -1,0 +1,182 @@
+"""The program of an MCP server over stdio: its process and its three streams.
+
+Here live starting it, lines in and out, and its end. A warden holds all its processes (`exec`), so
+that nothing of it is left when it is closed, nor when this server is killed. What the lines mean is
+not known here.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+
+from reference_server.config.mcp import McpServer
+from reference_server.exec.environment import CommandVariables, command_environment
+from reference_server.exec.launcher import SHARED, Launcher, LaunchFailed
+from reference_server.exec.process import (
+    GONE_BOUND,
+    GRACE,
+    Account,
+    CannotStart,
+    Command,
+    find_program,
+)
+from reference_server.mcp.failure import McpFailure
+from reference_server.transport.base import Incoming
+from reference_server.transport.lines import LineSplitter
+
+LEAVING = 1.0
+"""Seconds that a program has to end by itself when its input is closed."""
+_READ = 64 * 1024
+
+
+class Program:
+    """A program that runs, or ran. Descriptors are -1 once they are closed."""
+
+    def __init__(self, launcher: Launcher, limit: int) -> None:
+        self._lines = LineSplitter(limit)
+        self._exited = anyio.Event()
+        self._gone = anyio.Event()
+        self._following = anyio.CancelScope(shield=True)
+        pipes = os.pipe(), os.pipe(), os.pipe()
+        (self._output, theirs), (given, self._input), (self._errors, errors) = pipes
+        try:
+            self._account = Account(launcher.hand_over(theirs, given, errors))
+        except BaseException:
+            self._close_streams()
+            raise
+        finally:
+            for descriptor in (theirs, given, errors):
+                os.close(descriptor)
+        for descriptor in (self._output, self._input, self._errors):
+            os.set_blocking(descriptor, False)
+
+    async def start(self, path: str, command: Command) -> None:
+        """Start it. Raises McpFailure."""
+        await self._account.request(path, command)
+        if not await self._account.started():
+            raise McpFailure(self._account.failure or "the helper that starts commands went away")
+
+    async def follow(self) -> None:
+        """Take note of its end; to run beside all else until `end` is done, even if cancelled."""
+        with self._following:
+            await self._account.exited()
+            self._exited.set()
+            await self._account.gone()
+            self._gone.set()
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, as shells give it; None while it runs."""
+        return self._account.exit_code
+
+    async def receive(self) -> list[Incoming]:
+        """Give the next lines of its output, at least one; an empty list when there are no more."""
+        while data := await _read(self._output):
+            if lines := self._lines.feed(data):
+                return lines
+        return self._lines.end()
+
+    async def send(self, line: bytes) -> None:
+        """Write a line to its input. Raises BrokenPipeError when it reads no more."""
+        data = memoryview(line + b"\n")
+        while data:
+            try:
+                data = data[os.write(self._input, data) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._input)
+
+    async def complaints(self, tell: Callable[[str], None]) -> None:
+        """Give each line of its standard error, to its end."""
+        lines = LineSplitter(_READ)
+        while data := await _read(self._errors):
+            for line in lines.feed(data):
+                tell(
+                    line.decode("utf-8", "replace") if isinstance(line, bytes) else "[a long line]"
+                )
+
+    async def ended(self, bound: float) -> None:
+        """Wait until it has ended, at most so many seconds."""
+        with anyio.move_on_after(bound):
+            await self._exited.wait()
+
+    async def end(self) -> None:
+        """Close its input; what does not end by that is ended by TERM, then by KILL."""
+        self._input = _closed(self._input)
+        await self.ended(LEAVING)
+        self._account.end()
+        with anyio.move_on_after(GRACE + GONE_BOUND):
+            await self._gone.wait()
+        self._following.cancel()
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        self._account.close()
+        self._close_streams()
+
+    def _close_streams(self) -> None:
+        self._input = _closed(self._input)
+        self._output = _closed(self._output)
+        self._errors = _closed(self._errors)
+
+
+@asynccontextmanager
+async def running_program(
+    server: McpServer,
+    environment: Mapping[str, str],
+    limit: int,
+    launcher: Launcher = SHARED,
+) -> AsyncGenerator[Program]:
+    """Run a server's program for the length of the block. Raises McpFailure.
+
+    `environment`: this server's own variables, of which the program gets those that all commands
+    get, and `server.env`. `limit`: the bytes of the longest line.
+    """
+    command = Command(
+        (server.command, *server.args),
+        _folder(server.cwd),
+        command_environment(environment, CommandVariables(added=server.env), tty=False),
+    )
+    try:
+        path = find_program(command)
+        program = Program(launcher, limit)
+    except (CannotStart, LaunchFailed) as error:
+        raise McpFailure(str(error)) from None
+    except OSError as error:
+        raise McpFailure(f"no process can be started: {error.strerror}") from error
+    try:
+        await program.start(path, command)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(program.follow)
+            try:
+                yield program
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await program.end()
+    finally:
+        program.close()
+
+
+def _folder(wanted: str | None) -> str:
+    try:
+        return os.path.abspath(os.path.expanduser(wanted or "."))
+    except OSError:
+        return "/"
+
+
+def _closed(descriptor: int) -> int:
+    """Close a descriptor that may be closed already; gives -1."""
+    if descriptor >= 0:
+        anyio.notify_closing(descriptor)
+        os.close(descriptor)
+    return -1
+
+
+async def _read(descriptor: int) -> bytes:
+    """Read what there is, waiting for it; nothing at the end."""
+    while True:
+        try:
+            return os.read(descriptor, _READ)
+        except BlockingIOError:
+            await anyio.wait_readable(descriptor)

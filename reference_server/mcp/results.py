@@ -1,0 +1,64 @@
+"""What a tool of an MCP server gave: bounded for the client, and its texts.
+
+Content is MCP's: a list of blocks, of which text is to be read, an image to be seen; others (sound,
+links, resources) stay as their server has them. What a model is given of it is the engine's matter.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from reference_server.brief import brief
+
+Fields = dict[str, Any]
+
+RESULT_LIMIT = 4 * 2**20
+"""Characters of the JSON of one result; what is longer is cut, and says so."""
+MOST_BLOCKS = 1_000
+"""Blocks of one result."""
+
+
+def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
+    """Give content and structured content within the limits, with texts for what is left out."""
+    left = RESULT_LIMIT
+    if (size := _size(structured)) > left:
+        structured, note = None, [_text(f"[structured content of {size:,} characters: left out]")]
+    else:
+        note, left = [], left - size
+    kept: list[Fields] = []
+    blocks = list(content)
+    for block in blocks[:MOST_BLOCKS]:
+        size = _size(block)
+        if size <= left:
+            left -= size
+            kept.append(block)
+            continue
+        text = block.get("text")
+        if isinstance(text, str) and left > 0:
+            kept.append({**block, "text": brief(text, left // 2)})
+        else:
+            kept.append(_text(f"[{block.get('type')} of {size:,} characters: left out]"))
+        left = 0
+    if len(blocks) > MOST_BLOCKS:
+        note.append(_text(f"[{len(blocks) - MOST_BLOCKS:,} more blocks: left out]"))
+    return [*kept, *note], structured
+
+
+def texts(content: Iterable[Fields]) -> Iterator[str]:
+    """Give the texts of content, those of embedded resources too."""
+    for block in content:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                yield text
+            case {"type": "resource", "resource": {"text": str(text)}}:
+                yield text
+            case _:
+                pass
+
+
+def _text(text: str) -> Fields:
+    return {"type": "text", "text": text}
+
+
+def _size(value: Any) -> int:
+    return 0 if value is None else len(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,240 @@
+"""A session with one MCP server, from the handshake to its end.
+
+Here lives all use of the SDK's session: which version is spoken, the list of tools, calls, and the
+words for what fails. How the server is reached is in `stdio` and `http`, when in `link`.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, cast
+
+import anyio
+from mcp.client.session import ClientSession, IncomingMessage
+from mcp.shared._stream_protocols import ReadStream
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    CallToolRequest,
+    CallToolRequestParams,
+    Implementation,
+    PaginatedRequestParams,
+    ToolListChangedNotification,
+)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reference_server import VERSION
+from reference_server.brief import brief
+from reference_server.config.mcp import McpServer
+from reference_server.mcp.failure import McpFailure, NotTaken
+from reference_server.mcp.http import over_http
+from reference_server.mcp.stdio import over_stdio
+from reference_server.mcp.tools import MOST_PAGES, McpTool, OnProgress
+from reference_server.mcp.wire import Wire
+
+Fields = dict[str, Any]
+ANSWER = 2_000
+"""Characters of a server's own words for an error."""
+CLIENT = Implementation(name="agent", version=VERSION)
+
+# What they log is said by us, once and without tracebacks.
+for _name in ("mcp", "client", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+
+class Result(BaseModel):
+    """The result of a call, with its content as it came."""
+
+    model_config = ConfigDict(extra="ignore")
+    content: list[Any] = []
+    structured: Any = Field(default=None, alias="structuredContent")
+    is_error: bool = Field(default=False, alias="isError")
+    kind: str = Field(default="complete", alias="resultType")
+
+
+class Session:
+    """An open session; `over` is set when the connection has ended.
+
+    `changes` counts how often the server has said that its tools are others; `changed` is set then.
+    """
+
+    def __init__(self, server: McpServer, wire: Wire) -> None:
+        self.over = anyio.Event()
+        self.changed = anyio.Event()
+        self.changes = 0
+        self._server = server
+        self._wire = wire
+        self._client = ClientSession(
+            _Watched(wire.incoming, self.over),
+            wire.outgoing,
+            message_handler=self._note,
+            client_info=CLIENT,
+        )
+
+    @property
+    def client(self) -> ClientSession:
+        """The SDK's session, to be entered."""
+        return self._client
+
+    @property
+    def ended(self) -> str:
+        """Why the connection has ended."""
+        return self._wire.reason() or "it closed the connection"
+
+    async def greet(self) -> None:
+        """Agree on a version. Raises McpFailure.
+
+        The handshake is tried first: all servers of today know it, and some end at a request that
+        comes before it. A server that has left it behind says so.
+        """
+        try:
+            await self._client.initialize()
+        except MCPError as error:
+            if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND):
+                raise self._failure(error) from None
+            try:
+                await self._client.discover()
+            except (MCPError, RuntimeError, ValidationError) as second:
+                raise self._failure(second) from None
+        except (RuntimeError, ValidationError) as error:
+            raise self._failure(error) from None
+
+    async def tools(self) -> list[McpTool]:
+        """List the tools. Raises McpFailure."""
+        found: list[McpTool] = []
+        cursor = None
+        self.changed = anyio.Event()
+        for _ in range(MOST_PAGES):
+            params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
+            try:
+                page = await self._client.list_tools(params=params)
+            except MCPError as error:
+                if error.code == METHOD_NOT_FOUND and not found:
+                    return []
+                raise self._failure(error) from None
+            except ValidationError as error:
+                raise self._failure(error) from None
+            found += [
+                McpTool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools
+            ]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+        raise McpFailure(f"its list of tools has more than {MOST_PAGES} pages")
+
+    async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> Result:
+        """Call a tool. Raises McpFailure."""
+        params = CallToolRequestParams(name=tool, arguments=arguments)
+        try:
+            result = await self._client.send_request(
+                CallToolRequest(params=params),
+                Result,
+                request_read_timeout_seconds=self._server.call_timeout,
+                progress_callback=on_progress,
+            )
+        except MCPError as error:
+            raise self._failure(error, self._server.call_timeout) from None
+        except (ValidationError, RuntimeError, OSError) as error:
+            raise self._failure(error) from None
+        if result.kind == "input_required":
+            raise McpFailure("the tool asks for input of the user, which is not offered here")
+        return result
+
+    async def _note(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self.changes += 1
+            self.changed.set()
+
+    def _failure(self, error: Exception, bound: float | None = None) -> McpFailure:
+        reason = self._wire.reason()
+        match error:
+            case MCPError(code=code) if code == CONNECTION_CLOSED:
+                return McpFailure(self.ended)
+            case MCPError(message="Session terminated"):
+                return NotTaken(reason)
+            case MCPError(code=code) if code == REQUEST_TIMEOUT and bound is not None:
+                return McpFailure(f"it gave no answer within {bound:g} seconds")
+            case MCPError() if not reason:
+                return McpFailure(brief(f"it answered with an error: {error.message}", ANSWER))
+            case ValidationError() if not reason:
+                return McpFailure("its answer is not what MCP asks for")
+            case _:
+                return McpFailure(reason or brief(str(error), ANSWER))
+
+
+@asynccontextmanager
+async def open_session(
+    server: McpServer, environment: Mapping[str, str]
+) -> AsyncGenerator[Session]:
+    """Reach a server for the length of the block; the handshake is the caller's.
+
+    Raises McpFailure, also in the block when the connection breaks.
+    """
+    way = over_stdio if server.command else over_http
+    reason: Callable[[], str] = str
+    try:
+        async with way(server, environment) as wire:
+            reason = wire.reason
+            session = Session(server, wire)
+            async with session.client:
+                yield session
+    except Exception as error:
+        # What is raised among tasks comes in groups.
+        leaves = list(_leaves(error))
+        ours = next((leaf for leaf in leaves if isinstance(leaf, McpFailure)), None)
+        raise ours or McpFailure(reason() or brief(repr(leaves[0]), ANSWER)) from error
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(one)
+    else:
+        yield error
+
+
+class _Watched:
+    """A stream of messages that tells when it has ended; the SDK's session keeps that to itself."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], over: anyio.Event) -> None:
+        self._stream = stream
+        self._over = over
+
+    @property
+    def last_context(self) -> Any:
+        """The sender's context, where the stream has it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> ReadStream[SessionMessage | Exception]:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self._stream.__anext__()
+        except BaseException:
+            self._over.set()
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        self._over.set()
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)

@@ -1,0 +1,136 @@
+"""MCP over the streams of a program, as the SDK's sessions want it.
+
+Here lives the way between lines and messages. The SDK has a transport of its own, which keeps a
+line of any length, lets a program outlive a server that is killed, and hands it its own standard
+error. Source of the format: MCP "Transports" (stdio).
+"""
+
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from reference_server.brief import brief
+from reference_server.config.mcp import McpServer
+from reference_server.mcp.program import Program, running_program
+from reference_server.mcp.wire import MESSAGE_LIMIT, TOO_LARGE, Wire
+from reference_server.transport.base import Incoming
+
+_log = logging.getLogger(__name__)
+
+LOGGED = 200
+"""Lines of a program's standard error, and of what is no message, that go to our log."""
+LINE = 1_000
+"""Characters of such a line."""
+KNOWN = 0.5
+"""Seconds in which the exit status of a program must be known when its output has ended."""
+
+
+class _Complaints:
+    """What a program writes that is no message: logged, up to a limit; the last of it is kept."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._last: deque[str] = deque(maxlen=3)
+
+    def take(self, line: str) -> None:
+        self._last.append(line)
+        self._count += 1
+        if self._count <= LOGGED:
+            _log.warning("MCP server %s: %s", self._name, brief(line, LINE))
+        elif self._count == LOGGED + 1:
+            _log.warning("MCP server %s: writes more, which is left out", self._name)
+
+    @property
+    def last(self) -> str:
+        """The last lines in one, to be quoted; empty if there are none."""
+        return brief(" / ".join(self._last), LINE)
+
+
+class _Connection:
+    """Moves lines between a program and the streams of a session."""
+
+    def __init__(self, name: str, program: Program) -> None:
+        self._program = program
+        self._complaints = _Complaints(name)
+        self._fault = ""
+
+    def reason(self) -> str:
+        """Say why it has ended."""
+        said = self._complaints.last
+        if self._fault:
+            return self._fault
+        if (status := self._program.status) is None:
+            return ""
+        return f"its program ended with status {status}" + (f", and wrote: {said}" if said else "")
+
+    async def complain(self) -> None:
+        """Log what the program writes on standard error."""
+        await self._program.complaints(self._complaints.take)
+
+    async def take(self, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Pass on what the program sends; what nobody takes any more is read all the same."""
+        taken = True
+        while lines := await self._program.receive():
+            for line in lines if taken and not self._fault else ():
+                message = self._message(line)
+                try:
+                    if message is not None:
+                        await incoming.send(message)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    taken = False
+            if self._fault:
+                incoming.close()
+        await self._program.ended(KNOWN)
+        incoming.close()
+
+    def _message(self, line: Incoming) -> SessionMessage | None:
+        if not isinstance(line, bytes):
+            self._fault = TOO_LARGE
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            # A program that prints what is no message is common, and no reason to give it up.
+            self._complaints.take(f"sent what is no message: {line.decode('utf-8', 'replace')}")
+            return None
+
+    async def give(
+        self,
+        outgoing: MemoryObjectReceiveStream[SessionMessage],
+        incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    ) -> None:
+        """Pass on what the session sends; when the program reads no more, the session ends."""
+        try:
+            async for one in outgoing:
+                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await self._program.send(text.encode())
+        except (OSError, anyio.ClosedResourceError):
+            self._fault = self._fault or self.reason() or "its program reads no more"
+            incoming.close()
+
+
+@asynccontextmanager
+async def over_stdio(server: McpServer, environment: Mapping[str, str]) -> AsyncGenerator[Wire]:
+    """Start a server's program and connect to it. Raises McpFailure."""
+    async with running_program(server, environment, MESSAGE_LIMIT) as program:
+        connection = _Connection(server.name, program)
+        give_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, take_out = anyio.create_memory_object_stream[SessionMessage](0)
+        async with give_in, incoming, outgoing, take_out, anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.complain)
+            tasks.start_soon(connection.take, give_in)
+            tasks.start_soon(connection.give, take_out, give_in)
+            try:
+                yield Wire(incoming, outgoing, connection.reason)
+            finally:
+                incoming.close()
+                with anyio.CancelScope(shield=True):
+                    await program.end()
+                tasks.cancel_scope.cancel()

@@ -1,0 +1,86 @@
+"""The tools of MCP servers as they are offered to a model.
+
+Here live the bounds: what a server says of its tools goes into each model call, and servers are not
+trusted.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reference_server.brief import brief
+from reference_server.config.mcp import McpServer
+
+Fields = dict[str, Any]
+
+
+class OnProgress(Protocol):
+    """Is told how far a call is; `total` and `message` are None where the server does not say."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """Take it."""
+        ...
+
+
+MOST_TOOLS = 200
+"""Tools of one server."""
+MOST_PAGES = 50
+"""Pages of a list of tools."""
+DESCRIPTION_LIMIT = 4_000
+"""Characters of a description; of a longer one the middle is left out."""
+SCHEMA_LIMIT = 32_000
+"""Characters of the JSON of a schema; a tool with a larger one is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool as its server lists it; `schema` is a JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of a server that can be offered, and what is to be said of the others."""
+
+    tools: tuple[McpTool, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
+    """Choose the tools that are offered, within the bounds."""
+    kept: dict[str, McpTool] = {}
+    out: list[str] = []
+    for tool in tools:
+        if not server.offers(tool.name) or tool.name in kept:
+            continue
+        if len(kept) == MOST_TOOLS:
+            out.append(f"only {MOST_TOOLS} of its tools are offered")
+            break
+        if (size := len(json.dumps(tool.schema))) > SCHEMA_LIMIT:
+            out.append(
+                f"its tool {brief(tool.name)} is not offered: "
+                f"its schema has {size:,} characters, more than {SCHEMA_LIMIT:,}"
+            )
+            continue
+        kept[tool.name] = tool
+    return Listing(tuple(kept.values()), tuple(out))
+
+
+def offer(name: str, tool: McpTool) -> Fields:
+    """Give the entry of `tools` in a model call; `name` is what the model calls it by."""
+    return {
+        "type": "function",
+        "name": name,
+        "description": brief(tool.description, DESCRIPTION_LIMIT),
+        "strict": False,
+        "parameters": _parameters(tool.schema),
+    }
+
+
+def _parameters(schema: Mapping[str, Any]) -> Fields:
+    """Give the schema as models take it: an object with properties, be there none."""
+    return {"properties": {}, **schema, "type": "object"}

@@ -1,0 +1,24 @@
+"""What a connection to an MCP server is, however it is made.
+
+Here live the streams that the SDK's session speaks over, and the reason why they ended. The two
+ways are in `stdio` and `http`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+
+MESSAGE_LIMIT = 32 * 2**20
+"""Bytes of the largest message of a server that is taken."""
+TOO_LARGE = f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """An open connection. `reason`: why it has ended or fails, empty where nothing is known."""
+
+    incoming: ReadStream[SessionMessage | Exception]
+    outgoing: WriteStream[SessionMessage]
+    reason: Callable[[], str]
