@@ -145,7 +145,7 @@ class Link:
         A server that did not start the last time is started again too, but not waited for: else
         each turn would wait for one that hangs.
         """
-        attempt = self._begun()
+        attempt = await self._current()
         if not self._failed_before:
             await attempt.settled.wait()
         with anyio.move_on_after(self.server.startup_timeout):
@@ -174,14 +174,18 @@ class Link:
         attempt.scope.cancel()
 
     async def _session(self) -> "Session":
-        attempt = self._begun()
+        attempt = await self._current()
         await attempt.settled.wait()
         if attempt.session is None:
             raise McpFailure(f"the server is not available: {attempt.failure}")
         return attempt.session
 
-    def _begun(self) -> Attempt:
-        """Give the attempt that runs, or begin one."""
+    async def _current(self) -> Attempt:
+        """Give the attempt that runs, or begin one; two programs of a server never run at once."""
+        attempt = self._attempt
+        if attempt is not None and attempt.session is not None and attempt.session.over.is_set():
+            await attempt.over.wait()
+        # Another may have waited too, and begun one.
         attempt = self._attempt
         if attempt is None or attempt.over.is_set():
             self._failed_before = "" if attempt is None or attempt.started else attempt.failure

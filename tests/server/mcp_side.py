@@ -1,10 +1,12 @@
 """MCP servers for the tests of the reference server: the settings of one, and a session with it."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 from session_peer import config
 
 from reference_server.config.mcp import McpServer
@@ -12,14 +14,40 @@ from reference_server.config.model import Config
 
 TINY = Path(__file__).parents[2] / "scenarios" / "tools" / "tiny_mcp.py"
 """Standard library only: `add` and `fail`."""
+PROGRAM = Path(__file__).with_name("mcp_program.py")
+"""Misbehaves on demand."""
 
 
-def program(script: Path, name: str = "tiny", **more: Any) -> McpServer:
+def program(script: Path, *args: str, name: str = "tiny", **more: Any) -> McpServer:
     """Give the settings of a server that is a Python script."""
-    return McpServer(name, command=sys.executable, args=("-S", "-E", str(script)), **more)
+    return McpServer(name, command=sys.executable, args=("-S", "-E", str(script), *args), **more)
+
+
+def odd(*args: str, **more: Any) -> McpServer:
+    """Give the settings of the server `odd`, which misbehaves on demand."""
+    return program(PROGRAM, *args, name="odd", **more)
 
 
 def with_servers(*servers: McpServer, **environment: str) -> Config:
     """Give the settings of a test with these servers."""
     named = {server.name: server for server in servers}
     return replace(config(), mcp_servers=named, environment=environment)
+
+
+def methods_in(log: Path) -> list[str]:
+    """Give the methods of what a server has taken."""
+    text = log.read_text() if log.exists() else ""
+    return [json.loads(line).get("method", "answer") for line in text.splitlines()]
+
+
+async def until_in(log: Path, method: str, bound: float = 5.0) -> list[str]:
+    """Wait until a server has taken this method; gives all that it has taken."""
+    with anyio.fail_after(bound):
+        while method not in (found := methods_in(log)):
+            await anyio.lowlevel.checkpoint()
+    return found
+
+
+def offered(body: dict[str, Any]) -> list[str]:
+    """Give the names of the tools of MCP servers in a model call."""
+    return [tool["name"] for tool in body["tools"] if tool.get("name", "").startswith("mcp__")]
