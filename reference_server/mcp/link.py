@@ -83,9 +83,11 @@ class Attempt:
                 self.failure = session.ended
 
     async def _list(self, session: "Session") -> None:
-        self._known = session.changes
-        tools = await session.tools()
-        self.listing = listing(self._server, tools)
+        changes = session.changes
+        try:
+            self.listing = listing(self._server, await session.tools())
+        finally:
+            self._known = changes
         for words in self.listing.left_out:
             _log.warning("MCP server %s: %s", self._server.name, words)
 

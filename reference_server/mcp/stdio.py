@@ -39,11 +39,11 @@ class _Complaints:
         self._count = 0
         self._last: deque[str] = deque(maxlen=3)
 
-    def take(self, line: str) -> None:
+    def take(self, line: str, what: str = "") -> None:
         self._last.append(line)
         self._count += 1
         if self._count <= LOGGED:
-            _log.warning("MCP server %s: %s", self._name, brief(line, LINE))
+            _log.warning("MCP server %s: %s%s", self._name, what, brief(line, LINE))
         elif self._count == LOGGED + 1:
             _log.warning("MCP server %s: writes more, which is left out", self._name)
 
@@ -98,7 +98,7 @@ class _Connection:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             # A program that prints what is no message is common, and no reason to give it up.
-            self._complaints.take(f"sent what is no message: {line.decode('utf-8', 'replace')}")
+            self._complaints.take(line.decode("utf-8", "replace"), "no message: ")
             return None
 
     async def give(

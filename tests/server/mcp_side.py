@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from session_peer import config
+from session_peer import BOUND, Peer, config
 
 from reference_server.config.mcp import McpServer
 from reference_server.config.model import Config
@@ -40,7 +40,7 @@ def methods_in(log: Path) -> list[str]:
     return [json.loads(line).get("method", "answer") for line in text.splitlines()]
 
 
-async def until_in(log: Path, method: str, bound: float = 5.0) -> list[str]:
+async def until_in(log: Path, method: str, bound: float = BOUND) -> list[str]:
     """Wait until a server has taken this method; gives all that it has taken."""
     with anyio.fail_after(bound):
         while method not in (found := methods_in(log)):
@@ -51,3 +51,13 @@ async def until_in(log: Path, method: str, bound: float = 5.0) -> list[str]:
 def offered(body: dict[str, Any]) -> list[str]:
     """Give the names of the tools of MCP servers in a model call."""
     return [tool["name"] for tool in body["tools"] if tool.get("name", "").startswith("mcp__")]
+
+
+async def settled(peer: Peer, name: str) -> None:
+    """Wait until a server has started, or has failed to."""
+    servers = peer.server.services.tools.mcp
+    assert servers is not None
+    attempt = servers._links[name]._attempt
+    assert attempt is not None
+    with anyio.fail_after(BOUND):
+        await attempt.settled.wait()
