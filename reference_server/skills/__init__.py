@@ -6,6 +6,7 @@ Nothing here is imported before a client asks for skills, or an input names one.
 |---|---|
 | `skill` | what is known of one skill, and of one that cannot be used |
 | `files` | reads a file of a skill: bounded, and only if it is one |
+| `toml` | reads TOML and says what is wrong with it |
 | `front_matter`, `document` | SKILL.md: its name, its description, its text |
 | `companions` | what lies beside SKILL.md: icons, config.toml |
 | `scan` | all skills of one folder of skills |

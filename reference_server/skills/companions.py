@@ -57,14 +57,9 @@ def read_companions(folder: str) -> tuple[SkillInterface | None, list[Problem]]:
 
 def _values(text: str) -> Iterator[tuple[str, str | NoSkill]]:
     """Give each key with its value, or with what is wrong with it. Raises NoSkill."""
-    import tomllib  # most skills have no such file
+    from reference_server.skills.toml import read_toml  # most skills have no such file
 
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise NoSkill(f"is not TOML: {error}; mend it") from None
-    except (ValueError, RecursionError) as error:
-        raise NoSkill(f"is not TOML: {str(error)[:100]}; mend it") from None
+    table = read_toml(text)
     for key, value in table.items():
         if key in KEYS:
             yield key, _checked(key, value)

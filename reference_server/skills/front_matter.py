@@ -112,7 +112,7 @@ class _Reader:
             self._key = event.value
             return
         key, self._key = self._key, None
-        is_null = event.style is None and event.value in _NOTHING
+        is_null = event.implicit[0] and event.value in _NOTHING
         if key in self._wanted and not is_null:
             self._found[key] = event.value
 

@@ -17,6 +17,7 @@ from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.scan import FILE_LIMIT
 from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Skill
+from reference_server.skills.toml import read_toml
 
 CONFIG_LIMIT = 1024 * 1024
 """Bytes of a config.toml: changing a larger one takes too long."""
@@ -39,12 +40,14 @@ class Disabled:
     def read(cls, file: Path) -> "Disabled":
         """Read config.toml; of one that cannot be read, `problem` tells why."""
         try:
-            table = tomllib.loads(_text(file))
+            table = read_toml(_text(file))
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, RecursionError, Unwritable) as error:
-            words = str(error).removeprefix(f"{file}: ")
-            return cls(problem=Problem(str(file), f"{words}; until then all skills are enabled"))
+        except NoSkill as error:
+            return cls(problem=Problem(str(file), f"{error}; until then no skill is disabled"))
+        except OSError as error:
+            words = f"cannot be read: {error.strerror}; change its permissions"
+            return cls(problem=Problem(str(file), f"{words}; until then no skill is disabled"))
         paths: set[str] = set()
         for entry in _entries(table):
             path, enabled = entry.get("path"), entry.get("enabled", True)
@@ -111,13 +114,11 @@ class Switches:
 
     def _parsed(self) -> tuple[dict[str, Any], str, os.stat_result]:
         before = os.stat(self._file)
-        text = _text(self._file)
         try:
-            return tomllib.loads(text), text, before
-        except tomllib.TOMLDecodeError as error:
-            raise Unwritable(f"{self._file}: is not TOML: {error}; mend it") from None
-        except (ValueError, RecursionError) as error:
-            raise Unwritable(f"{self._file}: is not TOML: {str(error)[:100]}; mend it") from None
+            text = _text(self._file)
+            return read_toml(text), text, before
+        except NoSkill as error:
+            raise Unwritable(f"{self._file}: {error}") from None
 
     def _replace(self, text: str, before: os.stat_result | None) -> bool:
         # A link to a file in the user's own keeping stays a link.
@@ -163,19 +164,20 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _text(file: Path) -> str:
-    """Read a config.toml. Raises Unwritable, OSError."""
+    """Read a config.toml. Raises NoSkill, OSError."""
     if not file.is_file():
         if os.path.lexists(file):
-            raise Unwritable(f"{file}: is not a file; remove it, or put a file in its place")
+            raise NoSkill("is not a file; remove it, or put a file in its place")
         raise FileNotFoundError(str(file))
-    content = file.read_bytes()
+    with file.open("rb") as opened:
+        content = opened.read(CONFIG_LIMIT + 1)
     if len(content) > CONFIG_LIMIT:
-        raise Unwritable(f"{file}: is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
+        raise NoSkill(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     try:
         # As it is, also where its lines end in CR LF.
         return content.decode()
     except UnicodeDecodeError:
-        raise Unwritable(f"{file}: is not UTF-8; save it in that encoding") from None
+        raise NoSkill("is not UTF-8; save it in that encoding") from None
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
