@@ -137,7 +137,12 @@ def _is_image(params: Message) -> bool:
     return params["item"]["type"] == "imageView"
 
 
-@bug(reds={"tools/steer": "steer.input-arrives"})
+@bug(
+    reds={
+        "tools/steer": "steer.input-arrives",
+        "tools/dynamic/steered": "steer.input-arrives",
+    }
+)
 def added_input_waits_for_the_next_turn() -> None:
     """What is added to a running turn is kept, and the model hears it with the next turn."""
 

@@ -1,0 +1,135 @@
+"""Bugs about the tools that a client brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+
+from tests.conformance.bugs.planting import Message, received, swap
+from tests.conformance.bugs.registry import bug
+
+DYNAMIC = "reference_server.engine.tools.dynamic"
+REQUESTS = "reference_server.session.server_requests:ServerRequests"
+
+
+def tells(change: Any) -> None:
+    """Change the answer of a client's tool before the model is told of it."""
+
+    def told(original: Any) -> Any:
+        return lambda answer, budget: original(change(answer), budget)
+
+    swap(f"{DYNAMIC}:told", told)
+
+
+def with_content(answer: Any, content: list[Any]) -> Any:
+    return type(answer)(success=answer.success, content=content)
+
+
+@bug(reds={"tools/dynamic/fails": "scenario.expectation: does not contain 'no such key'"})
+def the_model_is_not_told_why_a_clients_tool_failed() -> None:
+    """Of a client's tool that failed the model hears just that."""
+    tells(lambda answer: answer if answer.success else with_content(answer, []))
+
+
+@bug(reds={"tools/dynamic/image": "scenario.expectation: does not contain 'iVBOR"})
+def images_of_a_clients_tool_are_left_out() -> None:
+    """The model is told the texts of a client's tool and shown no image."""
+    tells(
+        lambda answer: with_content(
+            answer, [one for one in answer.content if one.type == "inputText"]
+        )
+    )
+
+
+@bug(reds={"tools/dynamic/nothing": "scenario.expectation: failed"})
+def a_clients_tool_must_give_something() -> None:
+    """A turn fails where a client's tool gives nothing."""
+
+    def first(answer: Any) -> Any:
+        if not answer.content:
+            raise OSError("there is nothing")
+        return answer
+
+    tells(first)
+
+
+@bug(reds={"tools/dynamic/two-calls": "scenario.expectation: does not contain 'seven miles'"})
+def what_a_clients_tool_gave_once_it_gives_again() -> None:
+    """A second call of a client's tool within a turn gives what the first one gave."""
+    given: dict[Any, Any] = {}
+
+    def run(original: Any) -> Any:
+        async def remembered(tool: Any, call: Any, context: Any) -> Any:
+            output = await original(tool, call, context)
+            return given.setdefault((context.log.turn_id, tool.name), output)
+
+        return remembered
+
+    swap(f"{DYNAMIC}:ClientTool.run", run)
+
+
+@bug(reds={"tools/dynamic/next-turn": "scenario.expectation: wanted to dynamic_call"})
+def a_clients_tools_are_for_one_turn() -> None:
+    """What a client brought is offered to the model in the first turn alone."""
+
+    def offers(original: Any) -> Any:
+        def fewer(calls: Any) -> Any:
+            found = original(calls)
+            thread = calls._log.thread
+            first = first_turns.setdefault(thread.id, calls._log.turn_id)
+            return found if calls._log.turn_id == first else found[: -len(thread.client_tools)]
+
+        return fewer
+
+    first_turns: dict[str, str] = {}
+    swap("reference_server.engine.tool_provider:TurnCalls.offers", offers)
+
+
+@bug(
+    reds={
+        "tools/dynamic/error": "scenario.timeout: end of turn u",
+        "tools/dynamic/malformed": "scenario.timeout: end of turn u",
+    }
+)
+def an_answer_that_is_no_result_is_not_taken() -> None:
+    """A client's tool is waited for until it gives a result."""
+
+    def take(original: Any) -> Any:
+        def taken(requests: Any, request_id: Any, answer: Message, sender: Any) -> None:
+            result = answer.get("result")
+            if isinstance(result, dict) and "contentItems" in result:
+                original(requests, request_id, answer, sender)
+
+        return taken
+
+    swap(f"{REQUESTS}.take_answer", take)
+
+
+@bug(reds={"tools/dynamic/interrupted": "scenario.timeout: end of turn u"})
+def an_interrupt_waits_for_the_clients_tool() -> None:
+    """A turn whose interrupt is granted goes on until the client has answered."""
+
+    def ask(original: Any) -> Any:
+        async def asked(*given: Any) -> Any:
+            with anyio.CancelScope(shield=True):
+                return await original(*given)
+
+        return asked
+
+    swap(f"{REQUESTS}.ask", ask)
+
+
+@bug(reds={"tools/dynamic/answered-too-late": "request.answered"})
+def an_answer_that_comes_too_late_is_the_last_thing_read() -> None:
+    """After an answer that nobody waits for the server takes no more requests."""
+    late: set[Any] = set()
+
+    def receive(method: str, message: Message) -> Message:
+        if late and "id" in message:
+            return {"method": "nothing/at/all"}
+        if method == "answer" and "contentItems" in (message.get("result") or {}):
+            late.add(message["id"])
+        return message
+
+    received(receive)
