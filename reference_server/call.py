@@ -49,4 +49,4 @@ class Call:
         if self.answered:
             raise RuntimeError(f"{self.method} was answered twice")
         self.answered = True
-        self.connection.outbox.put(message)
+        self.connection.outbox.put_answer(message)

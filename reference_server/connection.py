@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 64
 """Unanswered requests of a connection; with so many, nothing is read until one is answered."""
+ANSWERS_WAITING = 1 << 23
+"""Bytes that wait for the client, above which nothing is read. A client may send thousands of
+requests before it reads an answer; it must not be stuck while it writes them."""
 FAREWELL_TIME = 2.0
 """Seconds that a client that has ended its input may read nothing before it counts as gone.
 
@@ -51,9 +54,12 @@ class Receiver(Protocol):
 
 
 class Connection:
-    """One client. `outbox` is the only way to send it anything."""
+    """One client. `outbox` is the only way to send it anything.
 
-    def __init__(self, transport: Transport) -> None:
+    With `may_give_up` it is ended where it reads too slowly, as one of several clients.
+    """
+
+    def __init__(self, transport: Transport, *, may_give_up: bool = False) -> None:
         self._transport = transport
         self._pending = 0
         self._one_done = anyio.Event()
@@ -62,7 +68,7 @@ class Connection:
         self._farewell = anyio.CancelScope()
         self._read_to_its_end = anyio.Event()
         self._hurried = False
-        self.outbox = Outbox(transport)
+        self.outbox = Outbox(transport, may_give_up=may_give_up)
         self.initialized = False
         self.in_use = False
         """Whether it has sent a request that was taken: from then on it is sent news of threads."""
@@ -78,6 +84,7 @@ class Connection:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write, tasks.cancel_scope)
             tasks.start_soon(self._leave_with_the_client, tasks.cancel_scope)
+            tasks.start_soon(self._leave_when_given_up, tasks.cancel_scope)
             with self._reading:
                 await self._read(receiver)
             self._read_to_its_end.set()
@@ -124,7 +131,7 @@ class Connection:
         async with anyio.create_task_group() as either:
             either.start_soon(self._first, self._transport.ended, either.cancel_scope)
             either.start_soon(self._first, self._read_to_its_end.wait, either.cancel_scope)
-        while True:
+        while not self.outbox.gone:
             with anyio.move_on_after(ANSWER_TIME) as silence:
                 await self.outbox.queued()
             if silence.cancelled_caught:
@@ -137,6 +144,11 @@ class Connection:
                 scope.cancel()
                 return
 
+    async def _leave_when_given_up(self, scope: anyio.CancelScope) -> None:
+        await self.outbox.given_up.wait()
+        # What is being written, and why, may still reach the client.
+        scope.deadline = anyio.current_time() + FAREWELL_TIME
+
     @staticmethod
     async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
         await wait()
@@ -147,7 +159,7 @@ class Connection:
             for message in messages:
                 await self._accept(message, receiver)
                 await self._requests_below(REQUESTS_AT_ONCE)
-                await self.outbox.room()
+                await self.outbox.room(ANSWERS_WAITING)
 
     async def _requests_below(self, limit: int) -> None:
         while self._pending >= limit:

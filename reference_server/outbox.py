@@ -1,50 +1,118 @@
 """The only writer of a connection: messages are written in the order in which they are put.
 
-Here lives the queue between all that sends messages and the transport. Messages put during a write
-go out together in the next one. Where the queue is full, producers are asked to wait (`room`); no
-message is ever dropped.
+Here lives the queue between all that sends messages and the transport, and what happens where the
+client reads more slowly than messages come. Messages put during a write go out together in the next
+one. Where the queue is full, producers are asked to wait (`room`). They need not, where others read
+faster: then deltas that wait are joined, and a client that lags too far behind is given up. No
+message is left out before that.
 """
 
 from collections import deque
 
 import anyio
 
+from reference_server.deltas import MERGED_LIMIT, MergedDeltas
+from reference_server.envelope import encode_error
 from reference_server.transport.base import PeerGone, Transport
 
 HIGH_WATER = 1 << 20
-"""Queued bytes above which producers are asked to wait."""
+"""Queued bytes above which producers are asked to wait, and deltas are joined."""
+WAITING_LIMIT = 1 << 24
+"""Queued bytes above which a client that may be given up is; large answers do not count."""
+BATCH = 1 << 18
+"""Bytes of one write, or one message that is longer; what is not handed over can be joined."""
+_LARGE = 1 << 16
+_OVERLOADED = -32001
+"""Not shown in the document; the shipping server's code where it has too much to do."""
+TOO_SLOW = (
+    f"too slow: more than {WAITING_LIMIT >> 20} MiB of notifications wait to be read; connect "
+    "again, and thread/resume shows what was missed"
+)
 
 
 class Outbox:
-    """The queue of one connection."""
+    """The queue of one connection. With `may_give_up` a client that lags too far behind is lost."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, may_give_up: bool = False) -> None:
         self._transport = transport
-        self._queue: deque[bytes] = deque()
+        self._may_give_up = may_give_up
+        self._queue: deque[bytes | MergedDeltas] = deque()
         self._size = 0
+        self._put_ever = 0
+        self._answers: deque[tuple[int, int]] = deque()
+        self._merging: dict[bytes, MergedDeltas] = {}
         self._wake = anyio.Event()
         self._written = anyio.Event()
         self._closing = False
         self.gone = False
         """True once the peer no longer reads; everything put from then on is discarded."""
+        self.given_up = anyio.Event()
+        """Set when the client was too slow; it is still told why."""
 
     def put(self, message: bytes) -> None:
         """Queue one encoded message; never waits."""
         if self.gone:
             return
+        if self._merging:
+            # A delta must not be joined to one that stands before this message.
+            self._merging.clear()
+        self._append(message, len(message))
+
+    def put_delta(self, prefix: bytes, line: bytes) -> None:
+        """Queue the line of a delta, joined to earlier ones if much is waiting."""
+        if self._size <= HIGH_WATER:
+            self.put(line)
+            return
+        if self.gone:
+            return
+        merged = self._merging.get(prefix)
+        if merged is None or merged.size + len(line) > MERGED_LIMIT:
+            merged = self._merging[prefix] = MergedDeltas(prefix, line)
+            self._append(merged, merged.size)
+        else:
+            self._count(merged.add(line))
+
+    def put_answer(self, message: bytes) -> None:
+        """Queue the answer to a request: a large one was asked for, and is not held against it."""
+        if len(message) > _LARGE:
+            self._answers.append((self._put_ever + len(message), len(message)))
+        self.put(message)
+
+    def _append(self, message: bytes | MergedDeltas, size: int) -> None:
         if not self._queue:
             self._wake.set()
         self._queue.append(message)
-        self._size += len(message)
+        self._count(size)
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        self._put_ever += size
+        if self._size > WAITING_LIMIT and self._may_give_up and self._lags_too_far():
+            self._let_go()
+
+    def _lags_too_far(self) -> bool:
+        written = self._put_ever - self._size
+        while self._answers and self._answers[0][0] <= written:
+            self._answers.popleft()
+        return self._size - sum(size for _, size in self._answers) > WAITING_LIMIT
+
+    def _let_go(self) -> None:
+        """Discard what waits, and what will come; tell the client why and end."""
+        self.gone = True
+        self._queue.clear()
+        self._queue.append(encode_error(None, _OVERLOADED, TOO_SLOW))
+        self.given_up.set()
+        self._wake_all()
+        self.close()
 
     @property
     def is_full(self) -> bool:
         """Whether producers are asked to wait."""
         return self._size > HIGH_WATER and not self.gone
 
-    async def room(self) -> None:
-        """Wait until less than `HIGH_WATER` bytes are queued."""
-        while self.is_full:
+    async def room(self, limit: int = HIGH_WATER) -> None:
+        """Wait until at most `limit` bytes are queued."""
+        while self._size > limit and not self.gone:
             await self._written.wait()
 
     async def queued(self) -> None:
@@ -83,9 +151,18 @@ class Outbox:
         self._written.set()
 
     async def _flush(self) -> None:
-        batch = list(self._queue)
-        self._queue.clear()
+        batch: list[bytes] = []
+        size = 0
+        while self._queue and size < BATCH:
+            message = self._queue.popleft()
+            batch.append(message if isinstance(message, bytes) else message.line())
+            size += len(batch[-1])
+        # What is being written can be joined no more.
+        self._merging.clear()
         await self._transport.send(batch)
-        self._size -= sum(map(len, batch))
+        self._size -= size
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         written, self._written = self._written, anyio.Event()
         written.set()

@@ -24,8 +24,10 @@ _log = logging.getLogger(__name__)
 
 CONNECTIONS = 256
 """Connections at once, those whose handshake is under way included."""
-_GOING_AWAY = 1001
-_DONE = 1000
+_DONE = (1000, "")
+_GOING_AWAY = (1001, "the server ends")
+_TRY_AGAIN_LATER = (1013, "too slow: connect again, and thread/resume shows what was missed")
+"""Codes and reasons of a close (RFC 6455, and IANA's registry of WebSocket close codes)."""
 
 
 class Reception:
@@ -72,13 +74,15 @@ class Reception:
                 await turn_away(stream, HTTPStatus.SERVICE_UNAVAILABLE, words)
             return
         if not self._is_websocket:
-            await self._server.serve(Connection(StdioTransport(stream)))
+            await self._server.serve(Connection(StdioTransport(stream), may_give_up=True))
             return
         transport = await admit(stream, self._admission)
-        if transport is None:
-            return
-        await self._server.serve(Connection(transport))
-        if self._server.told_to_stop.is_set():
-            await transport.close(_GOING_AWAY, "the server ends")
-        else:
-            await transport.close(_DONE, "")
+        if transport is not None:
+            connection = Connection(transport, may_give_up=True)
+            await self._server.serve(connection)
+            await transport.close(*self._farewell(connection))
+
+    def _farewell(self, connection: Connection) -> tuple[int, str]:
+        if connection.outbox.given_up.is_set():
+            return _TRY_AGAIN_LATER
+        return _GOING_AWAY if self._server.told_to_stop.is_set() else _DONE

@@ -2,12 +2,8 @@
 
 Here lives the life of an item on the wire and in the rollout. Which item to open when is
 `sampling`'s matter. Source: session-protocol "Item lifecycle".
-
-Deltas are the one hot path of the server: their lines are put together from a prefix encoded once
-per item, without building a model for each.
 """
 
-import json
 from collections.abc import Callable
 from typing import Protocol
 
@@ -21,30 +17,13 @@ from harness.wire.item_events import (
     ReasoningSummaryTextDeltaNotification,
     ReasoningTextDeltaNotification,
 )
-from harness.wire.methods import BY_PARAMS
+from reference_server.deltas import DeltaLine
 from reference_server.engine.reroutes import Reroutes
-from reference_server.envelope import encode_notification
 from reference_server.rollout.records import ItemRecord
 from reference_server.session.thread import LoadedThread
 
 MOST_PARTS = 1000
 """Sections of a summary, or raw blocks, of one reasoning item."""
-_quote = json.JSONEncoder(ensure_ascii=False).encode
-
-
-class DeltaLine:
-    """The notification of a delta, all but its text already encoded."""
-
-    def __init__(self, params: WireModel) -> None:
-        whole = encode_notification(BY_PARAMS[type(params)], params)
-        ending = b'"delta":""}}'
-        if not whole.endswith(ending):
-            raise ValueError(f"{type(params).__name__} must have an empty `delta` as last field")
-        self._prefix = whole[: -len('""}}')]
-
-    def with_text(self, text: str) -> bytes:
-        """Give the line for one piece of text."""
-        return b"%b%b}}" % (self._prefix, _quote(text).encode())
 
 
 class ItemLog:
@@ -106,7 +85,7 @@ class GrowingMessage:
                 thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
             )
         )
-        self._send = log.thread.subscribers.send
+        self._send = log.thread.subscribers.send_delta
         log.started(self._item(""), lambda: self._item(self.text))
 
     @property
@@ -117,7 +96,7 @@ class GrowingMessage:
     def add(self, delta: str) -> None:
         """Stream a piece."""
         self._parts.append(delta)
-        self._send(self._line.with_text(delta))
+        self._send(self._line, delta)
 
     def finish(self, whole: str) -> None:
         """Complete it, given the model's final text.
@@ -197,7 +176,7 @@ class GrowingReasoning:
         line = self._lines.get((kind, index))
         if line is None:
             line = self._lines[kind, index] = DeltaLine(self._delta(kind, index))
-        self._log.thread.subscribers.send(line.with_text(delta))
+        self._log.thread.subscribers.send_delta(line, delta)
 
     def _delta(self, kind: str, index: int) -> WireModel:
         if kind == "summary":

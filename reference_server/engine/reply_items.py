@@ -8,7 +8,8 @@ rebuild the reply).
 
 from harness.wire.item import PlanItem
 from harness.wire.item_events import PlanDeltaNotification
-from reference_server.engine.items import DeltaLine, GrowingMessage, ItemLog
+from reference_server.deltas import DeltaLine
+from reference_server.engine.items import GrowingMessage, ItemLog
 from reference_server.engine.plan_text import Piece, PlanSplitter, Side, split
 
 
@@ -31,7 +32,7 @@ class _GrowingPlan:
 
     def add(self, delta: str) -> None:
         self._parts.append(delta)
-        self._log.thread.subscribers.send(self._line.with_text(delta))
+        self._log.thread.subscribers.send_delta(self._line, delta)
 
     def complete(self, text: str | None = None) -> None:
         """Complete it, with `text` if the model's final text differs from what was streamed."""

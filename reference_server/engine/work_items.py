@@ -17,7 +17,8 @@ from harness.wire.item_events import (
     CommandExecutionOutputDeltaNotification,
     FileChangeOutputDeltaNotification,
 )
-from reference_server.engine.items import DeltaLine, ItemLog
+from reference_server.deltas import DeltaLine
+from reference_server.engine.items import ItemLog
 
 
 class CommandWork:
@@ -58,7 +59,7 @@ class CommandWork:
                 )
             )
         self._streamed.append(text)
-        self._log.thread.subscribers.send(self._line.with_text(text))
+        self._log.thread.subscribers.send_delta(self._line, text)
         await self._log.thread.subscribers.room()
 
     def runs_again(self, output: str) -> None:

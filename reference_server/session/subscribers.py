@@ -1,18 +1,21 @@
 """The connections that are sent what happens on a thread, and all that are sent news of threads.
 
-Here live the sets of their outboxes. Each message is encoded once for all of them. Which
+Here live the sets of their outboxes. Each message is encoded once for all of them. A turn goes at
+the pace of the subscriber that reads fastest: the others never wait for a slow one. Which
 notifications go to every connection is not shown in the document: here, as in the shipping server,
 those after which a list of threads is another (started, archived, closed, named, and the like),
 since a client shows that list whoever has changed it.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
+import anyio
 import anyio.lowlevel
 
 from harness.wire.base import WireModel
 from harness.wire.methods import BY_PARAMS
+from reference_server.deltas import DeltaLine
 from reference_server.envelope import encode_notification
 from reference_server.outbox import Outbox
 
@@ -26,19 +29,27 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._outboxes: list[Outbox] = []
+        self._changed = anyio.Event()
         self._paused = 0.0
 
     def add(self, outbox: Outbox) -> None:
         """Subscribe a connection, unless it is already, or its client has left."""
         if outbox not in self._outboxes and not outbox.gone:
             self._outboxes.append(outbox)
+            self._tell_change()
 
     def remove(self, outbox: Outbox) -> bool:
         """Unsubscribe a connection; tells whether it was subscribed."""
         if outbox not in self._outboxes:
             return False
         self._outboxes.remove(outbox)
+        self._tell_change()
         return True
+
+    def _tell_change(self) -> None:
+        # Who waits for those that were here before may need to wait no longer.
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
 
     @property
     def outboxes(self) -> list[Outbox]:
@@ -58,17 +69,35 @@ class Subscribers:
         for outbox in self._outboxes:
             outbox.put(message)
 
-    async def room(self) -> None:
-        """Wait until every subscriber has room, so that a slow reader slows the work down.
+    def send_delta(self, line: DeltaLine, text: str) -> None:
+        """Send one piece of text."""
+        message = line.with_text(text)
+        for outbox in self._outboxes:
+            outbox.put_delta(line.prefix, message)
 
-        Now and then it lets other tasks run even if there is room: a model that sends events faster
-        than they are handled must not keep other tasks from running.
+    async def room(self) -> None:
+        """Wait until a subscriber has room, so that a slow reader slows the work down.
+
+        Where another reads faster, or nobody listens, nothing waits for the slow one. Now and then
+        it lets other tasks run even if there is room: a model that sends events faster than they
+        are handled must not keep other tasks from running.
         """
-        for outbox in [one for one in self._outboxes if one.is_full]:
-            await outbox.room()
+        while self._outboxes and all(one.is_full for one in self._outboxes):
+            await self._first_room()
         if time.monotonic() - self._paused > WORK_AT_A_TIME:
             await anyio.lowlevel.checkpoint()
             self._paused = time.monotonic()
+
+    async def _first_room(self) -> None:
+        async with anyio.create_task_group() as waits:
+
+            async def first(wait: Callable[[], Awaitable[object]]) -> None:
+                await wait()
+                waits.cancel_scope.cancel()
+
+            waits.start_soon(first, self._changed.wait)
+            for outbox in self._outboxes:
+                waits.start_soon(first, outbox.room)
 
 
 class Everyone:

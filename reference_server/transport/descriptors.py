@@ -31,6 +31,8 @@ class Descriptors:
         self._input_waits = not stat.S_ISREG(os.fstat(input_fd).st_mode)
         self.taken = 0
         """Bytes written so far."""
+        self.midway = False
+        """Whether a write was cancelled in the middle: what would come next is out of place."""
         if _is_pipe_like(output_fd):
             os.set_blocking(output_fd, False)
 
@@ -66,6 +68,7 @@ class Descriptors:
     async def write(self, data: bytes) -> None:
         """Write all of it, in as few system calls as the reader's pace allows. Raises PeerGone."""
         rest = memoryview(data)
+        self.midway = True
         while rest:
             try:
                 written = os.write(self._output, rest)
@@ -75,3 +78,4 @@ class Descriptors:
                 await anyio.wait_writable(self._output)
             except OSError as error:
                 raise PeerGone from error
+        self.midway = False

@@ -139,6 +139,8 @@ class WebSocketTransport:
 
         `reason` has at most 123 bytes.
         """
+        if self._stream.midway:
+            return
         with anyio.move_on_after(CLOSING_TIME):
             try:
                 async with self._writing:

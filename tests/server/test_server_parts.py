@@ -5,7 +5,7 @@ import pytest
 
 from harness.wire.methods import BY_METHOD, Direction
 from harness.wire.turn import TurnStartParams
-from reference_server.engine.items import DeltaLine
+from reference_server.deltas import DeltaLine
 from reference_server.handlers import discover
 from reference_server.handlers.registry import handles
 from reference_server.lanes import Lanes

@@ -1,0 +1,56 @@
+"""The notifications of deltas, as bytes: the one hot path of the server.
+
+Here lives how the line of a delta is put together from a prefix encoded once per item, without a
+model for each, and how lines of one prefix become one line. Joined, the deltas are the same text.
+Source: session-protocol "Events" ("concatenating `delta` values of one `itemId` rebuilds the
+reply").
+"""
+
+import json
+
+from harness.wire.base import WireModel
+from harness.wire.methods import BY_PARAMS
+from reference_server.envelope import encode_notification
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+_ENDING = b'"}}'
+MERGED_LIMIT = 1 << 18
+"""Bytes of a line that several deltas were joined to; further ones begin another line."""
+
+
+class DeltaLine:
+    """The notification of a delta, all but its text already encoded.
+
+    `prefix` is the line up to the quotation mark of the text.
+    """
+
+    def __init__(self, params: WireModel) -> None:
+        whole = encode_notification(BY_PARAMS[type(params)], params)
+        if not whole.endswith(b'"delta":"' + _ENDING):
+            raise ValueError(f"{type(params).__name__} must have an empty `delta` as last field")
+        self.prefix = whole[: -len(b'"' + _ENDING)]
+
+    def with_text(self, text: str) -> bytes:
+        """Give the line for one piece of text."""
+        return b"%b%b}}" % (self.prefix, _quote(text).encode())
+
+
+class MergedDeltas:
+    """Lines of deltas with one prefix, to be written as one line."""
+
+    def __init__(self, prefix: bytes, line: bytes) -> None:
+        self._prefix = prefix
+        self._pieces = [line[: -len(_ENDING)]]
+        self.size = len(line)
+
+    def add(self, line: bytes) -> int:
+        """Add a line of the same prefix; gives the bytes that this one is longer by."""
+        # The text stays escaped as it is: the end of one JSON string and the start of the next go.
+        piece = line[len(self._prefix) + 1 : -len(_ENDING)]
+        self._pieces.append(piece)
+        self.size += len(piece)
+        return len(piece)
+
+    def line(self) -> bytes:
+        """Give the one line."""
+        return b"".join(self._pieces) + _ENDING
