@@ -8,6 +8,7 @@ message is left out before that.
 """
 
 from collections import deque
+from typing import NamedTuple
 
 import anyio
 
@@ -18,7 +19,11 @@ from reference_server.transport.base import PeerGone, Transport
 HIGH_WATER = 1 << 20
 """Queued bytes above which producers are asked to wait, and deltas are joined."""
 WAITING_LIMIT = 1 << 24
-"""Queued bytes above which a client that may be given up is; large answers do not count."""
+"""Queued bytes above which a client that may be given up is.
+
+Large answers, which it asked for, do not count; nor does the largest notification, since a single
+one is never too much.
+"""
 BATCH = 1 << 18
 """Bytes of one write, or one message that is longer; what is not handed over can be joined."""
 _LARGE = 1 << 16
@@ -30,6 +35,14 @@ TOO_SLOW = (
 )
 
 
+class _Large(NamedTuple):
+    """A long message: where it ends among all bytes ever put, and its own bytes."""
+
+    end: int
+    size: int
+    asked_for: bool
+
+
 class Outbox:
     """The queue of one connection. With `may_give_up` a client that lags too far behind is lost."""
 
@@ -39,7 +52,8 @@ class Outbox:
         self._queue: deque[bytes | MergedDeltas] = deque()
         self._size = 0
         self._put_ever = 0
-        self._answers: deque[tuple[int, int]] = deque()
+        self._large: deque[_Large] = deque()
+        self._asked_for = False
         self._merging: dict[bytes, MergedDeltas] = {}
         self._wake = anyio.Event()
         self._written = anyio.Event()
@@ -56,7 +70,11 @@ class Outbox:
         if self._merging:
             # A delta must not be joined to one that stands before this message.
             self._merging.clear()
-        self._append(message, len(message))
+        size = len(message)
+        self._append(message, size)
+        if size > _LARGE:
+            self._forget_written()
+            self._large.append(_Large(self._put_ever, size, self._asked_for))
 
     def put_delta(self, prefix: bytes, line: bytes) -> None:
         """Queue the line of a delta, joined to earlier ones if much is waiting."""
@@ -74,11 +92,16 @@ class Outbox:
 
     def put_answer(self, message: bytes) -> None:
         """Queue the answer to a request: a large one was asked for, and is not held against it."""
-        if len(message) > _LARGE:
-            self._answers.append((self._put_ever + len(message), len(message)))
-        self.put(message)
+        self._asked_for = True
+        try:
+            self.put(message)
+        finally:
+            self._asked_for = False
 
     def _append(self, message: bytes | MergedDeltas, size: int) -> None:
+        if self._size > WAITING_LIMIT and self._may_give_up and self._lags_too_far():
+            self._let_go()
+            return
         if not self._queue:
             self._wake.set()
         self._queue.append(message)
@@ -87,14 +110,17 @@ class Outbox:
     def _count(self, size: int) -> None:
         self._size += size
         self._put_ever += size
-        if self._size > WAITING_LIMIT and self._may_give_up and self._lags_too_far():
-            self._let_go()
+
+    def _forget_written(self) -> None:
+        written = self._put_ever - self._size
+        while self._large and self._large[0].end <= written:
+            self._large.popleft()
 
     def _lags_too_far(self) -> bool:
-        written = self._put_ever - self._size
-        while self._answers and self._answers[0][0] <= written:
-            self._answers.popleft()
-        return self._size - sum(size for _, size in self._answers) > WAITING_LIMIT
+        self._forget_written()
+        asked_for = sum(one.size for one in self._large if one.asked_for)
+        largest = max((one.size for one in self._large if not one.asked_for), default=0)
+        return self._size - asked_for - largest > WAITING_LIMIT
 
     def _let_go(self) -> None:
         """Discard what waits, and what will come; tell the client why and end."""

@@ -161,6 +161,9 @@ def run(arguments: Sequence[str]) -> int:
     _hide_secrets_in_log(config)
     if model_transport is not None:
         config = replace(config, environment=_scenario_environment(config.environment))
+    if listening is not None:
+        hidden = listening.hidden_from_commands(config.environment)
+        config = replace(config, environment=hidden)
     recover(home)
     anyio.run(_serve, home, config, model_transport, options.require_initialize, listening)
     leave_hung_threads()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reference_server.cli.surroundings import UsageError, complain
+from reference_server.exec.places import OWN_SOCKET, TOKEN_FILE
 from reference_server.reception import Reception
 from reference_server.server import Server
 from reference_server.transport.addresses import (
@@ -43,6 +44,20 @@ class Listening:
 
     listener: Listener
     admission: Admission
+    options: ListenOptions
+
+    def hidden_from_commands(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Give the environment of the server as commands may know it.
+
+        It lacks the token, and names the files that are hidden from confined commands: who reaches
+        this server can answer what it asks about them.
+        """
+        hidden = {name: environment[name] for name in environment if name != self.options.token_env}
+        if isinstance(self.listener.address, UnixAddress):
+            hidden[OWN_SOCKET] = os.path.abspath(self.listener.address.path)
+        if self.options.token_file is not None:
+            hidden[TOKEN_FILE] = os.path.abspath(self.options.token_file)
+        return hidden
 
     async def serve(self, server: Server) -> None:
         """Say where, then serve until the server is told to stop."""
@@ -59,7 +74,7 @@ def listen(options: ListenOptions, environment: Mapping[str, str]) -> Listening:
     try:
         address = parse_address(options.listen)
         admission = _admission(address, options, environment)
-        return Listening(open_listener(address), admission)
+        return Listening(open_listener(address), admission, options)
     except (BadAddress, CannotListen) as error:
         raise UsageError(f"--listen {error}") from None
 

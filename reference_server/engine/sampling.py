@@ -66,7 +66,11 @@ class Sampling:
 
     async def receive(self, events: list[ModelEvent]) -> None:
         """Take the next events; waits for slow subscribers. Raises OSError."""
+        subscribers = self._log.thread.subscribers
         for event in events:
+            if subscribers.are_full:
+                # A single read from a model can hold more than a client takes in a second.
+                await subscribers.room()
             match event:
                 case TextDelta(index, delta):
                     self._message(index).add(delta)
@@ -86,7 +90,7 @@ class Sampling:
                     self.result.usage = usage
                     self._end_messages()
                     self.cut()
-        await self._log.thread.subscribers.room()
+        await subscribers.room()
 
     def cut(self) -> list[str]:
         """Complete every open item with what was streamed.

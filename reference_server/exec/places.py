@@ -106,7 +106,11 @@ _BASES = {
     ".composer/": "COMPOSER_HOME",
 }
 """Environment variables that move these folders of the home elsewhere."""
+OWN_SOCKET = "AGENT_LISTEN_SOCKET"
+TOKEN_FILE = "AGENT_LISTEN_TOKEN_FILE"
+"""Variables that the server adds to its own when it listens; nobody else need set them."""
 _MOVED = (
+    TOKEN_FILE,
     "GNUPGHOME",
     "AWS_SHARED_CREDENTIALS_FILE",
     "AWS_CONFIG_FILE",
@@ -230,9 +234,10 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
 
 
 def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Sockets that the environment names: of the ssh agent, tmux, the message bus, Docker."""
+    """Sockets that the environment names: our own, of the ssh agent, tmux, the bus, Docker."""
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
     named = (
+        environment.get(OWN_SOCKET, ""),
         environment.get("SSH_AUTH_SOCK", ""),
         environment.get("TMUX", "").partition(",")[0],
         bus.partition(",")[0],

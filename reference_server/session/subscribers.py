@@ -75,6 +75,11 @@ class Subscribers:
         for outbox in self._outboxes:
             outbox.put_delta(line.prefix, message)
 
+    @property
+    def are_full(self) -> bool:
+        """Whether there are subscribers and none has room."""
+        return bool(self._outboxes) and all(one.is_full for one in self._outboxes)
+
     async def room(self) -> None:
         """Wait until a subscriber has room, so that a slow reader slows the work down.
 
@@ -82,7 +87,7 @@ class Subscribers:
         it lets other tasks run even if there is room: a model that sends events faster than they
         are handled must not keep other tasks from running.
         """
-        while self._outboxes and all(one.is_full for one in self._outboxes):
+        while self.are_full:
             await self._first_room()
         if time.monotonic() - self._paused > WORK_AT_A_TIME:
             await anyio.lowlevel.checkpoint()
