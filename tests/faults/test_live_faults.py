@@ -49,6 +49,19 @@ STORED_ONLY = {
         ),
         "what is on disk is seen by looks at it, which a stream of messages does not have",
     ),
+    **dict.fromkeys(
+        (
+            "completed-though-a-client-declined",
+            "declined-though-a-client-accepted",
+            "ended-otherwise-for-another",
+            "item-kept-from-a-subscriber",
+            "outcome-differs-for-another",
+            "resolved-for-who-answered-alone",
+            "told-though-it-has-left",
+            "turn-kept-from-a-subscriber",
+        ),
+        "a stream is one connection, and cannot tell what another client is told",
+    ),
 }
 # It keeps turn/started from the client until the client has answered a question: that is the fault.
 KEEPS_BACK = {"turn-announced-after-its-question"}

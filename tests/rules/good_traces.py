@@ -12,6 +12,7 @@ from harness.trace.marks import ModelListens
 from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
+from tests.rules.good_clients import CLIENTS
 from tests.rules.good_durability import DURABILITY
 from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
@@ -308,6 +309,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **LISTS,
     **HISTORY,
     **DURABILITY,
+    **CLIENTS,
 }
 
 

@@ -1,0 +1,1 @@
+"""Rules on several clients at once: what each of them is told, and whose answer counts."""
