@@ -13,6 +13,7 @@ fixtures/servers/odd).
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -31,8 +32,8 @@ pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 NODE = shutil.which("node")
 COMMANDS = {
-    "plain": f"'{sys.executable}' '{SERVERS / 'plain' / 'plain.py'}'",
-    "odd": f"'{NODE}' '{SERVERS / 'odd' / 'odd.mjs'}'",
+    "plain": [sys.executable, str(SERVERS / "plain" / "plain.py")],
+    "odd": [NODE or "node", str(SERVERS / "odd" / "odd.mjs")],
 }
 # What they are told, none of it a MUST or a SHOULD, and why they are right all the same.
 REMARKS = {
@@ -45,7 +46,8 @@ REMARKS = {
     "odd": {
         # It writes a turn when the turn is over: one that its death cuts off leaves nothing behind.
         "durable.messages-kept",
-        # It tells the progress of a compaction by a notification of its own, as it may.
+        # It tells the progress of a compaction by a notification of its own, as it may, and asks a
+        # client to run the client's own tool by a request, of which the text has only the item.
         "method.known",
         # Its answers come late: the text does not order an answer and what its request brings.
         "response.before-effects",
@@ -59,6 +61,7 @@ REMARKS = {
 PLAYED = {
     "plain": {
         "approvals": 46,
+        "clients": 21,
         "commands": 15,
         "compaction": 7,
         "failures": 44,
@@ -75,6 +78,7 @@ PLAYED = {
     },
     "odd": {
         "approvals": 54,
+        "clients": 21,
         "commands": 15,
         "compaction": 3,
         "failures": 44,
@@ -93,6 +97,7 @@ PLAYED = {
 # Of each area one that both offer; neither has reviews.
 SAMPLE = (
     "approvals/accept-command",
+    "clients/starter-leaves",
     "commands/both-streams",
     "compaction/asked-for",
     "failures/bad-request",
@@ -116,6 +121,15 @@ def server(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+def profile(server: str, folder: Path) -> str:
+    """Over its standard streams, and listening where a scenario has several clients."""
+    words = json.dumps(COMMANDS[server])
+    text = f'name = "{server}"\ncommand = {words}\nlisten_arguments = ["--listen", "{{listen}}"]\n'
+    path = folder / f"{server}.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
 def remarks(report: Report) -> set[str]:
     """The rules with a finding of any level."""
     findings = (Verdict.FAIL, Verdict.ERROR, Verdict.KNOWN)
@@ -131,7 +145,7 @@ def area(scenario: str) -> str:
 def test_the_whole_suite_is_green_and_most_of_it_is_played(server: str, place: Path) -> None:
     path = ROOT / ".harness" / "reports" / f"{server}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    words = ["--server-cmd", COMMANDS[server], "-n", "2", "--json", str(path)]
+    words = ["--target", profile(server, place), "-n", "2", "--json", str(path)]
     ran = subprocess.run(
         [sys.executable, "-m", "harness", "run", *words],
         cwd=place,
@@ -155,9 +169,8 @@ def test_the_whole_suite_is_green_and_most_of_it_is_played(server: str, place: P
     assert remarks(report) <= REMARKS[server]
 
 
-@pytest.mark.usefixtures("place")
-def test_a_scenario_of_each_area_passes(server: str) -> None:
-    found = judged(COMMANDS[server], bundled(*SAMPLE), scale=1)
+def test_a_scenario_of_each_area_passes(server: str, place: Path) -> None:
+    found = judged("", bundled(*SAMPLE), target=profile(server, place), scale=1)
     assert found.verdicts() == dict.fromkeys(SAMPLE, "PASS")
     assert found.failed_rules() == []
     assert found.issues() == {}
