@@ -27,6 +27,8 @@ LOGGED = 200
 """Lines of a program's standard error, and of what is no message, that go to our log."""
 LINE = 1_000
 """Characters of such a line."""
+QUOTED = 300
+"""Characters of each of the last such lines, where it is said why a program has ended."""
 KNOWN = 0.5
 """Seconds in which the exit status of a program must be known when its output has ended."""
 
@@ -40,7 +42,7 @@ class _Complaints:
         self._last: deque[str] = deque(maxlen=3)
 
     def take(self, line: str, what: str = "") -> None:
-        self._last.append(line)
+        self._last.append(brief(line, QUOTED))
         self._count += 1
         if self._count <= LOGGED:
             _log.warning("MCP server %s: %s%s", self._name, what, brief(line, LINE))
@@ -50,7 +52,7 @@ class _Complaints:
     @property
     def last(self) -> str:
         """The last lines in one, to be quoted; empty if there are none."""
-        return brief(" / ".join(self._last), LINE)
+        return " / ".join(self._last)
 
 
 class _Connection:

@@ -21,6 +21,8 @@ SHORTEST = 6
 """Characters of the shortest secret that is looked for in the whole text."""
 # The password in any URL, also one that is not in our settings: `scheme://user:password@host`.
 _PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
+# The names of variables that hold a secret, as far as names tell.
+_OF_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL", re.I)
 _BEGUN_ESCAPE = re.compile(
     r"%(?:25){0,4}[0-9a-f]?|\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|&#?\w{0,6}", re.I
 )
@@ -53,13 +55,16 @@ class Secrets:
 
     @classmethod
     def of_config(cls, config: Config) -> "Secrets":
-        """Give the secrets of all providers."""
+        """Give the secrets of all providers and MCP servers."""
         env = config.environment
         found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
         for address in (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL")):
             found += _of_address(address)
         for provider in config.providers.values():
             found += [env.get(provider.env_key or "", ""), *_of_address(provider.base_url)]
+        for server in config.mcp_servers.values():
+            found += [env.get(server.token_variable or "", ""), *_of_address(server.url)]
+            found += [value for name, value in server.env.items() if _OF_SECRET.search(name)]
         return cls(found)
 
     def hidden_in(self, text: str, *, cut: bool = False) -> str:

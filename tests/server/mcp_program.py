@@ -17,6 +17,7 @@ OBJECT = {"type": "object", "properties": {}}
 CALLS = (
     "echo", "environment", "silent", "die", "progress", "junk", "long", "image", "structured",
     "mixed", "more", "ask", "error", "child", "half", "deaf", "wrong", "stubborn", "flood",
+    "complain",
 )  # fmt: skip
 tools = [{"name": name, "inputSchema": OBJECT} for name in CALLS]
 
@@ -113,6 +114,11 @@ def call(number, params):
             import signal
 
             signal.pause()
+        case "complain":
+            for at in range(arguments.get("count", 1)):
+                sys.stderr.write(f"{at}: {os.environ.get('ODD_API_KEY')}\n")
+            sys.stderr.flush()
+            return text("said")
         case "wrong":
             return {"content": "no list"}
 
