@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpx2
+from anyio import to_thread
 from mcp.client.streamable_http import streamable_http_client
 
 from reference_server import VERSION
 from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure
 from reference_server.mcp.wire import MESSAGE_LIMIT, TOO_LARGE, Wire
+from reference_server.model.pool import proxy_for
 
 CONNECTING = 10.0
 """Seconds to connect, and to write a request."""
@@ -27,7 +29,8 @@ SENTENCES = {
 @asynccontextmanager
 async def over_http(server: McpServer, environment: Mapping[str, str]) -> AsyncGenerator[Wire]:
     """Connect to a server's address. Raises McpFailure."""
-    guard = _Guard(server)
+    # Reading the certificates of the machine takes a while.
+    guard = await to_thread.run_sync(_Guard, server)
     headers = {"user-agent": f"agent/{VERSION}", "accept-encoding": "identity"}
     if (variable := server.token_variable) is not None:
         token = environment.get(variable, "")
@@ -39,7 +42,9 @@ async def over_http(server: McpServer, environment: Mapping[str, str]) -> AsyncG
     # Its own bounds: how long an answer may take is bounded by call.
     timeout = httpx2.Timeout(CONNECTING, read=None)
     async with (
-        httpx2.AsyncClient(transport=guard, headers=headers, timeout=timeout) as client,
+        httpx2.AsyncClient(
+            transport=guard, headers=headers, timeout=timeout, trust_env=False
+        ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
         ) as (incoming, outgoing),
@@ -51,8 +56,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
     """Bounds answers, and keeps why the last one was no success."""
 
     def __init__(self, server: McpServer) -> None:
-        super().__init__(trust_env=False)
-        self._server = server
+        super().__init__(proxy=proxy_for(server.url))
         self._reason = ""
 
     def reason(self) -> str:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 CLOSING = 5.0
-"""Seconds that a server has to end when this one does; then it is given up."""
+"""Seconds in which a program must be ended when this server ends; it never needs them all."""
+LEAVING = 1.0
+"""Seconds that a server at an address has to take the end of its session."""
 SDK = "reference_server.mcp.session"
 """The module that imports the SDK."""
 
@@ -171,7 +173,7 @@ class Link:
         attempt.stop.set()
         if not attempt.settled.is_set():
             attempt.scope.cancel()
-        with anyio.move_on_after(CLOSING):
+        with anyio.move_on_after(CLOSING if self.server.command else LEAVING):
             await attempt.over.wait()
         attempt.scope.cancel()
 
