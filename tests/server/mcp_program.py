@@ -17,7 +17,7 @@ OBJECT = {"type": "object", "properties": {}}
 CALLS = (
     "echo", "environment", "silent", "die", "progress", "junk", "long", "image", "structured",
     "mixed", "more", "ask", "error", "child", "half", "deaf", "wrong", "stubborn", "flood",
-    "complain",
+    "complain", "process",
 )  # fmt: skip
 tools = [{"name": name, "inputSchema": OBJECT} for name in CALLS]
 
@@ -114,6 +114,8 @@ def call(number, params):
             import signal
 
             signal.pause()
+        case "process":
+            return text(str(os.getpid()))
         case "complain":
             for at in range(arguments.get("count", 1)):
                 sys.stderr.write(f"{at}: {os.environ.get('ODD_API_KEY')}\n")

@@ -20,7 +20,7 @@ from session_peer import Peer, session
 
 from reference_server.config.mcp import McpServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
 ADD = calls("mcp__remote__add", a=2, b=3)
 AGAIN = calls("mcp__remote__add", "call_2", a=3, b=3)

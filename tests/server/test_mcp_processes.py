@@ -198,6 +198,7 @@ def test_a_program_starts_with_the_first_turn_and_serves_all_turns(agents, tmp_p
     assert len(programs(tmp_path)) == 1
 
 
+@pytest.mark.usefixtures("mcp_sdk")
 async def test_the_log_of_an_agent_in_process_has_no_tracebacks(tmp_path, caplog) -> None:
     replies = [calls("mcp__odd__junk"), calls("mcp__odd__die", "call_2"), says("ok")]
     async with session(tmp_path, replies, settings=with_servers(odd())) as peer:

@@ -11,7 +11,7 @@ from session_peer import session
 
 from reference_server.mcp.results import MOST_BLOCKS, RESULT_LIMIT, bounded
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
 
 async def called(home, tool: str, **arguments: Any) -> tuple[dict[str, Any], Any]:

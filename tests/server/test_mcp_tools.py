@@ -80,6 +80,7 @@ def test_a_schema_without_properties_is_an_object_that_has_none() -> None:
 
 @pytest.mark.slow
 @pytest.mark.socket
+@pytest.mark.usefixtures("mcp_sdk")
 async def test_a_list_that_changes_is_known_to_the_next_model_call(tmp_path) -> None:
     replies = [calls("mcp__odd__more"), calls("mcp__odd__late", "call_2"), says("ok")]
     settings = with_servers(odd(only=frozenset({"more", "late"})))
@@ -95,6 +96,7 @@ async def test_a_list_that_changes_is_known_to_the_next_model_call(tmp_path) -> 
 
 @pytest.mark.slow
 @pytest.mark.socket
+@pytest.mark.usefixtures("mcp_sdk")
 async def test_tools_of_two_servers_with_the_same_names_reach_their_own(tmp_path) -> None:
     two = with_servers(program(TINY, name="one"), program(TINY, name="two"))
     replies = [calls("mcp__two__add", a=1, b=1), says("ok")]
@@ -112,6 +114,7 @@ async def test_tools_of_two_servers_with_the_same_names_reach_their_own(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.socket
+@pytest.mark.usefixtures("mcp_sdk")
 async def test_progress_is_told_while_the_call_runs_and_is_bounded(tmp_path) -> None:
     replies = [calls("mcp__odd__progress"), calls("mcp__odd__flood", "call_2", count=2_000)]
     async with session(tmp_path, [*replies, says("ok")], settings=with_servers(odd())) as peer:

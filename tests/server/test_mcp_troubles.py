@@ -10,7 +10,7 @@ from session_peer import Peer, session
 
 from reference_server.config.mcp import McpServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
 
 def errors(peer: Peer) -> list[dict[str, Any]]:
