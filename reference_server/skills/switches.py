@@ -197,57 +197,70 @@ def _is_of(entry: Mapping[str, Any], path: str) -> bool:
 
 def _edited(text: str, path: str, *, enabled: bool) -> str | None:
     """Give the text with the entry changed; None if it is written in a form that cannot be."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    entry = _entry(path).replace("\n", end)
+    made = text.replace(entry, "")
+    try:
+        if any(_is_of(one, path) for one in _entries(tomllib.loads(made))):
+            # Not as the server writes it: a user did.
+            made = _without(made, path)
+        if not enabled:
+            made += end if made and not made.endswith("\n") else ""
+            made += entry
+        # What is written inline or dotted can neither be found nor added to.
+        says = _without_empty(tomllib.loads(made))
+        return made if says == _wanted(text, path, enabled=enabled) else None
+    except ValueError:
+        return None
+
+
+def _entry(path: str) -> str:
+    """Give an entry as the server writes it: below what is there, which stays as it is."""
+    import tomlkit
+
+    return f"\n[[skills.config]]\npath = {tomlkit.string(path).as_string()}\nenabled = false\n"
+
+
+def _without(text: str, path: str) -> str:
+    """Take the entries of a path out. Raises ValueError."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
     from tomlkit.items import AoT
 
-    returns = "\r\n" in text
-    document = tomlkit.parse(text.replace("\r\n", "\n"))
+    end = "\r\n" if "\r\n" in text else "\n"
+    document: Any = tomlkit.parse(text.replace("\r\n", "\n"))
     try:
-        content = cast("Any", document)
-        if "skills" not in content:
-            content["skills"] = tomlkit.table(is_super_table=True)
-        skills = content["skills"]
-        if "config" not in skills:
-            skills["config"] = tomlkit.aot()
-        entries = skills["config"]
+        entries = document["skills"]["config"]
         if not isinstance(entries, AoT):
-            return None
-        _change(cast("Any", entries), path, enabled=enabled)
-        if not entries:
-            del skills["config"]
-        if not skills:
-            del content["skills"]
-        made = tomlkit.dumps(content)
-        # The library has written what is no TOML, for tables that are written inline or dotted.
-        if tomllib.loads(made) != _wanted(text, path, enabled=enabled):
-            return None
-    except (TOMLKitError, ValueError):
-        return None
-    return made.replace("\n", "\r\n") if returns else made
-
-
-def _change(entries: Any, path: str, *, enabled: bool) -> None:
-    import tomlkit
-
-    for index in reversed(range(len(entries))):
-        if _is_of(entries[index], path):
-            del entries[index]
-    if not enabled:
-        entry = tomlkit.table()
-        entry["path"], entry["enabled"] = path, False
-        entry.add(tomlkit.nl())
-        entries.append(entry)
+            raise ValueError("an inline array")
+        found = cast("Any", entries)
+        for index in reversed(range(len(found))):
+            if _is_of(found[index], path):
+                del found[index]
+        if not found:
+            del document["skills"]["config"]
+        return tomlkit.dumps(document).replace("\n", end)
+    except TOMLKitError as error:
+        raise ValueError(str(error)) from None
 
 
 def _wanted(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
-    """Give what the file must say after the change."""
+    """Give what the file must say after the change. Raises ValueError where it cannot."""
     table = tomllib.loads(text)
-    skills = cast("dict[str, Any]", table.setdefault("skills", {}))
+    skills = table.setdefault("skills", {})
+    if not isinstance(skills, dict):
+        raise ValueError("no table")
+    inner = cast("dict[str, Any]", skills)
     entries = [entry for entry in _entries(table) if not _is_of(entry, path)]
-    skills["config"] = entries if enabled else [*entries, {"path": path, "enabled": False}]
-    if not skills["config"]:
-        del skills["config"]
-    if not skills:
-        del table["skills"]
-    return table
+    inner["config"] = entries if enabled else [*entries, {"path": path, "enabled": False}]
+    return _without_empty(table)
+
+
+def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
+    """Leave out an empty `skills`, and an empty `skills.config`: they say nothing."""
+    skills = table.get("skills")
+    if not isinstance(skills, dict):
+        return table
+    inner = {key: value for key, value in cast("dict[str, Any]", skills).items() if value != []}
+    rest = {key: value for key, value in table.items() if key != "skills"}
+    return {**rest, "skills": inner} if inner else rest
