@@ -54,7 +54,7 @@ def user_message(
 def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
     """Leave out of a user's message the texts of skills that the model has been given before."""
     parts: list[Fields] = message["content"]
-    blocks = [part["text"] for part in parts if _is_block(part)]
+    blocks = [text for part in parts if is_skill_text(text := part.get("text", ""))]
     if not blocks:
         return message
     said = [
@@ -70,8 +70,9 @@ def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
     return {**message, "content": kept} if kept else message
 
 
-def _is_block(part: Fields) -> bool:
-    return str(part.get("text", "")).startswith("<skill>\n")
+def is_skill_text(text: str) -> bool:
+    """Whether a text of a user's message is that of a skill, which the server put there."""
+    return text.startswith("<skill>\n")
 
 
 def local_images(content: list[UserInput]) -> list[str]:

@@ -18,6 +18,7 @@ from reference_server.engine.turn_context import TurnContext
 from reference_server.engine.usage import token_counts
 from reference_server.model.errors import ModelError
 from reference_server.rollout.records import CompactedRecord
+from reference_server.words import is_skill_text
 
 Fields = dict[str, Any]
 
@@ -58,17 +59,24 @@ def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
 
 
 def kept_words(old: list[Fields]) -> list[Fields]:
-    """Give the user's own messages that stay, oldest first; images do not stay."""
+    """Give the user's own messages that stay, oldest first; images do not stay.
+
+    The texts of skills that they name stay where there is room for them too.
+    """
     kept: list[Fields] = []
     room = KEPT_CHARACTERS
     for item in reversed(old):
-        text = "\n".join(_texts(item)) if _is_users(item) else ""
-        if not text:
+        texts = _texts(item) if _is_users(item) else []
+        skills = [text for text in texts if is_skill_text(text)]
+        words = "\n".join(text for text in texts if not is_skill_text(text))
+        if not words:
             continue
-        if len(text) > room:
+        if sum(map(len, skills)) + len(words) > room:
+            skills = []
+        if len(words) > room:
             break
-        room -= len(text)
-        kept.append(_user_text(text))
+        room -= sum(map(len, skills)) + len(words)
+        kept.append(_user_text(*skills, words))
     return kept[::-1]
 
 
@@ -121,5 +129,6 @@ def _texts(item: Fields) -> list[str]:
     return [part["text"] for part in parts if part.get("type") == "input_text"]
 
 
-def _user_text(text: str) -> Fields:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+def _user_text(*texts: str) -> Fields:
+    content = [{"type": "input_text", "text": text} for text in texts]
+    return {"type": "message", "role": "user", "content": content}

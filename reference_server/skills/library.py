@@ -29,9 +29,11 @@ MOST_CACHED = 500
 """Folders of skills whose content is kept."""
 LIST_TIME = 10.0
 """Seconds after which one request looks at no further folder."""
+WAIT_TIME = SCAN_TIME + 1
+"""Seconds after which a folder is not waited for: its disk does not answer."""
 _READERS = 4
 """Folders that are looked at at a time; one whose disk does not answer counts until it does."""
-_HUNG = f"does not answer; it was waited for {SCAN_TIME + 1:g} s; see whether its disk is there"
+_HUNG = f"does not answer; it was waited for {WAIT_TIME:g} s; see whether its disk is there"
 _LATE = f"was not looked at: the folders before it took {LIST_TIME:g} s; ask for fewer"
 
 Root = tuple[str, Scope]
@@ -124,7 +126,7 @@ class Library:
     async def scan(self, root: Root) -> Scanned:
         """Look at a folder of skills, and remember what it holds."""
         try:
-            with anyio.fail_after(SCAN_TIME + 1):
+            with anyio.fail_after(WAIT_TIME):
                 found = await to_thread.run_sync(
                     scan, *root, abandon_on_cancel=True, limiter=self.readers
                 )
