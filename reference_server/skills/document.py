@@ -23,6 +23,8 @@ NAME_LIMIT = 100
 """Characters of a name."""
 DESCRIPTION_LIMIT = 1024
 """Characters of a description that are shown."""
+OUTLINE_LIMIT = 16 * 1024
+"""Characters of a text in which headings are looked for: that takes long."""
 SECTIONS = ("Instructions", "Examples", "Dependencies")
 _CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
 _SPACE = re.compile(r"\s+")
@@ -65,10 +67,10 @@ def read_document(text: str) -> Document:
 
 
 def outline_of(text: str) -> Outline:
-    """Find the title, the paragraph below it, and the sections of a Markdown text."""
+    """Find the title, the paragraph below it, and the sections of a Markdown text's beginning."""
     outline = Outline()
     part: str | None = None
-    tokens = _markdown().parse(text)
+    tokens = _markdown().parse(text[:OUTLINE_LIMIT])
     for opening, inline in pairwise(tokens):
         if opening.level:
             # Inside a list or a quotation.

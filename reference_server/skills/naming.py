@@ -30,18 +30,21 @@ def first_word(name: str) -> str | None:
 
 def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
     """Give the names that stand after a `$`, each once, in the order in which they come."""
-    by_word: dict[str, list[str]] = {}
     # The longest first: of `spell check` and `spell` the text means the one that it spells out.
+    lengths: dict[str, list[int]] = {}
     for name in sorted(names, key=len, reverse=True):
         if word := first_word(name):
-            by_word.setdefault(word, []).append(name)
+            known = lengths.setdefault(word, [])
+            if len(name) not in known[-1:]:
+                known.append(len(name))
+    given = set(names)
     found: dict[str, None] = {}
     for text in texts:
         for match in _signs(text):
             begin = match.start(1)
-            for name in by_word.get(match[1], ()):
-                end = begin + len(name)
-                if text.startswith(name, begin) and not _GOES_ON.match(text, end):
+            for length in lengths.get(match[1], ()):
+                name = text[begin : begin + length]
+                if name in given and not _GOES_ON.match(text, begin + length):
                     found[name] = None
                     break
     return list(found)

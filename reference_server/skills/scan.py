@@ -112,6 +112,9 @@ class _Walk:
                     if entry.is_dir() and not entry.name.startswith("."):
                         folders.append(entry.name)
                 except OSError as error:
+                    if entry.name == SKILL_FILE:
+                        # Told when it is read.
+                        continue
                     self._tell(entry.path, f"cannot be followed: {error.strerror}; remove it")
         return names, sorted(folders)
 
