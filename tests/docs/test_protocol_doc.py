@@ -123,7 +123,7 @@ def test_a_requirement_says_who_is_bound_where_it_comes_from_and_what_judges_it(
     assert "input.types; line 63; stated; both are bound; rules `shape.response`" in joined
     answer = "rpc.answer-form; line 16; stated; the client is bound; rules `harness.own-answer`"
     assert answer in joined
-    assert "service.skills; line 7; stated; not judged yet" in joined
+    assert "service.sdk-child; line 8; stated; not judged yet" in joined
     assert "limits.page-size; line 355; stated; no rule: not observable from outside" in joined
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, silent
 from tests.rules.skill_talk import (
+    FACE,
     HERE,
     HOME,
     ROOT,
@@ -21,9 +22,11 @@ from tests.rules.skill_talk import (
     puts,
     puts_of_user,
     removes,
+    restarts,
     skill,
     skill_item,
     skill_text,
+    with_companions,
     writes,
 )
 from tests.rules.traces import Talk
@@ -60,6 +63,22 @@ def asks_turn(said: str, *items: dict[str, str]) -> Talk:
     """turn/start alone, in a project with known skills: seq 5."""
     given = [{"type": "text", "text": said}, *items]
     return known().asks("turn/start", threadId="thr_1", input=given)
+
+
+def disabled_and_restarted() -> Talk:
+    """A skill was disabled before the server was started again: messages 0 and 1."""
+    return restarts(configures(puts(placed(), "tidy"), path_of("tidy"), enabled=False))
+
+
+def one_disabled() -> Talk:
+    """Of two skills that were listed one is disabled: messages 0 to 3."""
+    talk = lists(puts(placed(), "tidy", "wash"), entry("tidy", "wash"))
+    return configures(talk, path_of("tidy"), enabled=False)
+
+
+def with_broken() -> Talk:
+    """A file without a name lies among the skills of a project."""
+    return writes(placed(), path_of("knots"), "nothing but words")
 
 
 CASES = [
@@ -163,5 +182,128 @@ CASES = [
         bad=asks_turn("ask $mail", mention("mail")).refuses(),
         found=(Found("request turn/start id 3", (5, 6), Level.SHOULD),),
         idle=asks_turn("ask somebody", mention("mail")).refuses(),
+    ),
+    Case(
+        rule="skills.config-applies",
+        good=lists(
+            configures(puts(placed(), "tidy"), path_of("tidy"), enabled=False),
+            entry(skill("tidy", enabled=False)),
+        ),
+        witnesses=(of("tidy", number=2),),
+        bad=lists(
+            configures(puts(placed(), "tidy"), path_of("tidy"), enabled=False), entry("tidy")
+        ),
+        found=(Found(of("tidy", number=2), (0, 2, 3)),),
+        # It was refused, or it is not listed.
+        idle=lists(
+            lists(
+                puts(placed(), "tidy")
+                .asks("skills/config/write", path=path_of("tidy"), enabled=False)
+                .refuses(),
+                entry("tidy"),
+            ),
+            entry(),
+        ),
+    ),
+    Case(
+        rule="skills.config-lasts",
+        good=lists(disabled_and_restarted(), entry(skill("tidy", enabled=False))),
+        witnesses=(of("tidy", number=2),),
+        bad=lists(disabled_and_restarted(), entry("tidy")),
+        found=(Found(of("tidy", number=2), (0, 2, 3), Level.SHOULD),),
+        idle=lists(disabled_and_restarted(), entry()),
+    ),
+    Case(
+        rule="skills.config-one-skill",
+        good=lists(one_disabled(), entry(skill("tidy", enabled=False), "wash")),
+        witnesses=(of("wash", number=3),),
+        bad=lists(one_disabled(), entry("tidy", skill("wash", enabled=False))),
+        found=(Found(of("wash", number=3), (1, 2, 4, 5), Level.SHOULD),),
+        idle=lists(one_disabled(), entry("tidy", skill("wash", enabled=False), cwd=THERE)),
+    ),
+    Case(
+        rule="skills.session-directory",
+        good=placed().start_thread().asks("skills/list").answers({"data": [entry()]}),
+        witnesses=("request skills/list id 2",),
+        bad=placed().start_thread().asks("skills/list", cwds=[]).answers({"data": []}),
+        found=(Found("request skills/list id 2", (3, 4)),),
+        idle=placed().asks("skills/list").answers({"data": []}),
+    ),
+    Case(
+        rule="skills.listed-despite-errors",
+        good=lists(with_broken(), entry(errors=[{"path": "x"}])),
+        witnesses=(LISTED,),
+        bad=asks_list(with_broken(), HERE).refuses(),
+        found=(Found(LISTED, (0, 1)),),
+        idle=asks_list(with_broken(), THERE).refuses(),
+    ),
+    Case(
+        rule="skills.error-told",
+        good=lists(with_broken(), entry(errors=["knots?"])),
+        witnesses=(f"{LISTED}, knots in {HERE}",),
+        bad=lists(writes(with_broken(), path_of("void"), ""), entry()),
+        found=(
+            Found(f"{LISTED}, knots in {HERE}", (0, 1), Level.INFO),
+            Found(f"{LISTED}, void in {HERE}", (0, 1), Level.SHOULD),
+        ),
+        # It is a skill all the same.
+        idle=lists(with_broken(), entry("knots")),
+    ),
+    Case(
+        rule="skills.errors-of-own-entry",
+        good=lists(with_broken(), entry(errors=[{"at": path_of("knots")}]), entry(cwd=THERE)),
+        witnesses=(f"{LISTED}, {path_of('knots')} in {THERE}", f"{LISTED}, entry {THERE}"),
+        bad=lists(with_broken(), entry(cwd=THERE, errors=[{"at": path_of("knots")}])),
+        found=(
+            Found(f"{LISTED}, {path_of('knots')} in {THERE}", (0, 1)),
+            Found(f"{LISTED}, entry {THERE}", (0, 1), Level.SHOULD),
+        ),
+        idle=lists(with_broken(), entry(errors=[{"at": path_of("knots")}])),
+    ),
+    Case(
+        rule="skills.icon-names",
+        good=lists(placed(), entry(skill("tidy", interface=FACE))),
+        witnesses=("skill tidy iconSmall", "skill tidy iconLarge"),
+        bad=lists(
+            placed(),
+            entry(skill("tidy", interface={"iconSmall": "/x/icon.svg", "iconLarge": "a/b.svg"})),
+        ),
+        found=(
+            Found("skill tidy iconSmall", (1,)),
+            Found("skill tidy iconLarge", (1,), Level.SHOULD),
+        ),
+        idle=lists(placed(), entry(skill("tidy", interface={"iconSmall": None}))),
+    ),
+    Case(
+        rule="skills.description-from-file",
+        good=lists(puts(placed(), "tidy"), entry("tidy")),
+        witnesses=(of("tidy"),),
+        bad=lists(puts(placed(), "tidy"), entry(skill("tidy", description="Another"))),
+        found=(Found(of("tidy"), (0, 1), Level.SHOULD),),
+        idle=lists(puts(placed(), "tidy"), entry("wash")),
+    ),
+    Case(
+        rule="skills.companions-shown",
+        good=lists(with_companions(puts(placed(), "tidy")), entry(skill("tidy", interface=FACE))),
+        witnesses=tuple(
+            f"{of('tidy')} {name}" for name in ("iconSmall", "iconLarge", "brandColor")
+        ),
+        bad=lists(
+            with_companions(puts(placed(), "tidy")),
+            entry(skill("tidy", interface={"iconLarge": "x.svg", "brandColor": "#000000"})),
+        ),
+        found=tuple(
+            Found(f"{of('tidy')} {name}", (0, 1), Level.SHOULD)
+            for name in ("iconSmall", "iconLarge", "brandColor")
+        ),
+        idle=lists(puts(placed(), "tidy"), entry(skill("tidy", interface=FACE))),
+    ),
+    Case(
+        rule="harness.own-skill-paths",
+        good=configures(placed(), path_of("tidy"), enabled=True),
+        witnesses=("own request skills/config/write id 1",),
+        bad=configures(placed(), "/x/tidy", enabled=True),
+        found=(Found("own request skills/config/write id 1", (0,)),),
+        idle=lists(placed(), entry()),
     ),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from harness.trace.trace import Trace
 from tests.rules.skill_talk import (
+    FACE,
     HERE,
     ROOT,
     THERE,
@@ -20,19 +21,47 @@ from tests.rules.skill_talk import (
     puts,
     puts_of_user,
     removes,
+    restarts,
     skill,
     skill_item,
     skill_text,
+    with_companions,
     writes,
 )
 
 
 def listed_skills() -> Trace:
     """Skills of two projects are listed, one is disabled and enabled again."""
-    talk = puts(placed("skills"), "tidy").start_thread()
-    lists(talk, entry("tidy"), entry(cwd=THERE))
-    lists(configures(talk, path_of("tidy"), enabled=False), entry(skill("tidy", enabled=False)))
-    return lists(configures(talk, path_of("tidy"), enabled=True), entry("tidy")).trace()
+    talk = puts(placed("skills"), "tidy", "wash").start_thread().plain_turn()
+    lists(talk, entry("tidy", "wash"), entry(cwd=THERE))
+    off = entry(skill("tidy", enabled=False), "wash")
+    lists(configures(talk, path_of("tidy"), enabled=False), off)
+    lists(configures(talk, path_of("tidy"), enabled=True), entry("tidy", "wash"))
+    return talk.asks("skills/list").answers({"data": [entry("tidy", "wash")]}).trace()
+
+
+def skills_after_restart() -> Trace:
+    """A skill is disabled, and still is when the server was started again."""
+    talk = puts(placed("skills-after-restart"), "tidy").start_thread().plain_turn()
+    off = entry(skill("tidy", enabled=False))
+    lists(configures(lists(talk, entry("tidy")), path_of("tidy"), enabled=False), off)
+    return lists(restarts(talk), off).trace()
+
+
+def skill_errors() -> Trace:
+    """A file without a name is told in the entry of its project."""
+    talk = puts(placed("skill-errors"), "tidy").start_thread().plain_turn()
+    writes(talk, path_of("knots"), "")
+    errors = [{"path": path_of("knots"), "message": "there is no name"}]
+    return lists(talk, entry("tidy", errors=errors), entry(cwd=THERE)).trace()
+
+
+def skill_companions() -> Trace:
+    """A skill has two icons and a colour."""
+    talk = with_companions(puts(placed("skill-companions"), "tidy", "wash"))
+    return lists(
+        talk.start_thread().plain_turn(), entry(skill("tidy", interface=FACE), "wash")
+    ).trace()
 
 
 def skill_scopes() -> Trace:
@@ -73,4 +102,7 @@ SKILLS: dict[str, Callable[[], Trace]] = {
     "skill-scopes": skill_scopes,
     "skill-reload": skill_reload,
     "skill-invoked": skill_invoked,
+    "skills-after-restart": skills_after_restart,
+    "skill-errors": skill_errors,
+    "skill-companions": skill_companions,
 }

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from harness.trace.marks import FileWritten, Place
+from harness.trace.marks import Closed, FileWritten, Place, ServerEnded, StepBegins
 from tests.rules.traces import Talk
 
 HOME = "/home/user/.agent"
@@ -11,6 +11,13 @@ HERE = "/home/user/project"
 THERE = "/home/user/other"
 AGENT = ".agent"
 ROOT = "/srv/skills"
+CONFIG = 'display_name = "Tidy up"\nbrand_color = "#0aA0ff"\ndefault_prompt = "Tidy, please"\n'
+FACE = {
+    "displayName": "Tidy up",
+    "iconSmall": "icon.svg",
+    "iconLarge": "icon-large.svg",
+    "brandColor": "#0AA0FF",
+}
 
 
 def skill_text(name: str, description: str = "", *, marker: str = "") -> str:
@@ -111,3 +118,21 @@ def mention(slug: str) -> dict[str, str]:
 def known() -> Talk:
     """A thread in a project with two skills, which were listed: messages 0 to 4."""
     return lists(puts(placed(), "tidy", "wash").start_thread(), entry("tidy", "wash"))
+
+
+def with_companions(talk: Talk) -> Talk:
+    """Files lie beside the skill tidy."""
+    folder = path_of("tidy").removesuffix("/SKILL.md")
+    for name, text in (
+        ("icon.svg", "<svg/>"),
+        ("icon-large.svg", "<svg/>"),
+        ("config.toml", CONFIG),
+    ):
+        writes(talk, f"{folder}/{name}", text)
+    return talk
+
+
+def restarts(talk: Talk) -> Talk:
+    """The server is ended and started again, and a client comes back."""
+    talk.mark(StepBegins("restart", 9)).mark(ServerEnded(killed=False)).mark(Closed("c1"))
+    return talk.on("c2")

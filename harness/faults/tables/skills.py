@@ -1,132 +1,49 @@
-"""Faults of skills: how they are listed, and what becomes of their configuration."""
+"""Faults of skills: how they are listed, configured and invoked."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.changes import first
-from harness.faults.operators import Value, answer, answer_by, edit, edit_by, refuse
-from harness.faults.selectors import Selector, answer_to
+from harness.faults.operators import answer, answer_by, edit, edit_by, refuse
+from harness.faults.selectors import answer_to, sent
 from harness.faults.site import FaultSite
+from harness.faults.skill_selectors import (
+    WRITE,
+    changed,
+    common,
+    entries,
+    errors_shared_out,
+    extra,
+    forced,
+    former,
+    is_another,
+    is_configured,
+    is_disabled,
+    lacks_one,
+    listing,
+    names,
+    of_the_session,
+    only_first,
+    shared_out,
+    shows_another,
+    shows_configured,
+    shows_disabled,
+    turn_with,
+    turned,
+    with_colour,
+    with_errors,
+    with_icons,
+    with_the_first_twice,
+    without,
+    without_the_last,
+)
 from harness.faults.stored import remark
-from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, text
 
-LIST = "skills/list"
-WRITE = "skills/config/write"
 DATA = ("result", "data")
-
-
-def listing(least: int = 1) -> Selector:
-    """A listing of at least so many directories that were named."""
-    return answer_to(LIST).where(
-        lambda site, f: len(arr(site.asked(f).get("cwds"))) >= least, f"of {least} or more"
-    )
-
-
-def entries(frame: Frame) -> list[Any]:
-    """The entries of a listing."""
-    return arr(dig(frame.result, "data"))
-
-
-def without_the_last(site: FaultSite, frame: Frame) -> list[Any]:
-    """All entries but the last."""
-    return entries(frame)[:-1]
-
-
-def with_the_first_twice(site: FaultSite, frame: Frame) -> list[Any]:
-    """All entries, and the first once more."""
-    return [*entries(frame), *entries(frame)[:1]]
-
-
-def forced(least: int = 1) -> Selector:
-    """A listing of at least so many directories that had to scan the disk."""
-    return listing(least).where(
-        lambda site, f: site.asked(f).get("forceReload") is True, "with forceReload"
-    )
-
-
-def names(entry: Any) -> set[str]:
-    """The names of the skills in an entry."""
-    return {text(dig(one, "name")) for one in arr(dig(entry, "skills"))}
-
-
-def common(frame: Frame) -> set[str]:
-    """The names of the skills that every entry has."""
-    return set[str].intersection(*map(names, entries(frame)))
-
-
-def only_first(frame: Frame) -> set[str]:
-    """The names of the skills that the first entry has and no other."""
-    return names(entries(frame)[0]).difference(*map(names, entries(frame)[1:]))
-
-
-def extra(site: FaultSite, frame: Frame) -> bool:
-    """Whether the first directory has extra roots, and skills that the others do not have."""
-    asked = site.asked(frame)
-    cwds, roots = arr(asked.get("cwds")), arr(asked.get("perCwdExtraUserRoots"))
-    return bool(cwds and roots) and dig(roots[0], "cwd") == cwds[0] and bool(only_first(frame))
-
-
-def without(which: Callable[[Frame], set[str]]) -> Value:
-    """The entries without the skills of some names."""
-
-    def entries_without(_: FaultSite, frame: Frame) -> list[Any]:
-        gone = which(frame)
-        return [
-            {**entry, "skills": [one for one in entry["skills"] if one["name"] not in gone]}
-            for entry in entries(frame)
-        ]
-
-    return entries_without
-
-
-def shared_out(_: FaultSite, frame: Frame) -> list[Any]:
-    """The entries, each with the skills of all."""
-    everything = [skill for entry in entries(frame) for skill in entry["skills"]]
-    return [{**entry, "skills": everything} for entry in entries(frame)]
-
-
-def former(site: FaultSite, frame: Frame) -> Any:
-    """The result of the listing of the same directories before this one, None for none."""
-    mine = [
-        other
-        for other in site.frames
-        if other.seq < frame.seq
-        and answer_to(LIST).fits(site, other)
-        and site.asked(other).get("cwds") == site.asked(frame).get("cwds")
-    ]
-    return mine[-1].result if mine else None
-
-
-def changed(site: FaultSite, frame: Frame) -> bool:
-    """Whether names or descriptions are others than in the listing before."""
-    return former(site, frame) is not None and any(
-        _told(one) != _told(other)
-        for one, other in zip(entries(frame), arr(dig(former(site, frame), "data")), strict=False)
-    )
-
-
-def _gone(site: FaultSite, frame: Frame) -> set[str]:
-    """The names that the listing before had in its first entry, and this one has not."""
-    before = arr(dig(former(site, frame), "data"))
-    return names(before[0]) - names(entries(frame)[0]) if before and entries(frame) else set()
-
-
-def _told(entry: Any) -> set[tuple[Any, Any]]:
-    return {(dig(one, "name"), dig(one, "description")) for one in arr(dig(entry, "skills"))}
-
-
-def turn_with(kind: str) -> Selector:
-    """The answer to a turn/start whose input has an item of a type."""
-
-    def has(site: FaultSite, frame: Frame) -> bool:
-        return any(dig(one, "type") == kind for one in arr(site.asked(frame).get("input")))
-
-    return answer_to("turn/start").where(has, f"with a {kind}")
+SKILL = (*DATA, 0, "skills", 0)
+FACE = (*SKILL, "interface")
 
 
 def unheard(_: FaultSite, trace: Trace) -> Trace:
@@ -206,9 +123,7 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-reload",
         reason="A skill that was removed is no longer on the disk that is scanned again.",
         change=first(
-            forced().where(
-                lambda site, f: bool(_gone(site, f)), "that lacks a skill of the one before"
-            ),
+            forced().where(lacks_one, "that lacks a skill of the one before"),
             answer_by(former),
         ),
     ),
@@ -253,5 +168,117 @@ FAULTS: tuple[Fault, ...] = (
         on="skills",
         reason="The result of skills/config/write is {}; more than that is recorded.",
         change=first(answer_to(WRITE), edit("result", "enabled", to=True)),
+    ),
+    Fault(
+        "disabled-skill-still-enabled",
+        rule="skills.config-applies",
+        on="skills",
+        reason="enabled says whether the skill is enabled in the configuration.",
+        change=first(
+            forced().where(shows_configured, "with a skill that was configured"),
+            edit_by(*DATA, value=turned(is_configured)),
+        ),
+    ),
+    Fault(
+        "skill-config-forgotten",
+        rule="skills.config-lasts",
+        on="skills-after-restart",
+        reason="What is written to the configuration is not that of one process.",
+        change=first(
+            forced().where(shows_disabled, "with a disabled skill"),
+            edit_by(*DATA, value=turned(is_disabled)),
+        ),
+    ),
+    Fault(
+        "all-skills-configured-at-once",
+        rule="skills.config-one-skill",
+        on="skills",
+        reason="The path of skills/config/write names one skill.",
+        change=first(
+            forced().where(shows_another, "with a skill that was not configured"),
+            edit_by(*DATA, value=turned(is_another)),
+        ),
+    ),
+    Fault(
+        "no-skills-of-the-session",
+        rule="skills.session-directory",
+        on="skills",
+        reason="Without directories the one of the session is scanned.",
+        change=first(of_the_session(), edit(*DATA, to=[])),
+    ),
+    Fault(
+        "skills-of-some-other-directory",
+        rule="skills.session-directory",
+        on="skills",
+        reason="Without directories the one of the session is scanned, and no other.",
+        change=first(of_the_session(), edit(*DATA, 0, "cwd", to="/nowhere/at/all")),
+    ),
+    Fault(
+        "broken-skill-fails-the-listing",
+        rule="skills.listed-despite-errors",
+        on="skill-errors",
+        reason="Errors in loading skills are in the entry, and no error of the request.",
+        change=first(listing().where(with_errors, "with errors"), refuse("a skill has no name")),
+    ),
+    Fault(
+        "broken-skill-passed-over",
+        rule="skills.error-told",
+        on="skill-errors",
+        reason="The entry has the errors that were met in loading its skills.",
+        change=first(forced().where(with_errors, "with errors"), edit(*DATA, 0, "errors", to=[])),
+    ),
+    Fault(
+        "errors-of-all-in-every-entry",
+        rule="skills.errors-of-own-entry",
+        on="skill-errors",
+        reason="The errors of an entry are those met in loading its own skills.",
+        change=first(
+            forced(2).where(with_errors, "with errors"), edit_by(*DATA, value=errors_shared_out)
+        ),
+    ),
+    Fault(
+        "icon-as-a-path",
+        rule="skills.icon-names",
+        on="skill-companions",
+        reason="An icon is named as a file.",
+        change=first(
+            listing().where(with_icons, "with an icon"),
+            edit(*FACE, "iconSmall", to="/home/user/icons/icon.svg"),
+        ),
+    ),
+    Fault(
+        "icon-of-another-name",
+        rule="skills.companions-shown",
+        on="skill-companions",
+        reason="The small icon of a skill is icon.svg, which lies beside SKILL.md.",
+        change=first(
+            forced().where(with_icons, "with an icon"), edit(*FACE, "iconSmall", to="other.svg")
+        ),
+    ),
+    Fault(
+        "colour-of-another-skill",
+        rule="skills.companions-shown",
+        on="skill-companions",
+        reason="The colour of a skill is in its config.toml.",
+        change=first(
+            forced().where(with_colour, "with a colour"), edit(*FACE, "brandColor", to="#123456")
+        ),
+    ),
+    Fault(
+        "skill-described-otherwise",
+        rule="skills.description-from-file",
+        on="skill-companions",
+        reason="The description of a skill is the brief one of its SKILL.md.",
+        change=first(
+            forced().where(lambda _, f: bool(names(entries(f)[0])), "with skills"),
+            edit(*SKILL, "description", to="What nobody wrote"),
+        ),
+    ),
+    Fault(
+        "own-path-of-no-skill",
+        rule="harness.own-skill-paths",
+        on="skills",
+        reason="The path that we send is that of a SKILL.md; anything else is our own defect.",
+        change=first(sent(WRITE), edit("params", "path", to="skills/tidy")),
     ),
 )

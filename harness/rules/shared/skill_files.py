@@ -33,7 +33,7 @@ class SkillFile:
     """A SKILL.md that was written, and is still there.
 
     `name` and `description` are "" where the parts of the file do not agree on one. `whole` says
-    that it has all that the text lists.
+    that it has all that the text lists, `nameless` that it has no title heading and no other name.
     """
 
     path: str
@@ -41,6 +41,7 @@ class SkillFile:
     name: str = ""
     description: str = ""
     whole: bool = False
+    nameless: bool = False
 
     @property
     def folder(self) -> str:
@@ -59,6 +60,10 @@ class Disk:
 
     files: dict[str, Mark[FileWritten]]
     place: Place
+
+    def broken(self) -> list[SkillFile]:
+        """Every SKILL.md that has no name in any form, and so cannot be loaded by it."""
+        return [one for one in self.skills() if one.nameless]
 
     def skills(self) -> list[SkillFile]:
         """Every SKILL.md."""
@@ -101,7 +106,7 @@ def is_skill(path: str) -> bool:
 def read(path: str, text: str | None) -> SkillFile:
     """What is certain of a SKILL.md."""
     if text is None:
-        return SkillFile(path, None)
+        return SkillFile(path, None, nameless=True)
     front, body = _parts(text)
     headings = [found[1] for line in body.splitlines() if (found := _HEADING.fullmatch(line))]
     title = headings[0] if headings else ""
@@ -113,6 +118,7 @@ def read(path: str, text: str | None) -> SkillFile:
         text,
         name=title if len(names) == 1 else "",
         description=brief if len(briefs) == 1 else "",
+        nameless=not title and not front.get("name"),
         whole=len(names) == len(briefs) == 1 and all((title, brief, set(SECTIONS) <= {*headings})),
     )
 

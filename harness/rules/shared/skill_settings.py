@@ -3,7 +3,7 @@
 Here: for each path the last skills/config/write, on all connections. Not here: any rule.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.rules.shared.skill_listings import WRITE
 from harness.rules.shared.subscriptions import Exchanges
@@ -42,3 +42,12 @@ def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
         value = enabled if certain and isinstance(enabled, bool) else None
         found[path] = Setting(request, answer, value)
     return found
+
+
+def settings_at(trace: Trace, asked: Frame, answered: Frame) -> dict[str, Setting]:
+    """What was last written of each path when a request was sent, and until it was answered."""
+    later = settings_before(trace, answered)
+    return {
+        path: setting if later[path].request is setting.request else replace(setting, enabled=None)
+        for path, setting in settings_before(trace, asked).items()
+    }

@@ -6,90 +6,23 @@ file changes may have written, and that a disabled skill is listed the text does
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from abc import abstractmethod
 from collections.abc import Iterator
 
-from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
+from harness.judge.base import Outcome, Witness, rule
 from harness.judge.verdict import Level
+from harness.rules.shared.forced_listings import (
+    ForcedListings,
+    in_root,
+    of_user,
+    related,
+    roots_of,
+)
 from harness.rules.shared.skill_files import Disk, SkillFile, disk_before
-from harness.rules.shared.skill_listings import LIST, Entry, Listing, listing
-from harness.rules.shared.skill_settings import settings_before
-from harness.rules.shared.view_queries import plain_folder, same_folder
+from harness.rules.shared.skill_listings import Entry, Listing
+from harness.rules.shared.view_queries import same_folder
 from harness.rules.shared.violations import instead
 from harness.trace.difference import literal
-from harness.trace.frame import Frame
-from harness.trace.marks import FileWritten
-from harness.trace.order import came_before, marked_before
-from harness.trace.trace import Trace
-
-
-class Listed(Monitor):
-    """Compares listings that had to scan the disk with what lies there."""
-
-    def begin(self) -> None:
-        """No listing yet."""
-        self.former: list[Listing] = []
-
-    @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
-        """Judge the entries of a listing, one by one."""
-        shown = listing(self.conversation.request_of(frame), frame)
-        if shown is None:
-            return
-        disk = disk_before(self.trace, shown.request) if shown.forced else None
-        settled = disk is not None and not self._written_since(shown)
-        for cwd in dict.fromkeys(shown.asked) if settled and shown.all_absolute else ():
-            entry = shown.entry(cwd)
-            if entry is not None and disk is not None:
-                yield from self.judged(shown, entry, cwd, disk)
-        self.former.append(shown)
-
-    def _written_since(self, shown: Listing) -> bool:
-        """Whether a file was written while the server answered."""
-        marks = self.trace.marks_of(FileWritten)
-        return any(
-            not marked_before(mark, shown.request) and marked_before(mark, shown.answer)
-            for mark in marks
-        )
-
-    def expected(
-        self, shown: Listing, entry: Entry, disk: Disk, file: SkillFile, why: str
-    ) -> Iterator[Outcome]:
-        """That a skill is in an entry; nothing where one of its name may be disabled."""
-        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-        if entry.named(file.name):
-            yield Witness(subject, shown.frames)
-        elif not _may_be_disabled(self.trace, shown, disk, file):
-            names = ", ".join(literal(skill.get("name")) for _, skill in entry.skills()) or "none"
-            where = entry.where.part("skills")
-            expected = f"{where.name}: the skill {literal(file.name)}, {why} {file.path}"
-            actual = f"skills of these names: {names}"
-            places = (where.place,)
-            yield Violation(subject, shown.frames, expected, actual, places=places)
-
-    @abstractmethod
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        """Judge the entry of a working directory."""
-        raise NotImplementedError
-
-
-def in_root(disk: Disk, root: str) -> list[SkillFile]:
-    """The whole skills of which the folders lie in a folder."""
-    return [one for one in disk.skills() if one.whole and same_folder(one.root, root)]
-
-
-def _may_be_disabled(trace: Trace, shown: Listing, disk: Disk, file: SkillFile) -> bool:
-    """Whether a skill of that name may be disabled."""
-    written = settings_before(trace, shown.request)
-    named = {plain_folder(one.path) for one in disk.skills() if one.name in (file.name, "")}
-    return any(written[path].enabled is not True for path in named & written.keys())
-
-
-def of_user(disk: Disk) -> list[SkillFile]:
-    """The user's skills that lie wherever those may be looked for."""
-    roots = [in_root(disk, root) for root in disk.user_roots()]
-    first = roots[0] if roots else []
-    return [one for one in first if all(one.name in {o.name for o in root} for root in roots)]
+from harness.trace.order import came_before
 
 
 @rule(
@@ -98,7 +31,7 @@ def of_user(disk: Disk) -> list[SkillFile]:
     level=Level.MUST,
     needs=("skills",),
 )
-class ProjectListed(Listed):
+class ProjectListed(ForcedListings):
     """Judges that a skill in `{cwd}/.agent/skills` is in the entry of that directory.
 
     The skill has a folder of its own name, and in it a SKILL.md that has all that the text lists.
@@ -117,7 +50,7 @@ class ProjectListed(Listed):
     level=Level.MUST,
     needs=("skills",),
 )
-class UserListed(Listed):
+class UserListed(ForcedListings):
     """Judges that a skill in the user's folder of skills is in every entry.
 
     That folder is `skills` in the home, and the harness tells its home in two ways: judged are
@@ -135,7 +68,7 @@ class UserListed(Listed):
     level=Level.MUST,
     needs=("skills",),
 )
-class ExtraRoots(Listed):
+class ExtraRoots(ForcedListings):
     """Judges that a skill in one of the extraUserRoots of a directory is in the entry of that one.
 
     Such a root is scanned as the user's scope. As for a project's skills.
@@ -153,7 +86,7 @@ class ExtraRoots(Listed):
     level=Level.MUST,
     needs=("skills",),
 )
-class OwnDirectory(Listed):
+class OwnDirectory(ForcedListings):
     """Judges that the skills of a project, and of extra roots, are in no other entry.
 
     Judged are skills of a name that the harness wrote nowhere else, in entries of directories that
@@ -162,15 +95,15 @@ class OwnDirectory(Listed):
     """
 
     def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        mine = {*shown.extra_roots(cwd), *disk.user_roots(), disk.project_root(cwd)}
+        mine = roots_of(shown, disk, cwd)
         for other in dict.fromkeys(shown.asked):
-            if _related(other, cwd):
+            if related(other, cwd):
                 continue
             roots = {disk.project_root(other), *shown.extra_roots(other)} - {""}
             for file in (one for root in sorted(roots) for one in in_root(disk, root)):
                 alike = [one for one in disk.skills() if one.name in (file.name, "")]
-                known = any(same_folder(one.root, root) for one in alike for root in mine if root)
-                if len(alike) > 1 or known or any(_related(file.root, root) for root in mine):
+                known = any(same_folder(one.root, root) for one in alike for root in mine)
+                if len(alike) > 1 or known or any(related(file.root, root) for root in mine):
                     continue
                 subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
                 found = entry.named(file.name)
@@ -181,19 +114,13 @@ class OwnDirectory(Listed):
                 yield instead(subject, shown.frames, found[0][0].part("name"), expected)
 
 
-def _related(one: str, other: str) -> bool:
-    """Whether two folders are the same, or one lies in the other."""
-    first, second = plain_folder(one), plain_folder(other)
-    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
-
-
 @rule(
     "skills.reload-rescans",
     title="A forced reload shows what lies on disk now",
     level=Level.MUST,
     needs=("skills",),
 )
-class ReloadRescans(Listed):
+class ReloadRescans(ForcedListings):
     """Judges what a listing with forceReload shows of skills that changed since an earlier listing.
 
     One that was written since is listed, one that was removed since is not, and one that is listed
