@@ -2,7 +2,7 @@
 
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, running
-from tests.rules.traces import THREAD, TURN, Talk, agent_message, command, mcp_call
+from tests.rules.traces import THREAD, TURN, Talk, agent_message, command, dynamic_call, mcp_call
 
 CALL = "item c-1 of turn turn_1"
 TOOL = "item t-1 of turn turn_1"
@@ -111,6 +111,41 @@ CASES = [
         .item(mcp_call("t-1", "completed"))
         .item({**mcp_call("t-2", "failed"), "type": "dynamicToolCall"})
         .item(mcp_call("t-3", "failed"), "turn_9", "thr_9"),
+    ),
+    Case(
+        rule="mcp.outcome-fits-status",
+        good=running().item(mcp_call("t-1", "completed", result={"content": []}, error=None)),
+        witnesses=(TOOL,),
+        bad=running()
+        .started(mcp_call("t-1", result={"content": []}))
+        .completed(mcp_call("t-1", "completed", error={"message": "no"})),
+        found=(Found(TOOL, (9,), Level.SHOULD), Found(TOOL, (10,), Level.SHOULD)),
+        # A failed call may tell what the tool said too.
+        idle=running()
+        .completed(mcp_call("t-1", "failed", result={"isError": True}, error={"message": "no"}))
+        .started(mcp_call("t-2", "declined", error={"message": "no"}))
+        .started({**mcp_call("t-3", error={"message": "no"}), "type": "dynamicToolCall"})
+        .started(mcp_call("t-4", error={"message": "no"}), "turn_9", "thr_9"),
+    ),
+    Case(
+        rule="dynamic.success-fits-status",
+        good=running()
+        .item(dynamic_call("d-1", "completed", success=True))
+        .item(dynamic_call("d-2", "failed", success=False)),
+        witnesses=("item d-1 of turn turn_1", "item d-2 of turn turn_1"),
+        bad=running()
+        .item(dynamic_call("d-1", "completed", success=False))
+        .item(dynamic_call("d-2", "failed", success=True)),
+        found=(
+            Found("item d-1 of turn turn_1", (10,), Level.INFO),
+            Found("item d-2 of turn turn_1", (12,), Level.SHOULD),
+        ),
+        idle=running()
+        .item(dynamic_call("d-1", "failed", success=None))
+        .item(dynamic_call("d-2", "completed"))
+        .item(dynamic_call("d-3", success=True))
+        .item(mcp_call("t-1", "failed", success=True))
+        .item(dynamic_call("d-4", "failed", success=True), "turn_9", "thr_9"),
     ),
     Case(
         rule="mcp.progress-of-call",

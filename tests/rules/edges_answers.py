@@ -241,6 +241,16 @@ def another_tool() -> Talk:
     return talk.completed(mcp_call("t-1", "completed", tool="remove", result={})).end_turn()
 
 
+def other_arguments() -> Talk:
+    talk = Talk().start_thread().start_turn().started(mcp_call("t-1", arguments={"a": 1}))
+    return talk.completed(mcp_call("t-1", "completed", arguments={"a": 2}, result={})).end_turn()
+
+
+def no_arguments_at_first() -> Talk:
+    talk = Talk().start_thread().start_turn().started(mcp_call("t-1"))
+    return talk.completed(mcp_call("t-1", "completed", arguments={"a": 2}, result={})).end_turn()
+
+
 def wrapped_command() -> Talk:
     talk = Talk().start_thread().start_turn().started(command("c-1", command="ls  -l"))
     wrapped = "/usr/bin/bwrap --ro-bind / / ls -l"
@@ -391,6 +401,7 @@ LEGAL: list[Legal] = [
     ),
     *legal("user-message.echo", what_a_skill_says_comes_first, texts_made_one),
     *legal("item.same-work", wrapped_command, folder_by_its_real_name, no_command_at_first),
+    *legal("item.same-work", no_arguments_at_first),
     *legal("item.process-apart", processes_that_are_not_told, one_terminal_for_one_after_the_other),
     *legal("thread.one-provider", provider_in_capitals),
     *legal("method.right-direction", asks_in_its_own_words, tells_by_the_name_of_an_operation),
@@ -415,6 +426,7 @@ ILLEGAL: list[Illegal] = [
     *illegal("user-message.echo", half_of_the_input, input_of_nobody, level=Level.SHOULD),
     *illegal("turn.schema-kept", schema_in_words, schema_without_its_member, level=Level.INFO),
     *illegal("item.same-work", another_command, another_folder, another_tool, level=Level.SHOULD),
+    *illegal("item.same-work", other_arguments, level=Level.SHOULD),
     *illegal(
         "item.process-apart",
         one_process_for_two,

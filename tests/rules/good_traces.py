@@ -25,6 +25,7 @@ from tests.rules.traces import (
     Talk,
     agent_message,
     command,
+    dynamic_call,
     mcp_call,
     settings,
     step,
@@ -244,9 +245,20 @@ def at_work() -> Trace:
 def mcp_calls() -> Trace:
     """A tool of an MCP server that tells of its progress, and one that fails."""
     talk = Talk("mcp-calls").start_thread().start_turn()
-    talk.started(mcp_call("t-1")).tells("item/mcpToolCall/progress", message="half")
-    talk.completed(mcp_call("t-1", "completed", result={"content": []}))
+    numbers = {"a": 2, "b": 3}
+    talk.started(mcp_call("t-1", arguments=numbers))
+    talk.tells("item/mcpToolCall/progress", message="half")
+    talk.completed(mcp_call("t-1", "completed", arguments=numbers, result={"content": []}))
     talk.started(mcp_call("t-2")).completed(mcp_call("t-2", "failed", error={"message": "no"}))
+    return talk.end_turn().trace()
+
+
+def dynamic_calls() -> Trace:
+    """A tool that the client brought, with success and without."""
+    talk = Talk("dynamic-calls").start_thread().start_turn()
+    content = [{"type": "inputText", "text": "said"}]
+    talk.item(dynamic_call("d-1", "completed", success=True, contentItems=content))
+    talk.item(dynamic_call("d-2", "failed", success=False, contentItems=content))
     return talk.end_turn().trace()
 
 
@@ -301,6 +313,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "commands": commands,
     "at-work": at_work,
     "mcp-calls": mcp_calls,
+    "dynamic-calls": dynamic_calls,
     "bare-thread": bare_thread,
     "words": words,
     "compacted": compacted,

@@ -67,10 +67,20 @@ def command(item: str, status: str = "inProgress", **more: Any) -> dict[str, Any
     return {"type": "commandExecution", "id": item, "status": status, **said, **more}
 
 
+OUTCOMES = ("result", "error", "success", "contentItems")
+"""The members of a tool call that it has at its end."""
+
+
 def mcp_call(item: str, status: str = "inProgress", **more: Any) -> dict[str, Any]:
     """An mcpToolCall item."""
     said = {"server": "tiny", "tool": "add", "arguments": {}}
     return {"type": "mcpToolCall", "id": item, "status": status, **said, **more}
+
+
+def dynamic_call(item: str, status: str = "inProgress", **more: Any) -> dict[str, Any]:
+    """A dynamicToolCall item."""
+    said = {"tool": "look", "arguments": {"key": "colour"}}
+    return {"type": "dynamicToolCall", "id": item, "status": status, **said, **more}
 
 
 def step(words: str, status: str = "pending") -> dict[str, str]:
@@ -223,6 +233,7 @@ class Talk:
     def item(self, item: dict[str, Any], turn: str = TURN, thread: str = THREAD) -> Self:
         """item/started and item/completed; one that has a status begins in progress."""
         begun = {**item, "status": "inProgress"} if "status" in item else item
+        begun = {name: value for name, value in begun.items() if name not in OUTCOMES}
         return self.started(begun, turn, thread).completed(item, turn, thread)
 
     def delta(

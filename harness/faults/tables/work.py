@@ -159,6 +159,45 @@ FAULTS: tuple[Fault, ...] = (
         change=first(mcp_call_ended("failed"), edit("params", "item", "error", to=None)),
     ),
     Fault(
+        "mcp-call-begins-with-a-result",
+        rule="mcp.outcome-fits-status",
+        on="mcp-calls",
+        reason="A call in progress has no result yet.",
+        change=first(
+            item_started("mcpToolCall"), edit("params", "item", "result", to={"content": [1]})
+        ),
+    ),
+    Fault(
+        "mcp-call-completed-with-an-error",
+        rule="mcp.outcome-fits-status",
+        on="mcp-calls",
+        reason="The error is that of a call that failed.",
+        change=first(
+            mcp_call_ended("completed"), edit("params", "item", "error", to={"message": "no"})
+        ),
+    ),
+    Fault(
+        "mcp-call-with-other-arguments",
+        rule="item.same-work",
+        on="mcp-calls",
+        reason="A call has the arguments that it began with to its end.",
+        change=first(
+            mcp_call_ended("completed"), edit("params", "item", "arguments", to={"a": 0, "b": 0})
+        ),
+    ),
+    Fault(
+        "failed-call-with-success",
+        rule="dynamic.success-fits-status",
+        on="dynamic-calls",
+        reason="A call that failed had no success.",
+        change=first(
+            item_completed("dynamicToolCall").where(
+                lambda _, frame: dig(frame.params, "item", "status") == "failed", "failed"
+            ),
+            edit("params", "item", "success", to=True),
+        ),
+    ),
+    Fault(
         "mcp-progress-before-any-call",
         rule="mcp.progress-of-call",
         on="mcp-calls",

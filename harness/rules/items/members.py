@@ -8,6 +8,7 @@ status), its text (deltas), its output (outputs).
 
 import posixpath
 from dataclasses import dataclass
+from typing import Any
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, rule
 from harness.judge.verdict import Level
@@ -17,7 +18,7 @@ from harness.rules.shared.violations import differs, member, wrong
 from harness.spec.item_types import members_about
 from harness.trace.frame import Frame
 from harness.trace.order import came_before
-from harness.trace.values import text
+from harness.trace.values import obj, text
 from harness.trace.views import ItemView
 
 # What an item of a type is about, from its beginning on.
@@ -26,7 +27,7 @@ _ABOUT = members_about()
 
 @rule("item.same-work", title="An item is about the same work to its end", level=Level.SHOULD)
 class SameWork(Monitor):
-    """Judges that item/completed has the command, folder, tool or image of its item/started.
+    """Judges that item/completed has the command, folder, tool, arguments or image of its start.
 
     item/started carries the full item and item/completed the final one: that what it is about stays
     the same is derived, so SHOULD. A shell or a sandbox may be named around a command on one side,
@@ -42,8 +43,8 @@ class SameWork(Monitor):
         began, shows = item.started[-1], item_in(frame)
         compared = 0
         for key in _ABOUT.get(item.type, ()):
-            before, now = text(item_in(began).get(key)), text(shows.get(key))
-            if not before or not now or (key == "cwd" and not _absolute(before, now)):
+            before, now = _told(item_in(began), key), _told(shows, key)
+            if not before or not now or (key == "cwd" and not _absolute(text(before), text(now))):
                 continue
             compared += 1
             if not _same(key, before, now):
@@ -54,11 +55,18 @@ class SameWork(Monitor):
             yield Witness(item.subject, (began, frame))
 
 
+def _told(item: dict[str, Any], key: str) -> str | dict[str, Any]:
+    """A text or an object that an item has, empty for none."""
+    return text(item.get(key)) or obj(item.get(key))
+
+
 def _absolute(*folders: str) -> bool:
     return all(map(posixpath.isabs, folders))
 
 
-def _same(key: str, before: str, now: str) -> bool:
+def _same(key: str, before: str | dict[str, Any], now: str | dict[str, Any]) -> bool:
+    if not isinstance(before, str) or not isinstance(now, str):
+        return before == now
     if key == "cwd" or key == "path":
         alike = posixpath.basename(posixpath.normpath(before)) == posixpath.basename(
             posixpath.normpath(now)

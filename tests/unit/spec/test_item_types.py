@@ -26,7 +26,7 @@ def test_two_types_with_one_schema_have_the_same_traits():
     assert {"enteredReviewMode", "exitedReviewMode", "imageView"} == set(types_with("at-once"))
 
 
-def test_what_an_item_is_about_are_texts_that_it_must_have():
+def test_what_an_item_is_about_are_texts_and_objects_that_it_must_have():
     schemas = load_book().schemas
     for item_type, members in members_about().items():
         name = f"{item_type[0].upper()}{item_type[1:]}Item"
@@ -34,7 +34,7 @@ def test_what_an_item_is_about_are_texts_that_it_must_have():
         assert members
         for member in members:
             assert member in schema["required"]
-            assert schema["properties"][member]["type"] == "string"
+            assert schema["properties"][member]["type"] in ("string", "object")
 
 
 def test_a_word_that_is_no_trait_is_refused():
