@@ -258,6 +258,7 @@ _PROBES: dict[str, Probe] = {
     "compaction-turn": _compaction_turn,
     "review": _grants("review/start"),
     "dynamic-tools": _says("item/tool/call"),
+    "mcp-progress": _says("item/mcpToolCall/progress"),
     "model-reroute": _says("model/rerouted"),
     "plan-update": _says("turn/plan/updated"),
     "compaction-automatic": _shows("contextCompaction"),

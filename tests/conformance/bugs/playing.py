@@ -35,13 +35,16 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     """
     target, arguments = TARGETS[planted.server]
     command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"
+    wanted = [bundled_scenario(name) for name in planted.reds]
+    # A server takes a second or more to load what it speaks with MCP servers by.
+    calls_mcp = any("mcp-tools" in one.scenario.needs for one in wanted)
+    scale = 1.2 if calls_mcp else 0.4
     session = WorkerSession(
-        configure(target=target, server_cmd=command, scale=0.4, keep_going=True)
+        configure(target=target, server_cmd=command, scale=scale, keep_going=True)
     )
     session._repeats = Once(session._attempt, session._thread.retire, Level.MUST)
     try:
         lacks = {one.capability for one in session.config.lacks}
-        wanted = [bundled_scenario(name) for name in planted.reds]
         return {one.id: session.play(one) for one in wanted if not lacks & set(one.scenario.needs)}
     finally:
         session.close()

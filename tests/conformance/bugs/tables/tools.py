@@ -141,6 +141,7 @@ def _is_image(params: Message) -> bool:
     reds={
         "tools/steer": "steer.input-arrives",
         "tools/dynamic/steered": "steer.input-arrives",
+        "tools/mcp/steered": "steer.input-arrives",
     }
 )
 def added_input_waits_for_the_next_turn() -> None:

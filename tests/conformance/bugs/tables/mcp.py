@@ -1,0 +1,185 @@
+"""Bugs about the tools of MCP servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+
+from tests.conformance.bugs.planting import Message, sent, swap, untold
+from tests.conformance.bugs.registry import bug
+
+TOOL = "reference_server.engine.tools.mcp"
+SERVERS = "reference_server.mcp.servers:McpServers"
+TABLE = "reference_server.config.mcp_tables:McpTable"
+
+
+def shows_model(change: Any) -> None:
+    """Change what the model is told of a result: of its content and its structured content."""
+
+    def for_model(original: Any) -> Any:
+        def changed(content: list[Message], structured: Any, budget: Any) -> Any:
+            return original(*change(content, structured), budget)
+
+        return changed
+
+    swap(f"{TOOL}:_for_model", for_model)
+
+
+@bug(reds={"tools/mcp/picture": "scenario.expectation: does not contain 'four pixels'"})
+def a_result_with_a_picture_is_a_picture() -> None:
+    """Of a result that has a picture the model gets no words."""
+
+    def pictures(content: list[Message], structured: Any) -> Any:
+        return [one for one in content if one["type"] == "image"] or content, structured
+
+    shows_model(pictures)
+
+
+@bug(reds={"tools/mcp/structured": "scenario.expectation: does not contain 'overcast'"})
+def structured_content_is_for_the_client() -> None:
+    """Of a result that is an object with members the model is told nothing."""
+
+    def nothing(content: list[Message], structured: Any) -> Any:
+        return (content, None) if structured is None else ([], None)
+
+    shows_model(nothing)
+
+
+@bug(reds={"tools/mcp/steps": "scenario.expectation: does not contain 'both steps are done'"})
+def the_first_progress_ends_the_call() -> None:
+    """A call is over as soon as its tool tells of its progress."""
+    from reference_server.mcp.failure import McpFailure
+
+    def call(original: Any) -> Any:
+        async def ended(servers: Any, server: str, tool: str, given: Any, on_progress: Any) -> Any:
+            progressed: list[str] = []
+
+            async def progress(*of: Any) -> None:
+                progressed.append(tool)
+                await on_progress(*of)
+
+            result = await original(servers, server, tool, given, progress)
+            if progressed:
+                raise McpFailure("it has told of its progress")
+            return result
+
+        return ended
+
+    swap(f"{SERVERS}.call", call)
+
+
+@bug(reds={"tools/mcp/progress": "scenario.timeout: item/mcpToolCall/progress"})
+def progress_of_mcp_tools_is_not_told() -> None:
+    """What a tool tells of its progress stays with the server."""
+    untold("item/mcpToolCall/progress")
+
+
+@bug(reds={"tools/mcp/environment": "scenario.expectation: SKY_COLOUR is vermilion"})
+def the_environment_of_a_server_is_not_heeded() -> None:
+    """A server has no variables of its configuration."""
+
+    def settings(original: Any) -> Any:
+        def without(table: Any, name: str) -> Any:
+            return original(table.model_copy(update={"env": {}}), name)
+
+        return without
+
+    swap(f"{TABLE}.settings", settings)
+
+
+@bug(reds={"tools/mcp/two-servers": "scenario.expectation: this is the server west"})
+def a_tool_is_known_by_its_name_alone() -> None:
+    """Of two tools of one name that of the first server is called."""
+
+    def call(original: Any) -> Any:
+        async def of_the_first(servers: Any, server: str, tool: str, *given: Any) -> Any:
+            named = [pair[0] for pair in servers._names.values() if pair[1] == tool]
+            return await original(servers, named[0] if named else server, tool, *given)
+
+        return of_the_first
+
+    swap(f"{SERVERS}.call", call)
+
+
+@bug(reds={"tools/mcp/two-calls": "scenario.expectation: the sum is 45"})
+def what_a_tool_gave_once_it_gives_again() -> None:
+    """A second call of a tool gives what the first one gave."""
+    given: dict[tuple[str, str], Any] = {}
+
+    def call(original: Any) -> Any:
+        async def remembered(servers: Any, server: str, tool: str, *how: Any) -> Any:
+            if (server, tool) not in given:
+                given[server, tool] = await original(servers, server, tool, *how)
+            return given[server, tool]
+
+        return remembered
+
+    swap(f"{SERVERS}.call", call)
+
+
+@bug(reds={"tools/mcp/next-turn": "scenario.expectation: wanted to mcp_call"})
+def tools_of_servers_are_for_one_turn() -> None:
+    """The tools of MCP servers are offered until one of them was called."""
+    called: list[str] = []
+
+    def call(original: Any) -> Any:
+        async def noted(servers: Any, server: str, *given: Any) -> Any:
+            called.append(server)
+            return await original(servers, server, *given)
+
+        return noted
+
+    def offers(original: Any) -> Any:
+        return lambda servers: [] if called else original(servers)
+
+    swap(f"{SERVERS}.call", call)
+    swap(f"{SERVERS}.offers", offers)
+
+
+@bug(reds={"tools/mcp/dies": "scenario.timeout: end of turn u"})
+def a_call_outlives_its_server() -> None:
+    """A call of a server that ended is waited for until its turn is interrupted."""
+    from reference_server.mcp.failure import McpFailure
+
+    def call(original: Any) -> Any:
+        async def patient(*given: Any) -> Any:
+            try:
+                return await original(*given)
+            except McpFailure:
+                await anyio.sleep_forever()
+
+        return patient
+
+    swap(f"{SERVERS}.call", call)
+
+
+@bug(reds={"tools/mcp/interrupted": "scenario.timeout: end of turn u"})
+def an_interrupt_waits_for_the_tool_of_a_server() -> None:
+    """A turn whose interrupt is granted goes on until the server has answered."""
+
+    def call(original: Any) -> Any:
+        async def shielded(*given: Any) -> Any:
+            with anyio.CancelScope(shield=True):
+                return await original(*given)
+
+        return shielded
+
+    swap(f"{SERVERS}.call", call)
+
+
+@bug(
+    reds={
+        "tools/mcp/resumed": "resume.reopens",
+        "tools/dynamic/resumed": "resume.reopens",
+    }
+)
+def a_thread_with_a_tool_call_does_not_come_back() -> None:
+    """A thread whose history has a tool call is not resumed."""
+
+    def edit(method: str, message: Message) -> list[Message]:
+        if method == "reply:thread/resume" and "ToolCall" in str(message):
+            return [{"id": message["id"], "error": {"code": -32603, "message": "cannot read"}}]
+        return [message]
+
+    sent(edit)
