@@ -11,6 +11,8 @@ from model_side import Reply, completed, delta, done, message_item, opened
 from session_peer import Peer
 
 from harness.wire.item_events import AgentMessageDeltaNotification
+from reference_server import outbox as outbox_module
+from reference_server.connection import Connection
 from reference_server.deltas import MERGED_LIMIT, DeltaLine
 from reference_server.outbox import HIGH_WATER, WAITING_LIMIT, Outbox
 from reference_server.transport.base import Incoming
@@ -204,9 +206,21 @@ async def read_to_the_end(peer: Peer, turn: str) -> tuple[str, dict[str, Any]]:
                 case "item/completed" if params["item"]["type"] == "agentMessage":
                     item = params["item"]
                 case "turn/completed" if params["turn"]["id"] == turn:
+                    assert params["turn"]["status"] == "completed"
                     return "".join(streamed), item
                 case _:
                     pass
+
+
+async def everything(peer: Peer) -> list[bytes]:
+    """Read to the end of the connection."""
+    found: list[bytes] = []
+    with anyio.fail_after(BOUND):
+        try:
+            while True:
+                found.append(await peer.transport.take())
+        except anyio.EndOfStream:
+            return found
 
 
 @pytest.mark.slow
@@ -231,34 +245,59 @@ async def test_nobody_waits_for_who_reads_nothing_and_it_loses_nothing(tmp_path,
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_who_lags_too_far_behind_is_let_go_and_resumes(tmp_path, kind) -> None:
-    # A model may say 8 Mi characters in an answer; each of these has four bytes.
-    reply = Reply(
-        [
-            opened(),
-            *[delta("𝄞" * 40_000) for _ in range(200)],
-            done(message_item("𝄞" * 8_000_000)),
-            completed(),
-        ]
-    )
-    async with listening(tmp_path / "home", kind, [reply]) as server, server.client() as first:
+    # Sockets take some of it: those of TCP up to 28 MiB here.
+    reply = tells(50, 160_000)
+    async with listening(tmp_path / "home", kind, [reply] * 6) as server, server.client() as first:
         thread = await first.start_thread()
         async with server.client() as stuck:
             await stuck.request("thread/resume", {"threadId": thread})
-            turn = await first.start_turn(thread)
-            _, item = await read_to_the_end(first, turn)
-            last: dict[str, Any] = {}
-            with anyio.fail_after(BOUND):
-                try:
-                    while True:
-                        last = json.loads(await stuck.transport.take())
-                except anyio.EndOfStream:
-                    pass
-            code = getattr(getattr(stuck.transport, "connection", None), "close_code", None)
-            assert last.get("error", {}).get("code") == -32001 or code == 1006
-            assert code in (None, 1013, 1006)
+            connections = list(server.server._connections)
+            for _ in range(6):
+                turn = await first.start_turn(thread)
+                _, item = await read_to_the_end(first, turn)
+            assert sorted(one.outbox.given_up.is_set() for one in connections) == [False, True]
+            # What was on its way is read; why is told to who reads on within two seconds.
+            await everything(stuck)
         async with server.client() as back:
-            answer = await back.request("thread/resume", {"threadId": thread})
-            assert answer["result"]["thread"]["turns"][0]["items"][-1] == item
+            await back.send("thread/resume", {"threadId": thread})
+            with anyio.fail_after(BOUND):
+                answer = json.loads(await back.transport.take())
+            assert answer["result"]["thread"]["turns"][5]["items"][-1] == item
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+async def test_who_was_too_slow_is_told_why(tmp_path, kind, monkeypatch) -> None:
+    monkeypatch.setattr(outbox_module, "WAITING_LIMIT", 1 << 21)
+    async with (
+        listening(tmp_path / "home", kind, [tells(50, 160_000)] * 6) as server,
+        server.client() as first,
+        server.client() as slow,
+    ):
+        thread = await first.start_thread()
+        await slow.request("thread/resume", {"threadId": thread})
+        connections = list(server.server._connections)
+        given_up = anyio.Event()
+
+        async def read_on() -> None:
+            for _ in range(6):
+                await read_to_the_end(first, await first.start_turn(thread))
+
+        async def notice(connection: Connection) -> None:
+            await connection.outbox.given_up.wait()
+            given_up.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read_on)
+            for connection in connections:
+                tasks.start_soon(notice, connection)
+            with anyio.fail_after(BOUND):
+                await given_up.wait()
+            tasks.cancel_scope.cancel()
+        last = json.loads((await everything(slow))[-1])
+        assert last["error"]["code"] == -32001
+        if kind != "unix":
+            assert slow.transport.connection.close_code == 1013
 
 
 @pytest.mark.slow
