@@ -27,7 +27,7 @@ one is never too much.
 BATCH = 1 << 18
 """Bytes of one write, or one message that is longer; what is not handed over can be joined."""
 _LARGE = 1 << 16
-_OVERLOADED = -32001
+OVERLOADED = -32001
 """Not shown in the document; the shipping server's code where it has too much to do."""
 TOO_SLOW = (
     f"too slow: more than {WAITING_LIMIT >> 20} MiB of notifications wait to be read; connect "
@@ -126,7 +126,7 @@ class Outbox:
         """Discard what waits, and what will come; tell the client why and end."""
         self.gone = True
         self._queue.clear()
-        self._queue.append(encode_error(None, _OVERLOADED, TOO_SLOW))
+        self._queue.append(encode_error(None, OVERLOADED, TOO_SLOW))
         self.given_up.set()
         self._wake_all()
         self.close()

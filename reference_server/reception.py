@@ -5,20 +5,24 @@ Opening the socket lives in `transport.listener`, who may connect in `transport.
 connection does in `connection`.
 """
 
+import contextlib
 import logging
 import socket
-from http import HTTPStatus
 
 import anyio
 from anyio.abc import TaskGroup
 
 from reference_server.connection import Connection
+from reference_server.envelope import encode_error
+from reference_server.outbox import OVERLOADED
 from reference_server.server import Server
 from reference_server.transport.addresses import TcpAddress
+from reference_server.transport.base import PeerGone
 from reference_server.transport.descriptors import Descriptors
-from reference_server.transport.handshake import Admission, admit, turn_away
+from reference_server.transport.handshake import HANDSHAKE_TIME, Admission, admit
 from reference_server.transport.listener import Listener
 from reference_server.transport.stdio import StdioTransport
+from reference_server.transport.websocket import WebSocketTransport
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,7 @@ class Reception:
         self._listener = listener
         self._admission = admission
         self._count = 0
+        self._admitting: set[anyio.CancelScope] = set()
         address = listener.address
         self._is_websocket = isinstance(address, TcpAddress) or address.websocket
 
@@ -49,6 +54,8 @@ class Reception:
                 await self._server.told_to_stop.wait()
                 accepting.cancel_scope.cancel()
             self._listener.close()
+            for handshake in list(self._admitting):
+                handshake.cancel()
 
     async def _accept(self, connections: TaskGroup) -> None:
         while True:
@@ -67,20 +74,38 @@ class Reception:
             self._count -= 1
 
     async def _serve(self, stream: Descriptors) -> None:
-        if self._count > CONNECTIONS:
-            _log.warning("a connection was refused: there are %d", CONNECTIONS)
-            if self._is_websocket:
-                words = f"there are {CONNECTIONS} connections, and no more are taken"
-                await turn_away(stream, HTTPStatus.SERVICE_UNAVAILABLE, words)
-            return
-        if not self._is_websocket:
+        too_many = self._too_many()
+        if self._is_websocket:
+            transport = await self._admitted(stream, too_many)
+            if transport is not None:
+                connection = Connection(transport, may_give_up=True)
+                await self._server.serve(connection)
+                await transport.close(*self._farewell(connection))
+        elif too_many is not None:
+            with anyio.move_on_after(HANDSHAKE_TIME), contextlib.suppress(PeerGone):
+                await StdioTransport(stream).send([encode_error(None, OVERLOADED, too_many)])
+        else:
             await self._server.serve(Connection(StdioTransport(stream), may_give_up=True))
-            return
-        transport = await admit(stream, self._admission)
-        if transport is not None:
-            connection = Connection(transport, may_give_up=True)
-            await self._server.serve(connection)
-            await transport.close(*self._farewell(connection))
+
+    def _too_many(self) -> str | None:
+        if self._count <= CONNECTIONS:
+            return None
+        words = f"there are {CONNECTIONS} connections, and no more are taken"
+        if self._count == CONNECTIONS + 1:
+            # Not for each of thousands.
+            _log.warning("a connection was refused: %s", words)
+        return words
+
+    async def _admitted(
+        self, stream: Descriptors, too_many: str | None
+    ) -> WebSocketTransport | None:
+        with anyio.CancelScope() as handshake:
+            self._admitting.add(handshake)
+            try:
+                return await admit(stream, self._admission, too_many)
+            finally:
+                self._admitting.discard(handshake)
+        return None
 
     def _farewell(self, connection: Connection) -> tuple[int, str]:
         if connection.outbox.given_up.is_set():

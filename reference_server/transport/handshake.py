@@ -12,7 +12,6 @@ from http import HTTPStatus
 
 import anyio
 from websockets.datastructures import Headers, MultipleValuesError
-from websockets.frames import Frame
 from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
@@ -66,10 +65,14 @@ def _is_own_host(host: str) -> bool:
         return False
 
 
-async def admit(stream: Descriptors, admission: Admission) -> WebSocketTransport | None:
-    """Shake hands; None where the client is refused, gone or too slow."""
+async def admit(
+    stream: Descriptors, admission: Admission, too_many: str | None = None
+) -> WebSocketTransport | None:
+    """Shake hands; None where the client is refused, gone or too slow.
+
+    `too_many`: with which words everybody is refused.
+    """
     protocol = ServerProtocol(max_size=HARD_LIMIT)
-    early: list[Frame] = []
     with anyio.move_on_after(HANDSHAKE_TIME):
         try:
             while protocol.state is State.CONNECTING and not protocol.close_expected():
@@ -77,22 +80,27 @@ async def admit(stream: Descriptors, admission: Admission) -> WebSocketTransport
                 if not data:
                     return None
                 protocol.receive_data(data)
-                for event in protocol.events_received():
+                events = protocol.events_received()
+                if len(events) > 1 or protocol.parser_exc is not None:
+                    # RFC 6455, 4.1: the client waits for the answer before it sends anything more.
+                    return None
+                for event in events:
                     if isinstance(event, Request):
-                        _answer(protocol, event, admission)
-                    elif isinstance(event, Frame):
-                        # It came together with the request, before our answer.
-                        early.append(event)
+                        _answer(protocol, event, admission, too_many)
                 await stream.write(b"".join(protocol.data_to_send()))
             if protocol.state is State.OPEN:
-                return WebSocketTransport(stream, protocol, early)
+                return WebSocketTransport(stream, protocol)
         except PeerGone:
             return None
     return None
 
 
-def _answer(protocol: ServerProtocol, request: Request, admission: Admission) -> None:
+def _answer(
+    protocol: ServerProtocol, request: Request, admission: Admission, too_many: str | None
+) -> None:
     refused = admission.refusal(request.headers)
+    if refused is None and too_many is not None:
+        refused = HTTPStatus.SERVICE_UNAVAILABLE, too_many
     if refused is None:
         response = protocol.accept(request)
     else:
@@ -101,14 +109,3 @@ def _answer(protocol: ServerProtocol, request: Request, admission: Admission) ->
         if status is HTTPStatus.UNAUTHORIZED:
             response.headers["WWW-Authenticate"] = "Bearer"
     protocol.send_response(response)
-
-
-async def turn_away(stream: Descriptors, status: HTTPStatus, words: str) -> None:
-    """Refuse a connection without reading what it asks for."""
-    protocol = ServerProtocol()
-    protocol.send_response(protocol.reject(status, f"{words}\n"))
-    with anyio.move_on_after(HANDSHAKE_TIME):
-        try:
-            await stream.write(b"".join(protocol.data_to_send()))
-        except PeerGone:
-            return

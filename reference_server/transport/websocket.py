@@ -6,7 +6,6 @@ sockets are the same. Who may connect lives in `handshake`. Compression is never
 bytes could become gigabytes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -59,21 +58,15 @@ class _Assembly:
 
 
 class WebSocketTransport:
-    """Messages over a WebSocket whose opening handshake is done.
+    """Messages over a WebSocket whose opening handshake is done."""
 
-    `early` are frames that were read together with the handshake.
-    """
-
-    def __init__(
-        self, stream: Descriptors, protocol: ServerProtocol, early: Sequence[Frame] = ()
-    ) -> None:
+    def __init__(self, stream: Descriptors, protocol: ServerProtocol) -> None:
         self._stream = stream
         self._protocol = protocol
         self._assembly = _Assembly()
         self._closed = anyio.Event()
         self._writing = anyio.Lock()
         self._unread_pongs = 0
-        self._early = list(early)
 
     @property
     def taken(self) -> int:
@@ -96,9 +89,7 @@ class WebSocketTransport:
 
     def _messages(self) -> list[Incoming]:
         found: list[Incoming] = []
-        events = [*self._early, *self._protocol.events_received()]
-        self._early.clear()
-        for event in events:
+        for event in self._protocol.events_received():
             if not isinstance(event, Frame):
                 continue
             if event.opcode is Opcode.PING:
