@@ -148,8 +148,8 @@ def run(arguments: Sequence[str]) -> int:
     """Serve until the input ends or a signal comes; status 0 then, 2 if it cannot start."""
     speak_utf8()
     try:
-        check_streams()
         options = parse(arguments)
+        check_streams(spoken_on=options.listening is None)
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)

@@ -25,23 +25,29 @@ def speak_utf8() -> None:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
-def check_streams() -> None:
-    """Make sure that standard input and output are open. Raises UsageError.
+def check_streams(*, spoken_on: bool = True) -> None:
+    """Make sure that standard input and output are open, if they are spoken on. Raises UsageError.
 
-    If standard error is closed, the null device takes its place: else the next file that is opened
+    Where another is closed, the null device takes its place: else the next file that is opened
     would get its descriptor, and all that is written there.
     """
-    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-        closed = "input" if sys.stdin is None else "output"  # pyright: ignore[reportUnnecessaryComparison]
+    missing = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    if spoken_on and missing and missing[0] != "stderr":
         raise UsageError(
-            f"standard {closed} is closed; the protocol is spoken on standard input and output"
+            f"standard {missing[0].removeprefix('std')}put is closed; the protocol is spoken on "
+            "standard input and output"
         )
-    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        if nothing != 2:
-            os.dup2(nothing, 2)
-            os.close(nothing)
+    for name in missing:
+        _open_null_device(("stdin", "stdout", "stderr").index(name))
+    if "stderr" in missing:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _open_null_device(descriptor: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing != descriptor:
+        os.dup2(nothing, descriptor)
+        os.close(nothing)
 
 
 def complain(line: str) -> None:
