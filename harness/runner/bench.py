@@ -69,8 +69,6 @@ class Bench:
             profile, bounds, book, folder, models, self.servers, self.hygiene
         )
         self._model_reached = False
-        # The scenario after which the process has yet to show that it is still good.
-        self._doubted = ""
         self._proven = False
         self._runs_alone = False
 
@@ -97,7 +95,7 @@ class Bench:
         What was found about the model before is forgotten: it is found again, or was wrong. What
         follows the steps is bounded by one short silence, and as they are.
         """
-        await self.servers.retire()
+        await self.servers.retire_all()
         self.blocked = None
         step = self._bounds.step * patience
         bounds = self._bounds.model_copy(update={"step": step})
@@ -111,16 +109,30 @@ class Bench:
         """
         if loaded.scenario.fresh:
             return await self._run_apart(loaded)
-        if self._doubted:
-            await self._sanity_turn(self._doubted)
+        if not loaded.scenario.several_clients or self.profile.listening() is not None:
+            return await self._run_shared(loaded)
+        if self._runs_alone or not self.profile.listen_arguments:
+            return await self._run_apart(loaded)
+        try:
+            async with self.servers.listening():
+                return await self._run_shared(loaded)
+        except SetupFailed:
+            self.blocked = None
+            return await self._run_apart(loaded)
+
+    async def _run_shared(self, loaded: Loaded) -> Run:
+        """Play a scenario on a process that others have used, or will use."""
+        server = self.servers.current
+        if server is not None and server.doubted:
+            await self._sanity_turn(server.doubted)
         server = self.servers.current
         before = tuple(server.served) if server is not None and not server.peer.inbox.closed else ()
         run = await self._play(loaded)
         run.before = before
+        proven = proves(run)
         if self.servers.current is not None:
             self.servers.current.served.append(loaded)
-        proven = proves(run)
-        self._doubted = "" if proven else loaded.id
+            self.servers.current.doubted = "" if proven else loaded.id
         self._proven = self._proven or proven
         return run
 
@@ -258,7 +270,7 @@ async def open_bench(
             try:
                 yield bench
             finally:
-                await bench.servers.retire()
+                await bench.servers.retire_all()
                 tasks.cancel_scope.cancel()
     finally:
         folder.close()

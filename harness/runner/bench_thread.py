@@ -43,9 +43,9 @@ class BenchThread:
         return self._wait_for(self.bench.first_turn, patience)
 
     def retire(self) -> None:
-        """End the current process, so that the next scenario gets a fresh one."""
+        """End the shared processes, so that the next scenario gets a fresh one."""
         portal, bench = self._open()
-        portal.call(bench.servers.retire)
+        portal.call(bench.servers.retire_all)
 
     def close(self) -> Bench | None:
         """End everything that was started; gives the bench, if it was ever opened."""

@@ -169,7 +169,9 @@ class Conversations:
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
-        await self._leave(run, name, server, before, profile)
+        # One that listens is shared by all that want it; a configuration is a scenario's own.
+        shared = profile is self._profile or (self._servers.shares_listening and not needs.config)
+        await self._leave(run, name, server, before, shared=shared)
         stage.over(run)
 
     async def _ended(
@@ -202,20 +204,19 @@ class Conversations:
         return ended
 
     async def _leave(
-        self, run: Run, name: str, server: RunningServer, before: set[int], profile: Profile
+        self, run: Run, name: str, server: RunningServer, before: set[int], *, shared: bool
     ) -> None:
         """Note what the server did beside the protocol; retire one that is not as it was."""
         self._hygiene.lines(run.trace)
         server.watch.conversation_over(run.trace, died=run.died)
-        has_overrides = profile is not self._profile
         # What its own configuration started may live as long as the server does.
-        if run.ended.end is End.QUIESCENT and not has_overrides:
+        if run.ended.end is End.QUIESCENT and shared:
             left = await server.process.lingering(before, self._bounds.settle)
             self._hygiene.lingering(name, left)
         if (
             run.unmet is not None
             or run.ended.end is not End.QUIESCENT
-            or has_overrides
+            or not shared
             or server.peer.inbox.closed
         ):
             await self._servers.retire()

@@ -53,7 +53,8 @@ class SetupFailed(TargetError):
 class RunningServer:
     """A running server, the first connection, its home, its profile, the scenarios it served.
 
-    `watch` sees what the process does beside the protocol.
+    `watch` sees what the process does beside the protocol. `doubted` is the scenario after which it
+    has yet to show that it is still good, "" for none.
     """
 
     process: ServerProcess
@@ -62,12 +63,15 @@ class RunningServer:
     profile: Profile
     watch: Watch
     served: list[Loaded] = field(default_factory=list[Loaded])
+    doubted: str = ""
 
 
 class Servers:
     """Starts and ends the servers of one worker.
 
-    One is spoken to, `current`; another may wait meanwhile (see `apart`).
+    One is spoken to, `current`; another may wait meanwhile (see `apart`). Where a server has to be
+    told to listen for several clients to reach it, one that was told so is shared too (see
+    `listening`).
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Servers:
     ) -> None:
         self.current: RunningServer | None = None
         self.last_ending: ProcessExit | None = None
+        self.shares_listening = False
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -89,6 +94,7 @@ class Servers:
         self._model_url = model_url
         self._tasks = tasks
         self._waiting: RunningServer | None = None
+        self._listening: RunningServer | None = None
 
     @asynccontextmanager
     async def apart(self) -> AsyncGenerator[None]:
@@ -106,12 +112,27 @@ class Servers:
             finally:
                 self.current, self._waiting = self._waiting, None
 
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[None]:
+        """Use the shared process that listens for the length of the block, instead of the other.
+
+        One that is started in the block becomes that process.
+        """
+        self._waiting, self.current, self._listening = self.current, self._listening, None
+        self.shares_listening = True
+        try:
+            yield
+        finally:
+            self.shares_listening = False
+            self._listening, self.current, self._waiting = self.current, self._waiting, None
+
     async def alone(self) -> bool:
-        """Within `apart`, end the shared process too; False where there is none."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            await self._end(waiting)
-        return waiting is not None
+        """Within `apart`, end the shared processes too; False where there is none."""
+        ended = [one for one in (self._waiting, self._listening) if one is not None]
+        self._waiting = self._listening = None
+        for one in ended:
+            await self._end(one)
+        return bool(ended)
 
     async def ready(self, recorder: Recorder, profile: Profile | None = None) -> RunningServer:
         """The running server, or one that is started now. Raises `SetupFailed`.
@@ -149,6 +170,13 @@ class Servers:
         server, self.current = self.current, None
         if server is not None:
             self.last_ending = await self._end(server)
+
+    async def retire_all(self) -> None:
+        """End the current process, and the shared one that listens."""
+        await self.retire()
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            await self._end(listening)
 
     async def _end(self, server: RunningServer) -> ProcessExit:
         ending = await server.process.stop(self._bounds.stop)

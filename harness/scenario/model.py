@@ -17,12 +17,12 @@ from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
 from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.client_steps import (
-    SPOILING,
     ClientStep,
     ConnectStep,
     OpenStep,
     Statuses,
     WaitStep,
+    spoils,
     thread_named_by,
     turn_named_by,
     word,
@@ -269,11 +269,7 @@ class Scenario(Strict):
 
         It says so, or it has a configuration of its own, or a step of it spoils a process.
         """
-        return (
-            self.server == "fresh"
-            or bool(self.config)
-            or any(isinstance(step, SPOILING) for step in self.steps)
-        )
+        return self.server == "fresh" or bool(self.config) or any(map(spoils, self.steps))
 
     @property
     def several_clients(self) -> bool:

@@ -9,6 +9,8 @@ import pytest
 from harness.judge.verdict import Level
 from harness.results.outcome import LEAKS, UNSTEADY
 from harness.scenario.loader import load_text
+from harness.trace.marks import Place
+from harness.trace.store import load
 
 from .judging import SERVERS, Judged, alone, bundled, command, judged
 
@@ -192,3 +194,17 @@ def test_scenario_whose_needs_are_not_declared_starts_nothing(server: str, place
     assert found.verdicts() == {"needy": "NOT_APPLICABLE"}
     assert found.scenario("needy").reason == "the server does not offer review"
     assert counted(place, "processes") == 0
+
+
+def test_scenarios_of_several_clients_share_a_process_that_listens() -> None:
+    names = (PLAIN, "clients/silent-client", TWO, "clients/two-threads-at-once")
+    every = {one.id: one for one in bundled(*names)}
+    found = judged("", [every[name] for name in names], target="reference")
+    assert found.verdicts() == dict.fromkeys(names, "PASS")
+    homes = [_home(found.outcomes[name].trace) for name in names]
+    assert homes[0] == homes[2] != homes[1] == homes[3]
+
+
+def _home(trace: str) -> str:
+    (mark,) = load(Path(trace)).marks_of(Place)
+    return mark.body.home
