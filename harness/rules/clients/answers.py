@@ -32,14 +32,14 @@ RESOLVED = "serverRequest/resolved"
 class AnswerCarriedOut(PolicyMonitor):
     """Judges the end of an item that was asked about, where several clients are connected.
 
-    If every answer that came in time approves, from whichever clients, it is not declined; if every
-    one of them denies, it is not completed. Where they differ, either is right. That a command
+    If every answer approves, from whichever clients, it is not declined; if every one of them
+    denies, it is not completed. Where they differ, either is right. That a command
     which had output before it was asked about, or which may be asked about for the network, is
     completed after a denial is SHOULD; so is that it is declined where the policy is not known, or
-    may be reject. Left open: items that nobody has answered about, answers that may have come after
-    the question was resolved, and turns that may have been disturbed: by another request, an error,
-    or a client that we disconnected. What only one client may have answered is for
-    approval.accepted-runs and approval.denied-not-run.
+    may be reject. Left open: items that nobody has answered about in time, that is, before the
+    question was resolved, and turns that may have been disturbed: by another request, an error,
+    or a client that we disconnected. A client that is alone is for approval.accepted-runs and
+    approval.denied-not-run.
     """
 
     def begin(self) -> None:
@@ -61,7 +61,7 @@ class AnswerCarriedOut(PolicyMonitor):
         first = earliest(one.frame for one in asked)
         if first is None or not answered or self._all.disturbed(name, first):
             return None
-        if any(one.answer is not None and one not in answered for one in asked):
+        if not any(one.in_time for one in answered):
             return None
         return self._judged(item, name, answered, frame)
 
@@ -165,8 +165,8 @@ class ResolvedTold(PolicyMonitor):
         others = 0
         ended = {item_named(end) for end in self._ends}
         for name, asked in self._all.questions.items():
-            answers = [one.answer for one in asked if one.answer and one.decision(self.book)]
-            first = earliest(answers)
+            given = (one for one in asked if one.in_time and one.decision(self.book))
+            first = earliest(one.answer for one in given if one.answer is not None)
             for question in (one for one in asked if one.frame.connection == here):
                 if first is None or name not in ended or self._all.disturbed(name, question.frame):
                     others += 1

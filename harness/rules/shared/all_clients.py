@@ -38,18 +38,20 @@ class Question:
     settled: Frame | None = None
 
     def decision(self, book: Book) -> str:
-        """What was answered in time; "" where nothing was, or no decision that the text has.
-
-        An answer after a serverRequest/resolved may have come too late.
-        """
+        """What was answered; "" where nothing was, or no decision that the text has."""
         answer = self.answer
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
-            return ""
-        if self.settled is not None and came_before(self.settled, answer):
             return ""
         if not book.is_valid_result(self.frame.method, answer.result):
             return ""
         return text(dig(answer.result, "decision"))
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it was certainly answered before the server had resolved it."""
+        if self.answer is None:
+            return False
+        return self.settled is None or came_before(self.answer, self.settled)
 
 
 @dataclass(slots=True)
