@@ -5,6 +5,7 @@ here: any judgement, and any method's meaning. One function sends every request.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -31,6 +32,10 @@ class Peer:
         self.inbox = Inbox()
         self.questions: dict[Id, Frame] = {}
         self.overflow: str = ""
+        self.was_slow = False
+        """Whether its client has ever stopped to read."""
+        self.when_ended: Callable[[], None] | None = None
+        """Called when the connection has ended, after its last message."""
         self.ended = anyio.Event()
         self._next_id = 0
         self._may_read = anyio.Event()
@@ -49,6 +54,7 @@ class Peer:
         What the transport has already taken (one chunk at most) is held back too.
         """
         if not active and self._may_read.is_set():
+            self.was_slow = True
             self._may_read = anyio.Event()
         elif active:
             self._may_read.set()
@@ -77,6 +83,8 @@ class Peer:
         except TraceFull as full:
             self.overflow = str(full)
         finally:
+            if self.when_ended is not None:
+                self.when_ended()
             self.inbox.close()
             self.ended.set()
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 import anyio
@@ -98,6 +99,7 @@ class ConnectionManager:
             raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="several-clients")
         before = self.server.process.children()
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
+        peer.when_ended = partial(self._given_up, peer)
         self._pump(peer)
         if self._greet is not None:
             self._recorder.mark(Setup(active=True))
@@ -163,8 +165,14 @@ class ConnectionManager:
         self._count += 1
         return f"c{self._count}"
 
+    def _given_up(self, peer: Peer) -> None:
+        """A further connection has ended. That of a client that did not read may: we made it so."""
+        if peer.was_slow:
+            self._forget(peer)
+
     def _forget(self, peer: Peer) -> None:
         """From here on nothing is owed on this connection: it ends by our own doing."""
+        peer.when_ended = None
         if peer.name in self.closed:
             return
         peer.reading(active=True)

@@ -184,7 +184,10 @@ class RaceActs(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class Closed(MarkBody):
-    """The harness ended a connection: from here on nothing is owed on it."""
+    """The harness ended a connection, or made the server do so: nothing is owed on it any more.
+
+    A server may end a connection whose client does not read.
+    """
 
     kind: ClassVar[str] = "closed"
     connection: str

@@ -15,11 +15,11 @@ from harness.commands.check import check_files
 from harness.judge.verdict import Verdict
 from harness.results.report import Proof
 from harness.scenario.loader import Loaded, load_text
-from harness.trace.marks import Settled
+from harness.trace.marks import Closed, Settled
 from harness.trace.store import load
 from harness.trace.trace import End, Trace
 from tests.conformance.bugs.playing import KEEPER
-from tests.conformance.judging import Judged, command, judged
+from tests.conformance.judging import SERVERS, Judged, command, judged
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
@@ -153,3 +153,45 @@ def test_the_next_conversation_of_the_process_is_told_nothing_of_the_last() -> N
     thread = next(one for one in trace_of(found).frames if one.method == "thread/started")
     last = thread.params["thread"]["id"].encode()
     assert [raw for raw in told if last in raw] == []
+
+
+# Ends the connection of the second client in place of the end of a turn.
+IMPATIENT = f"""
+import os, socket, sys
+sys.path.insert(0, {str(SERVERS)!r})
+from pathlib import Path
+import keeper
+class Impatient(keeper.Keeper):
+    def __init__(self, home):
+        super().__init__(home)
+        self.seen = []
+    def serve_client(self, client):
+        self.seen.append(client)
+        super().serve_client(client)
+    def pass_on(self, clients, message):
+        super().pass_on(clients, message)
+        item = message["params"].get("item", {{}})
+        if message["method"] == "item/completed" and item["type"] == "agentMessage":
+            self.seen[1].connection.shutdown(socket.SHUT_RDWR)
+server = Impatient(Path(os.environ["KEEPER_HOME"]))
+server.listen(sys.argv[1].removeprefix("unix:").removeprefix("//"))
+"""
+UNREAD = '  - slow_reader: {reading: false, "on": other}'
+READ = '  - slow_reader: {reading: true, "on": other}'
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "after", "failed"),
+    [(UNREAD, f"{FIRST}\n{READ}", []), ("", FIRST, ["turn.completes"])],
+    ids=["does-not-read", "reads"],
+)
+def test_a_connection_may_be_ended_whose_client_does_not_read(
+    meanwhile: str, after: str, failed: list[str], place: Path
+) -> None:
+    script = place / "impatient.py"
+    script.write_text(IMPATIENT)
+    scenario = shared(before="", meanwhile=f"{RESUME}\n{meanwhile}", after=after)
+    found = judged(f"{command(script)} {{listen}}", [scenario], target=str(KEEPER), scale=0.5)
+    assert [one for one in found.failed_rules() if one == "turn.completes"] == failed
+    closed = [mark.body.connection for mark in trace_of(found).marks_of(Closed)]
+    assert closed == ([] if failed else ["c2"])
