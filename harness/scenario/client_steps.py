@@ -435,32 +435,6 @@ ClientStep = Annotated[
     Discriminator(key_of),
 ]
 
-# Steps after which a process cannot be given to the next scenario.
-_SPOILING = (
-    SendRawStep,
-    RestartStep,
-    KillStep,
-    ModelListensStep,
-    WriteFileStep,
-    RemoveFileStep,
-)
-
-
-def spoils(step: ClientStep) -> bool:
-    """Whether a process cannot be given to the next scenario after a step.
-
-    Further connections come and go; the next scenario has the first one, which has to be good.
-    """
-    match step:
-        case DisconnectStep() | ConnectStep():
-            named = step.name if isinstance(step, DisconnectStep) else step.connect
-            return named == MAIN
-        case SlowReaderStep():
-            return step.slow_reader.on == MAIN
-        case _:
-            return isinstance(step, _SPOILING)
-
-
 # The steps that are requests of one method.
 METHOD_OF_STEP = {
     "start_thread": "thread/start",

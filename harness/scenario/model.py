@@ -22,11 +22,11 @@ from harness.scenario.client_steps import (
     OpenStep,
     Statuses,
     WaitStep,
-    spoils,
     thread_named_by,
     turn_named_by,
     word,
 )
+from harness.scenario.spoiling import spoils
 from harness.trace.values import arr, obj
 
 

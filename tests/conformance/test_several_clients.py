@@ -190,7 +190,7 @@ def test_a_connection_may_be_ended_whose_client_does_not_read(
 ) -> None:
     script = place / "impatient.py"
     script.write_text(IMPATIENT)
-    scenario = shared(before="", meanwhile=f"{RESUME}\n{meanwhile}", after=after)
+    scenario = shared(meanwhile=meanwhile, after=after)
     found = judged(f"{command(script)} {{listen}}", [scenario], target=str(KEEPER), scale=0.5)
     assert [one for one in found.failed_rules() if one == "turn.completes"] == failed
     closed = [mark.body.connection for mark in trace_of(found).marks_of(Closed)]
