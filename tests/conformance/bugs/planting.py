@@ -56,6 +56,25 @@ def sent(edit: Edit) -> None:
     swap("reference_server.outbox:Outbox.put", put)
 
 
+def sent_to(edit: Callable[[int, Message], list[Message]]) -> None:
+    """Edit what the server sends to each of its clients.
+
+    `edit` is given the number of the client, from 1 in the order in which they were first written
+    to, and the message; it gives what goes there instead.
+    """
+    numbers: dict[int, int] = {}
+
+    def put(original: Callable[[Any, bytes], None]) -> Any:
+        def edited(outbox: Any, line: bytes) -> None:
+            number = numbers.setdefault(id(outbox), len(numbers) + 1)
+            for one in edit(number, json.loads(line)):
+                original(outbox, json.dumps(one, separators=(",", ":")).encode())
+
+        return edited
+
+    swap("reference_server.outbox:Outbox.put", put)
+
+
 def received(edit: Callable[[str, Message], Message]) -> None:
     """Edit what the server is sent; an answer of the client has `answer` for a method."""
 

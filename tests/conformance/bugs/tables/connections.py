@@ -64,7 +64,12 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
     _cannot_start_where("rollout-*.jsonl", is_half)
 
 
-@bug(reds={"language/malformed-line": "scenario.crash: exit status 70"})
+@bug(
+    reds={
+        "language/malformed-line": "scenario.crash: exit status 70",
+        "clients/malformed-by-another": "scenario.crash: exit status 70",
+    }
+)
 def a_line_that_is_no_message_ends_the_server() -> None:
     """The server stops at a line that is no message."""
     swap("reference_server.connection:Connection._complain", lambda _: lambda *words: os._exit(70))
