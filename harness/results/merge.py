@@ -12,6 +12,7 @@ from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.results.baseline import entry_of, known_finding, staleness
 from harness.results.outcome import LEAKS, UNSTEADY, Finding, RaceOutcome, ScenarioOutcome, broken
+from harness.results.recorded import chosen, spoken
 from harness.results.report import (
     Issue,
     PlacementResult,
@@ -72,6 +73,9 @@ def merge(
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.interrupted = interrupted
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
+    records = [(place, one.record) for place, one in enumerate(outcomes) if one.record is not None]
+    report.revision, report.choices = book.revision, chosen(records)
+    report.spoken = spoken(records)
     report.races = [_race(race) for race in races]
     # Each worker plays it; the first outcome counts.
     first = {one.id: one for owner in (*outcomes, *races) for one in reversed(owner.before)}

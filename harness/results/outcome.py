@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.ledger.record import Record
 from harness.scenario.race_id import RaceId
 
 # Findings that come from repeating a scenario.
@@ -52,7 +53,8 @@ class ScenarioOutcome:
     offer, or `withheld` is the one that this machine cannot provide.
 
     `before` are probes that were played first and showed that nothing can be played. They are no
-    scenarios of the run, but rules that their traces break count.
+    scenarios of the run, but rules that their traces break count. `record` is what the trace shows
+    beside verdicts, None where there is none, or in a race.
     """
 
     id: str
@@ -73,6 +75,7 @@ class ScenarioOutcome:
     missing: tuple[str, ...] = ()
     withheld: str = ""
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
+    record: Record | None = None
 
     @property
     def race_id(self) -> RaceId:

@@ -6,6 +6,7 @@ Here: the values. Not here: how rows are merged (merge), how a report looks (har
 from dataclasses import dataclass, field
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.results.recorded import Chosen, Spoken
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
@@ -155,6 +156,8 @@ class Report:
     """The whole run. `profile` is the option that names the target, `command` is quoted.
 
     `interrupted` is the name of the signal that ended it before all was played, "" for none.
+    `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
+    messages themselves; `revision` stands for the documents by which it was judged.
     """
 
     target: str
@@ -169,6 +172,9 @@ class Report:
     withheld: list[Withheld] = field(default_factory=list[Withheld])
     strict: bool = False
     interrupted: str = ""
+    revision: str = ""
+    choices: Chosen = field(default_factory=Chosen)
+    spoken: Spoken = field(default_factory=Spoken)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
         """How many rules have each verdict."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
+from harness.ledger.record import recorded
 from harness.results.baseline import known_finding
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.runner.bench_thread import BenchThread
@@ -104,6 +105,7 @@ class WorkerSession:
             self._keep(failed.trace, outcome)
             return outcome
         outcome = self._judged(run, loaded)
+        outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
         self._silences.note(loaded.id, traits_of(loaded), run, outcome)
         if not run.overflow:  # A flood is no chance, and takes long.

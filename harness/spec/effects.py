@@ -28,3 +28,9 @@ def methods_with(effect: str) -> tuple[str, ...]:
     if effect not in EFFECTS:
         raise KeyError(effect)
     return tuple(method for method, effects in _effects().items() if effect in effects)
+
+
+@cache
+def named_methods() -> frozenset[str]:
+    """The requests that have a row: those that the text names, and those it cannot be without."""
+    return frozenset(_effects())

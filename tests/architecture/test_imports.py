@@ -41,6 +41,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.surface": (("harness.spec", "harness.trace"), ()),
     "harness.judge": (("harness.spec", "harness.surface", "harness.trace"), ()),
     "harness.rules": (("harness.judge", "harness.spec", "harness.trace"), ()),
+    "harness.ledger": (("harness.judge", "harness.spec", "harness.surface", "harness.trace"), ()),
     "harness.faults": (
         ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
         ("anyio", "yaml"),
@@ -57,7 +58,14 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
     ),
     "harness.results": (
-        ("harness.scenario", "harness.spec", "harness.target", "harness.trace", *JUDGE),
+        (
+            "harness.ledger",
+            "harness.scenario",
+            "harness.spec",
+            "harness.target",
+            "harness.trace",
+            *JUDGE,
+        ),
         ("pydantic",),
     ),
     "harness.report": (
@@ -69,7 +77,15 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "harness.runner": (
-        ("harness.results", "harness.spec", "harness.trace", "harness.wire", *JUDGE, *PLAYS),
+        (
+            "harness.ledger",
+            "harness.results",
+            "harness.spec",
+            "harness.trace",
+            "harness.wire",
+            *JUDGE,
+            *PLAYS,
+        ),
         ("anyio", "psutil", "pydantic"),
     ),
     "harness.fuzz": (
@@ -80,6 +96,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "harness.compare",
             "harness.faults",
+            "harness.ledger",
             "harness.report",
             "harness.results",
             "harness.runner",
@@ -136,6 +153,7 @@ JUDGES = (
     "harness.judge",
     "harness.rules",
     "harness.faults",
+    "harness.ledger",
     "harness.compare",
     "harness.results",
     "harness.report",

@@ -1,0 +1,37 @@
+"""What is recorded of one trace beside verdicts: the choices in it, and the messages spoken.
+
+Here: one pass over a trace for both. Not here: each of them (observing, spoken).
+"""
+
+from dataclasses import dataclass, field
+
+from harness.ledger.observing import Observing, Sighting
+from harness.ledger.spoken import Messages, Speech
+from harness.spec.book import Book
+from harness.trace.trace import SESSION, Trace
+
+
+@dataclass(slots=True)
+class Record:
+    """The record of one trace. `broken` are the stories of observers that crashed."""
+
+    choices: list[Sighting] = field(default_factory=list[Sighting])
+    spoken: Messages = field(default_factory=Messages)
+    broken: list[str] = field(default_factory=list[str])
+
+
+def recorded(book: Book, trace: Trace) -> Record:
+    """The record of a trace; an empty one for a surface that has no such points."""
+    if trace.header.surface != SESSION:
+        return Record()
+    observing, speech = Observing(book, trace), Speech()
+    marks = sorted(trace.marks, key=lambda mark: mark.after)
+    position = 0
+    for frame in trace.frames:
+        while position < len(marks) and marks[position].after < frame.seq:
+            observing.feed_mark(marks[position])
+            position += 1
+        speech.feed(frame, observing.feed(frame))
+    for mark in marks[position:]:
+        observing.feed_mark(mark)
+    return Record(observing.finish(), speech.finish(), observing.broken)

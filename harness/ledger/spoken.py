@@ -1,0 +1,120 @@
+"""The schema that a server really spoke: which members its messages had, and of which types.
+
+Here: gathering it from one trace. Not here: what several traces show together (results.recorded),
+and what changed between two servers (compare.schemas).
+
+A message is named by what it is: "notification item/started", "request item/tool/call", "result
+thread/start", "error". A member is named by its path; `[]` is any element of an array, `*` any
+member of an object whose names are no names of members, and an object with a `type` has it behind
+its path: `params.item<agentMessage>.text`.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.ledger.words import kind, word
+from harness.trace.frame import Frame, Kind
+from harness.trace.values import obj
+
+# Of each kind of message so many are looked at in one trace, so deep, with so many members in all;
+# of a member that holds words so many words are kept.
+MAX_MESSAGES, MAX_DEPTH, MAX_PATHS, MAX_WORDS = 200, 9, 4000, 40
+# Members that hold one of a set of words, by the end of their names; what others hold is text.
+_WORDY = re.compile(
+    r"(type|status|kind|phase|source|scope|mode|policy|access|effort|summary|delivery|decision|"
+    r"decisions|info|flags|role|reason|personality|sandbox|method)$",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]*([0-9]{1,3}[A-Za-z_$-]*)?")
+
+
+@dataclass(slots=True)
+class Member:
+    """What one trace shows of one member: the first frame with each type and each word.
+
+    `sometimes` says that the object around it had it in some messages and not in others.
+    """
+
+    types: dict[str, int] = field(default_factory=dict[str, int])
+    words: dict[str, int] = field(default_factory=dict[str, int])
+    sometimes: bool = False
+
+
+Messages = dict[str, dict[str, Member]]
+
+
+class Speech:
+    """Gathers the messages of one trace. Feed each frame of the target once, in order."""
+
+    def __init__(self) -> None:
+        self._messages: Messages = {}
+        self._counts: dict[str, int] = {}
+        self._objects: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+        self._paths = 0
+
+    def feed(self, frame: Frame, asked: Frame | None) -> None:
+        """Take one frame in; `asked` is the request that it answers."""
+        if not frame.from_target:
+            return
+        if frame.kind is Kind.NOTIFICATION:
+            self._message(f"notification {frame.method}", "params", frame.params, frame.seq)
+        elif frame.kind is Kind.REQUEST:
+            self._message(f"request {frame.method}", "params", frame.params, frame.seq)
+        elif frame.kind is Kind.ERROR:
+            self._message("error", "error", frame.error, frame.seq)
+        elif frame.kind is Kind.RESPONSE and asked is not None:
+            self._message(f"result {asked.method}", "result", frame.result, frame.seq)
+
+    def _message(self, name: str, part: str, value: Any, seq: int) -> None:
+        count = self._counts.get(name, 0)
+        if count < MAX_MESSAGES:
+            self._counts[name] = count + 1
+            self._walk(name, part, value, seq, 0)
+
+    def _walk(self, name: str, path: str, value: Any, seq: int, depth: int) -> None:
+        member = self._member(name, path)
+        if member is None:
+            return
+        type_name = kind(value)
+        member.types.setdefault(type_name, seq)
+        if type_name == "string":
+            last = path.rpartition(".")[2].replace("[]", "")
+            if _WORDY.search(last) and len(member.words) < MAX_WORDS:
+                member.words.setdefault(word(value), seq)
+        elif depth >= MAX_DEPTH:
+            return
+        elif type_name == "array":
+            for element in value:
+                self._walk(name, f"{path}[]", element, seq, depth + 1)
+        elif type_name == "object":
+            self._object(name, path, obj(value), seq, depth)
+
+    def _object(self, name: str, path: str, value: dict[str, Any], seq: int, depth: int) -> None:
+        tag = value.get("type")
+        if isinstance(tag, str) and word(tag) == tag:
+            path = f"{path}<{tag}>"
+        seen, members = self._objects.get((name, path), (0, {}))
+        named = [one for one in value if _NAME.fullmatch(one)]
+        for one in named:
+            members[one] = members.get(one, 0) + 1
+        self._objects[name, path] = seen + 1, members
+        for one in value:
+            self._walk(name, f"{path}.{one if one in members else '*'}", value[one], seq, depth + 1)
+
+    def _member(self, name: str, path: str) -> Member | None:
+        of_message = self._messages.setdefault(name, {})
+        member = of_message.get(path)
+        if member is None and self._paths < MAX_PATHS:
+            self._paths += 1
+            member = of_message[path] = Member()
+        return member
+
+    def finish(self) -> Messages:
+        """All that was seen."""
+        for (name, path), (seen, members) in self._objects.items():
+            for one, count in members.items():
+                member = self._messages[name].get(f"{path}.{one}")
+                if member is not None and count < seen:
+                    member.sometimes = True
+        return self._messages
