@@ -357,6 +357,7 @@ def docs(
 
 app.command()(recorded.status)
 app.command()(recorded.compare)
+app.command()(recorded.ledger)
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")

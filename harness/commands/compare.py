@@ -12,7 +12,10 @@ from harness.compare.values import Run
 from harness.errors import UsageError
 from harness.report.jsonform import read_report
 from harness.scenario.explain import unknown
-from harness.target.place import base_folder, kept
+from harness.target.place import HISTORY, base_folder, kept
+
+# The runs that need no name, counted from the end.
+LAST = ("last", "previous")
 
 
 def compare_runs(before: str, after: str, *, say: Callable[[str], None]) -> int:
@@ -24,23 +27,35 @@ def compare_runs(before: str, after: str, *, say: Callable[[str], None]) -> int:
 
 
 def find_run(word: str) -> Run:
-    """A run by the file of its JSON report, or by its name in `.harness/reports`."""
-    path = kept(Path(word))
-    if not path.is_file():
-        folder = base_folder() / "reports"
-        named = folder / f"{word}.json"
-        if not named.is_file():
-            known = sorted(one.stem for one in folder.glob("*.json"))
-            if not known or "/" in word or word.endswith(".json"):
-                raise UsageError(
-                    f"{word}: there is no such file; harness run … --json FILE writes one"
-                )
-            raise UsageError(unknown("run", word, known))
-        path = named
+    """A run by its JSON report, by its name in `.harness/reports`, or the `last`, or `previous`.
+
+    Raises `UsageError` where there is none, or it cannot be read.
+    """
+    path = _file(word)
+    name = word if path.stem == "report" else path.stem
     try:
-        return Run(path.stem, read_report(path))
+        return Run(name, read_report(path))
     except OSError as error:
         raise UsageError(f"{word}: {error.strerror}") from error
     except ValueError as error:
         why = str(error).splitlines()[0]
         raise UsageError(f"{word}: no report of a run that this can read: {why}") from error
+
+
+def _file(word: str) -> Path:
+    path = kept(Path(word))
+    if path.is_file():
+        return path
+    base = base_folder()
+    named = base / "reports" / f"{word}.json"
+    if named.is_file():
+        return named
+    if word in LAST:
+        reports = sorted((base / HISTORY).glob("*/report.json"))
+        if len(reports) > LAST.index(word):
+            return reports[-1 - LAST.index(word)]
+        raise UsageError(f"{word}: there is no such run yet; harness run records each")
+    known = sorted(one.stem for one in (base / "reports").glob("*.json"))
+    if "/" in word or word.endswith(".json"):
+        raise UsageError(f"{word}: there is no such file; harness run … --json FILE writes one")
+    raise UsageError(unknown("run", word, [*known, *LAST]))

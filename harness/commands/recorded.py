@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-_RUN = "a JSON report, or a name in .harness/reports"
+_RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
 
 class errors:
@@ -58,3 +58,21 @@ def compare(
     with errors():
         worse = compare_runs(before, after, say=typer.echo)
     raise typer.Exit(worse)
+
+
+def ledger(
+    recorded: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)] = "last",
+    *,
+    point: Annotated[str, typer.Option(help="the points whose id begins so: item.")] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
+) -> None:
+    """What a server chose where the text leaves it open, next to what we chose."""
+    from harness.commands.compare import find_run
+    from harness.commands.ledger import ledger as points
+    from harness.commands.ledger import markdown_lines, text_lines
+
+    with errors():
+        found = find_run(recorded)
+        rows = points(found, point)
+    for line in markdown_lines(rows) if markdown else text_lines(found, rows):
+        typer.echo(line)

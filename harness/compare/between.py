@@ -1,8 +1,11 @@
 """The comparison of two runs: every kind of difference, put together in order of importance.
 
-Here: `compare`. Not here: how each kind is found (verdicts), how all look (text).
+Here: `compare`. Not here: how each kind is found (verdicts,
+choices, schemas), how all look (text).
 """
 
+from harness.compare.choices import choice_changes
+from harness.compare.schemas import schema_changes
 from harness.compare.values import Change, Comparison, Kind, Run
 from harness.compare.verdicts import capability_changes, rule_changes, scenario_changes
 
@@ -19,7 +22,12 @@ def compare(before: Run, after: Run) -> Comparison:
         only_before=sorted(before.played - common),
         only_after=sorted(after.played - common),
     )
-    for change, by_chance in (*rule_changes(before, after), *scenario_changes(before, after)):
+    for change, by_chance in (
+        *rule_changes(before, after),
+        *scenario_changes(before, after),
+        *choice_changes(before, after),
+        *schema_changes(before, after),
+    ):
         (found.unsteady if by_chance else found.changes).append(change)
     found.changes += capability_changes(before, after)
     found.changes.sort(key=_weight)

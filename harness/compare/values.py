@@ -22,6 +22,9 @@ class Kind(StrEnum):
     CAPABILITY_NEW = "newly offered"
     BROKEN_ANEW = "broken where nothing was judged before"
     UNJUDGED = "no longer judged"
+    CHOICE = "chosen differently"
+    BREAKING = "messages, breaking"
+    ADDITIVE = "messages, additive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ class ThreadFacts:
     """What is known of one thread. `turns` are the ids of its turns, in the order of their start.
 
     `loaded` is None while nobody told. `running` is the turn in progress, `stopping` the last that
-    the client wanted interrupted, `interrupted` the one for which that was granted. `cut` are turns whose server ended while they ran.
-    `settings` are those in force by what was told and granted.
+    the client wanted interrupted, `interrupted` the one for which that was granted. `cut` are turns
+    whose server ended while they ran. `settings` are those in force by what was told and granted.
     """
 
     id: str

@@ -27,6 +27,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
         yield _scenarios(report)
     yield from _races(report)
     yield _requirements(report, book)
+    yield from _choices(report, book)
     yield from _withheld(report)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
@@ -51,6 +52,14 @@ def summary(report: Report, book: Book) -> Iterator[str]:
         yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
     verdict = "RED" if report.red else "GREEN"
     yield f"verdict: {f'INTERRUPTED ({verdict} so far)' if report.interrupted else verdict}"
+
+
+def _choices(report: Report, book: Book) -> Iterator[str]:
+    """How much of what the text leaves open was seen; none of it is judged."""
+    if report.choices:
+        visible = [one for one in book.unspecified if one.is_visible]
+        seen = sum(one.id in report.choices for one in visible)
+        yield f"open points: {seen} of {len(visible)} were seen (harness ledger)"
 
 
 def _score(report: Report) -> str:

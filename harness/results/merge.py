@@ -116,7 +116,7 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
         missing=outcome.missing,
         withheld=outcome.withheld,
-        trace=outcome.trace,
+        trace=outcome.kept,
     )
 
 

@@ -52,6 +52,9 @@ class ScenarioOutcome:
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
     offer, or `withheld` is the one that this machine cannot provide.
 
+    `trace` is the file of the conversation, which the next run writes over, `kept` the one that
+    stays this run's.
+
     `before` are probes that were played first and showed that nothing can be played. They are no
     scenarios of the run, but rules that their traces break count. `record` is what the trace shows
     beside verdicts, None where there is none, or in a race.
@@ -65,6 +68,7 @@ class ScenarioOutcome:
     findings: list[Finding] = field(default_factory=list[Finding])
     rows: list[Row] = field(default_factory=list[Row])
     trace: str = ""
+    kept: str = ""
     end: str = ""
     stderr: str = ""
     seconds: float = 0.0

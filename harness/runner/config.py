@@ -30,7 +30,8 @@ class Config:
 
     `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
     profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
-    what the profile promised. With `keep_going` every scenario is played, however hopeless the
+    what the profile promised. `run` names the run whose traces are kept, "" keeps none. With
+    `keep_going` every scenario is played, however hopeless the
     server is.
     """
 
@@ -47,6 +48,7 @@ class Config:
     spoken: tuple[Spoken, ...] = ()
     lacks: tuple[Lack, ...] = ()
     keep_going: bool = False
+    run: str = ""
 
 
 def configure(
@@ -60,6 +62,7 @@ def configure(
     strict: bool = False,
     lacks: Sequence[Lack] | None = None,
     keep_going: bool = False,
+    run: str = "",
 ) -> Config:
     """Check everything that can be checked before a server is started. Raises `UsageError`.
 
@@ -122,6 +125,7 @@ def configure(
         spoken=tuple(spoken),
         lacks=found,
         keep_going=keep_going,
+        run=run,
     )
 
 

@@ -35,6 +35,7 @@ from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
+from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.store import save
 from harness.trace.trace import Trace
@@ -225,7 +226,9 @@ class WorkerSession:
         """Store a trace, and note in the outcome where."""
         path = self.trace_path(outcome.id)
         save(trace, path)
-        outcome.trace = str(path)
+        outcome.trace = outcome.kept = str(path)
+        if self.config.run:
+            outcome.kept = str(keep_trace(self.config.base, self.config.run, path, outcome.id))
 
     def trace_path(self, scenario: str) -> Path:
         """Where the trace of a scenario's last run on this target is kept."""

@@ -15,6 +15,7 @@ RULE_ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
 ROW_ID = re.compile(r"[a-z][a-z-]*(\.[a-z][a-z-]*)?")
 REF = re.compile(r"[a-z-]+\.json#/\$defs/[A-Za-z]+")
 
+SESSION_DOCUMENT = "session-protocol"
 BASES = ("STATED", "DERIVED", "CHOSEN")
 # The level follows from the basis; STATED is SHOULD only where the text itself is a note or a hint.
 LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
@@ -124,7 +125,10 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """A point that the text leaves open, and what we chose."""
+    """A point that the text leaves open, and what we chose.
+
+    `unseen` says why no message of a server shows its choice; None where one does.
+    """
 
     id: str
     document: str
@@ -132,6 +136,16 @@ class Unspecified:
     question: str
     choice: str
     reason: str
+    unseen: str | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether messages of the session show the choice.
+
+        The points of the other document are about the command and the SDK, of which no run shows
+        anything yet.
+        """
+        return self.document == SESSION_DOCUMENT and self.unseen is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +296,8 @@ def make_event(where: str, row: Row) -> EventRow:
 
 def make_unspecified(where: str, row: Row) -> Unspecified:
     """A row of unspecified.yaml."""
-    check_keys(where, row, ("id", "document", "line", "question", "choice", "reason"))
+    keys = ("id", "document", "line", "question", "choice", "reason")
+    check_keys(where, row, keys, ("unseen",))
     return Unspecified(
         id=_name(where, row, "id", ROW_ID),
         document=_text(where, row, "document"),
@@ -290,6 +305,7 @@ def make_unspecified(where: str, row: Row) -> Unspecified:
         question=_text(where, row, "question"),
         choice=_text(where, row, "choice"),
         reason=_text(where, row, "reason"),
+        unseen=_text(where, row, "unseen") if "unseen" in row else None,
     )
 
 

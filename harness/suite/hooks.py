@@ -37,6 +37,7 @@ from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.items import ScenarioFile, ScenarioItem
 from harness.suite.junit import name_rule, name_scenario
+from harness.suite.recording import keep_report, run_name
 from harness.suite.report_file import unwritable
 from harness.suite.reporting import Synthetic, emit, tell, write_json
 from harness.suite.stopping import Stopping
@@ -45,6 +46,7 @@ from harness.target.place import sweep
 from harness.target.profile import split_command
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
+RUN = "harness_run_name"
 
 
 class PytestPlugin:
@@ -70,6 +72,7 @@ class PytestPlugin:
             strict=option.harness_strict,
             keep_going=option.keep_going,
             lacks=lacks,
+            run=run_name() if worker is None else worker[RUN],
         )
         self._given = named.given()
         check_globs(self.config.spoken, self._given)
@@ -186,8 +189,9 @@ class PytestPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker what this machine lacks."""
+        """Tell a worker what this machine lacks, and what the run is called."""
         node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
+        node.workerinput[RUN] = self.config.run
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
@@ -260,6 +264,7 @@ class PytestPlugin:
         if path and self.report is not None:
             write_json(self.report, Path(path), int(session.exitstatus))
         if self.report is not None:
+            keep_report(self.report, self.config, int(session.exitstatus))
             self._failing.remember()
 
 

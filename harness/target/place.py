@@ -1,9 +1,10 @@
 """Where a run keeps its homes and workspaces, and how it cleans up.
 
 The first run makes `.harness` in the current folder and hides it from git. Homes and workspaces are
-below `.harness/run/`. If the current folder is in the system's temporary folder, where a real
-server refuses to have its home, they are in a folder of `~/.cache/harness` instead. The next run
-removes the folders of runs whose process has ended.
+below `.harness/run/`, what is kept of the last runs is below `.harness/history/`. If the current
+folder is in the system's temporary folder, where a real server refuses to have its home, they are
+in a folder of `~/.cache/harness` instead. The next run removes the folders of runs whose process
+has ended.
 """
 
 import os
@@ -19,6 +20,9 @@ import tomlkit
 from harness.errors import UsageError
 from harness.target.process import end_all_of
 from harness.target.profile import Profile, fill
+
+# Where the traces and the report of each run are kept, and of how many runs, the last ones.
+HISTORY, KEPT_RUNS = "history", 12
 
 
 def base_folder(start: Path | None = None) -> Path:
@@ -55,6 +59,29 @@ def kept(path: Path) -> Path:
         return path
     elsewhere = base_folder().joinpath(*path.parts[1:])
     return elsewhere if elsewhere.exists() else path
+
+
+def keep_trace(base: Path, run: str, trace: Path, scenario: str) -> Path:
+    """Keep a stored trace for a run of that name; the next run writes over the first place.
+
+    Gives its second place. Both are one file until then, where the file system has links.
+    """
+    place = base / HISTORY / run / f"{scenario}.jsonl"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    try:
+        os.link(trace, place)
+    except OSError:
+        shutil.copyfile(trace, place)
+    return place
+
+
+def forget_runs(base: Path, keep: int = KEPT_RUNS) -> None:
+    """Remove what was kept of all runs but the last."""
+    folder = base / HISTORY
+    runs = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+    for run in runs[: len(runs) - keep] if len(runs) > keep else ():
+        shutil.rmtree(run, ignore_errors=True)
 
 
 class RunFolder:

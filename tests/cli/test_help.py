@@ -18,6 +18,7 @@ HARNESS = (
     "docs",
     "status",
     "compare",
+    "ledger",
     "scenario",
     "scenario validate",
     "scenario list",

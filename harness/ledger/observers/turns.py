@@ -4,6 +4,7 @@ Here: one observer for each question that a turn's messages answer. Not here: it
 stored (history), requests that are answered at once (requests).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -19,6 +20,7 @@ from harness.trace.values import MISSING, arr, dig, obj, text
 from harness.trace.views import TurnView
 
 _ORDER: Final = "rpc.response-order"
+_SKILL: Final = re.compile(r"\$([a-z][a-z0-9-]*)")
 # The notification that follows from a request.
 _CAUSED: Final = {
     "turn/started": "turn/start",
@@ -187,6 +189,16 @@ class Between(Observer):
 class Ends(Observer):
     """What the end of a turn shows of it as a whole."""
 
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._skills: set[str] = set()
+
+    @on_answer("skills/list")
+    def listed(self, frame: Frame) -> None:
+        """The names of skills."""
+        for entry in arr(dig(frame.result, "data")):
+            self._skills |= {text(dig(one, "name")) for one in arr(dig(entry, "skills"))}
+
     @on("turn/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
         """The end of a turn."""
@@ -210,7 +222,7 @@ class Ends(Observer):
             yield Choice("turn-start.empty-input", f"it ends as {word(status)}", frame, "the turn")
         elif status == "completed":
             yield Choice("item.user-message-emitted", _user_message(turn), frame)
-        for point, about in _odd_input(asked):
+        for point, about in _odd_input(asked, self._skills):
             yield Choice(point, f"it ends as {word(status)}", frame, about)
         yield from self._schema(turn, frame, len(retries))
 
@@ -236,15 +248,19 @@ def _user_message(turn: TurnView) -> str:
     return "the first item" if kinds[0] == "userMessage" else "a later item"
 
 
-def _odd_input(entries: list[Any]) -> Iterator[tuple[str, str]]:
+def _odd_input(entries: list[Any], skills: set[str]) -> Iterator[tuple[str, str]]:
+    """The points that an input comes to; which skills there are, a list has told before."""
+    kinds = {dig(entry, "type") for entry in entries}
     for entry in entries:
         path, kind = text(dig(entry, "path")), dig(entry, "type")
         if kind == "localImage" and "no-such" in path:
             yield "turn-start.missing-file", "the turn"
-        if kind == "skill" and "no-such" in path:
+        elif kind == "skill" and skills and text(dig(entry, "name")) not in skills:
             yield "turn-start.unresolved-skill", "with a skill item"
-        if kind == "text" and "$no-such" in text(dig(entry, "text")):
-            yield "turn-start.unresolved-skill", "by its name alone"
+        elif kind == "text" and skills and "skill" not in kinds:
+            named = _SKILL.findall(text(dig(entry, "text")))
+            if named and not set(named) & skills:
+                yield "turn-start.unresolved-skill", "by its name alone"
 
 
 @observes("turn-start.while-active")

@@ -19,9 +19,10 @@ def row(verdict: Verdict, **more: Any) -> Row:
 
 def played(name: str = SCENARIO, *rows: Row, **more: Any) -> ScenarioOutcome:
     """A scenario that was played, in a trace named for it."""
-    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, **more}
+    trace = f"/{name}.jsonl"
+    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, "kept": trace, **more}
     return ScenarioOutcome(
-        name, f"/there/{name}", f"about {name}", rows=list(rows), trace=f"/{name}.jsonl", **fields
+        name, f"/there/{name}", f"about {name}", rows=list(rows), trace=trace, **fields
     )
 
 

@@ -1,0 +1,31 @@
+"""Keeps the report of a run beside its traces, and names runs.
+
+Here: the folder of one run in `.harness/history`. Not here: reports that a user asks for
+(reporting), and keeping traces (runner.session).
+"""
+
+import contextlib
+import json
+import os
+import time
+
+from harness.report.jsonform import to_plain
+from harness.results.report import Report
+from harness.runner.config import Config
+from harness.target.place import HISTORY, forget_runs
+
+
+def run_name() -> str:
+    """A name for this run, after those of earlier runs in the order of the alphabet."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"
+
+
+def keep_report(report: Report, config: Config, status: int) -> None:
+    """Write the report of this run beside its traces, and forget the oldest runs."""
+    folder = config.base / HISTORY / config.run
+    text = json.dumps(to_plain(report, status), ensure_ascii=False, separators=(",", ":"))
+    # The verdict stands without it: a full disk is no finding about the server.
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+        forget_runs(config.base)
