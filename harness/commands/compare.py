@@ -3,11 +3,13 @@
 Here: finding the two reports, and the exit status. Not here: the comparison (harness.compare).
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.compare.between import compare
-from harness.compare.text import lines
+from harness.compare.plain import to_plain
+from harness.compare.text import lines, markdown
 from harness.compare.values import Run
 from harness.errors import UsageError
 from harness.report.jsonform import read_report
@@ -18,11 +20,17 @@ from harness.target.place import HISTORY, base_folder, kept
 LAST = ("last", "previous")
 
 
-def compare_runs(before: str, after: str, *, say: Callable[[str], None]) -> int:
-    """Print the differences. Gives 1 where something got worse, else 0. Raises `UsageError`."""
+def compare_runs(before: str, after: str, *, say: Callable[[str], None], form: str = "text") -> int:
+    """Print the differences as text, markdown or json (`form`).
+
+    Gives 1 where something got worse or may break a client, else 0. Raises `UsageError`.
+    """
     found = compare(find_run(before), find_run(after))
-    for line in lines(found):
-        say(line)
+    if form == "json":
+        say(json.dumps(to_plain(found), ensure_ascii=False, indent=1))
+    else:
+        for line in markdown(found) if form == "markdown" else lines(found):
+            say(line)
     return 1 if found.worse else 0
 
 

@@ -47,16 +47,20 @@ def status(
 
 def compare(
     before: Annotated[str, typer.Argument(help=_RUN)],
-    after: Annotated[str, typer.Argument(help="the same, of the run to compare with it")],
+    after: Annotated[str, typer.Argument(help="the run to compare with it, named likewise")],
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown page")] = False,
+    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Say what changed between two runs.
+    """Say what changed between two runs: verdicts, choices, messages.
 
-    Exit status 1 if something got worse: a rule or scenario that passed, or a capability.
+    Exit status 1 if something got worse or may break a client, 0 if nothing did.
     """
     from harness.commands.compare import compare_runs
 
+    form = "json" if json else "markdown" if markdown else "text"
     with errors():
-        worse = compare_runs(before, after, say=typer.echo)
+        worse = compare_runs(before, after, say=typer.echo, form=form)
     raise typer.Exit(worse)
 
 

@@ -41,6 +41,17 @@ def _weight(change: Change) -> tuple[int, bool]:
 
 def _remarks(before: Run, after: Run) -> list[str]:
     remarks: list[str] = []
+    revisions = [run.report.revision for run in (before, after)]
+    if all(revisions) and len(set(revisions)) > 1:
+        remarks.append(
+            f"judged by different documents ({' and '.join(revisions)}): run the older one again"
+        )
+    for run in (before, after):
+        if not run.report.choices:
+            remarks.append(
+                f"{run.name} was recorded without choices and messages, which are not compared: "
+                "run it again"
+            )
     ids = [{rule.id for rule in run.report.rules} for run in (before, after)]
     for run, extra in ((before, ids[0] - ids[1]), (after, ids[1] - ids[0])):
         if extra:

@@ -13,6 +13,8 @@ from harness.results.recorded import ChoiceResult, Shown, unpack
 ENOUGH = 3
 # What the comparison of messages says better.
 _OF_MESSAGES = (
+    "approval.optional-params",
+    "event.compaction-names",
     "event.payloads",
     "item.command-action-fields",
     "item.tool-result-shapes",
@@ -20,6 +22,10 @@ _OF_MESSAGES = (
     "rpc.extra-members",
     "rpc.handshake",
     "rpc.unlisted-methods",
+    "skill.interface-optional",
+    "thread-status.flag-values",
+    "turn-error.info-values",
+    "turn-error.optional-fields",
 )
 # What the moment may decide at which something arrives.
 _BY_THE_MOMENT = (

@@ -8,6 +8,7 @@ breaks where something is missing that it may read, and where something may come
 know; it passes over members and notifications that it does not ask for.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ class Sort(StrEnum):
     WORD_GONE = "word gone"
     VARIANT_NEW = "new variant"
     VARIANT_GONE = "variant gone"
+    ELSEWHERE = "in a new place"
 
 
 # Whether it breaks a client, and why.
@@ -57,6 +59,7 @@ WHY: Final[dict[Sort, tuple[bool, str]]] = {
     Sort.WORD_GONE: (False, "a client still meets what it knows"),
     Sort.VARIANT_NEW: (True, "a client may not know the variant"),
     Sort.VARIANT_GONE: (False, "a client still meets what it knows"),
+    Sort.ELSEWHERE: (False, "a client knows it from other messages"),
 }
 _GONE: Final = {
     "notification": Sort.NOTIFICATION_GONE,
@@ -73,6 +76,9 @@ _NEW: Final = {
 Ids = frozenset[str]
 _NONE: Final[Ids] = frozenset()
 _ABSENT: Final = "not seen"
+_OR: Final = " or "
+# So many notifications with one beginning are told in one line.
+_FAMILY: Final = 4
 
 
 @dataclass(slots=True)
@@ -137,6 +143,26 @@ class _Side:
         best = min(shown, key=lambda one: one.first)
         return Where(self._traces[best.first], best.frame)
 
+    def knows(self, change: "_Found") -> bool:
+        """Whether a variant, a word or a type that is new in one place was seen in another."""
+        key = _key(f"{change.path}.type" if change.sort is Sort.VARIANT_NEW else change.path)
+        alike = [
+            member
+            for members in self.messages.values()
+            for path, member in members.items()
+            if _key(path) == key
+        ]
+        match change.sort:
+            case Sort.VARIANT_NEW:
+                return bool(alike)
+            case Sort.WORD_NEW:
+                return any(change.after in one.words for one in alike)
+            case Sort.WIDER:
+                known = {name for one in alike for name in one.types}
+                return set(change.after.split(_OR)) <= known
+            case _:
+                return False
+
     def objects(self, message: str) -> dict[str, Ids]:
         """Where each object of a message was seen, by what was seen of its members."""
         found: dict[str, Ids] = defaultdict(frozenset)
@@ -171,9 +197,11 @@ def _of_message(message: str, first: _Side, second: _Side) -> Iterator[_Found]:
     for path in sorted(was.keys() | now.keys()):
         around = path.rpartition(".")[0]
         if around and not (around in objects[0] and around in objects[1]):
-            yield from _variant(message, path, (was, now), objects)
-            continue
-        yield from _of_member(message, path, (was, now), objects)
+            changes = _variant(message, path, (was, now), objects)
+        else:
+            changes = _of_member(message, path, (was, now), objects)
+        for one in changes:
+            yield replace(one, sort=Sort.ELSEWHERE) if first.knows(one) else one
 
 
 Members = dict[str, _Member]
@@ -251,7 +279,7 @@ def _of_member(
 
 
 def _types(member: _Member) -> str:
-    return " or ".join(sorted(member.types))
+    return _OR.join(sorted(member.types))
 
 
 def _missing(member: _Member, around: Ids) -> Ids:
@@ -259,27 +287,84 @@ def _missing(member: _Member, around: Ids) -> Ids:
     return (around - member.seen) | (member.sometimes & around)
 
 
+def _key(path: str) -> str:
+    """What is the same in every message: `turn.status` for `result.thread.turns[].status`."""
+    parts = [one.replace("[]", "") for one in path.split(".")[-2:]]
+    return ".".join(re.sub(r"s(?=$|<)", "", one) for one in parts)
+
+
 def _grouped(found: list[_Found]) -> list[_Found]:
-    """One change for the same member in several messages: the one that most scenarios show."""
-    groups: dict[tuple[Sort, str, str, str], list[_Found]] = defaultdict(list)
+    """One change for the same member in several messages: the one that most scenarios show.
+
+    New members of one object are one change, and so are many notifications of one family.
+    """
+    groups: dict[tuple[str, ...], list[_Found]] = defaultdict(list)
     for one in found:
-        key = one.message if not one.path else ".".join(one.path.split(".")[-2:])
-        groups[one.sort, key.replace("[]", ""), one.before, one.after].append(one)
+        groups[_group_of(one)].append(one)
     kept: list[_Found] = []
     for group in groups.values():
-        best = max(group, key=lambda one: one.scenarios)
-        others = len({one.message for one in group} - {best.message})
-        more = f" (and in {others} other message{'s' if others > 1 else ''})" if others else ""
-        kept.append(replace(best, message=best.message + more))
+        if not group[0].path and len(group) >= _FAMILY:
+            kept.append(_family(group))
+        elif not group[0].path:
+            kept += group
+        elif group[0].sort is Sort.MEMBER_NEW:
+            kept.append(_members_of(group))
+        else:
+            kept.append(_most(group))
     return kept
+
+
+def _group_of(one: _Found) -> tuple[str, ...]:
+    if not one.path:
+        return one.sort, one.message.rpartition("/")[0]
+    if one.sort is Sort.MEMBER_NEW:
+        return one.sort, _object(one)
+    return one.sort, _key(one.path), one.before, one.after
+
+
+def _object(one: _Found) -> str:
+    """The object that a member is of; params and results are those of their message."""
+    around = one.path.rpartition(".")[0]
+    last = around.rpartition(".")[2].replace("[]", "")
+    if "." not in around:
+        return one.message
+    return re.sub(r"s(?=$|<)", "", re.sub(r"<\w+>$", "<…>", last))
+
+
+def _most(group: list[_Found]) -> _Found:
+    best = max(group, key=lambda one: one.scenarios)
+    others = len({one.message for one in group} - {best.message})
+    more = f" (and in {others} other message{'s' if others > 1 else ''})" if others else ""
+    return replace(best, message=best.message + more)
+
+
+def _members_of(group: list[_Found]) -> _Found:
+    """All new members of one object, with the types of each."""
+    types: dict[str, set[str]] = defaultdict(set)
+    for one in group:
+        types[one.path.rpartition(".")[2]] |= set(one.after.split(_OR))
+    after = ", ".join(f"{name} ({_OR.join(sorted(types[name]))})" for name in sorted(types))
+    best = max(group, key=lambda one: one.scenarios)
+    place = "" if _object(best) == best.message else f"of {_object(best)}"
+    return replace(_most(group), path=place, after=after)
+
+
+def _family(group: list[_Found]) -> _Found:
+    """Many messages with names alike: their number, and one of them."""
+    best = max(group, key=lambda one: one.scenarios)
+    family = best.message.rpartition("/")[0]
+    return replace(best, message=f"{family}/… ({len(group)} of them), such as {best.message}")
 
 
 def _change(one: _Found) -> tuple[Change, bool]:
     breaks, why = WHY[one.sort]
     place = f"{one.message}: {one.path}" if one.path else one.message
+    if one.sort in (*_GONE.values(), *_NEW.values()):
+        # The form of a message is in the words for what happened to it.
+        place = place.replace("notification ", "").replace("request ", "").replace("result ", "")
     change = Change(
         Kind.BREAKING if breaks else Kind.ADDITIVE,
-        f"{one.sort}, {place}",
+        f"{one.sort}: {place}",
         one.before,
         one.after,
         why,

@@ -4,6 +4,7 @@ Here: the changes, from two reports. What only one of the runs played says nothi
 so a rule is compared by the scenarios that both played. Not here: choices and shapes of messages.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from harness.results.report import Proof, RuleResult, ScenarioResult
 
 _BROKEN = (Verdict.FAIL, Verdict.KNOWN, Verdict.ERROR)
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
+# Ids that say nothing to a reader, and are others in every run.
+_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(thr|turn)_\d+\b")
+# What does not come in every run and came so often in one of them is no chance.
+ENOUGH = 3
 # A worse verdict of these weighs enough to fail the comparison; INFO never fails a run either.
 _WEIGHTY = (Level.MUST, Level.SHOULD)
 
@@ -101,9 +106,11 @@ def _kind(first: _Judged, second: _Judged) -> Kind | None:
 
 
 def _by_chance(first: _Judged, second: _Judged) -> bool:
-    """Whether everything that is broken in one of them is known not to be so in every run."""
+    """Whether the little that is broken in one of them is known not to be so in every run."""
     return any(
-        bool(one.proofs) and all(proof.flaky for proof in one.proofs) and not other.proofs
+        0 < len(one.proofs) < ENOUGH
+        and all(proof.flaky for proof in one.proofs)
+        and not other.proofs
         for one, other in ((first, second), (second, first))
     )
 
@@ -113,7 +120,8 @@ def _note(worse: _Judged, rule_id: str, run: Run) -> str:
         return ""
     row = worse.proofs[0].row
     more = f" (+{len(worse.proofs) - 1} more)" if len(worse.proofs) > 1 else ""
-    return f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
+    told = f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
+    return _ID.sub("…", told)
 
 
 def _evidence(judged: _Judged, run: Run) -> Where:

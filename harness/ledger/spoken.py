@@ -6,7 +6,8 @@ and what changed between two servers (compare.schemas).
 A message is named by what it is: "notification item/started", "request item/tool/call", "result
 thread/start", "error". A member is named by its path; `[]` is any element of an array, `*` any
 member of an object whose names are no names of members, and an object with a `type` has it behind
-its path: `params.item<agentMessage>.text`.
+its path: `params.item<agentMessage>.text`. So has an object that stands for a word by its only
+member.
 """
 
 import re
@@ -94,6 +95,9 @@ class Speech:
         tag = value.get("type")
         if isinstance(tag, str) and word(tag) == tag:
             path = f"{path}<{tag}>"
+        elif len(value) == 1 and _WORDY.search(path):
+            # A word with more to say: {"httpConnectionFailed": {…}}.
+            path = f"{path}<{next(iter(value))}>"
         seen, members = self._objects.get((name, path), (0, {}))
         named = [one for one in value if _NAME.fullmatch(one)]
         for one in named:

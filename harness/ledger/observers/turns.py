@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from harness.judge.base import listen, on, on_answer, on_sent
 from harness.ledger.base import Choice, Observer, observes
-from harness.ledger.words import outcome, word
+from harness.ledger.words import names, outcome, word
 from harness.spec.answers import unmet
 from harness.trace.frame import Frame, Kind, parse
 from harness.trace.marks import ModelEnd
@@ -180,6 +180,7 @@ class Between(Observer):
     "errors.final-notified",
     "errors.retry-limits",
     "errors.turn-goes-on",
+    "turn-error.other-member",
     "item.user-message-emitted",
     "turn-start.schema-unmet",
     "turn-start.empty-input",
@@ -192,6 +193,12 @@ class Ends(Observer):
     def begin(self) -> None:
         """Nothing was seen yet."""
         self._skills: set[str] = set()
+        self._last_call = ""
+
+    @listen(("mark", ModelEnd.kind))
+    def called(self, mark: Mark[ModelEnd]) -> None:
+        """How the last model call went."""
+        self._last_call = mark.body.told
 
     @on_answer("skills/list")
     def listed(self, frame: Frame) -> None:
@@ -211,6 +218,11 @@ class Ends(Observer):
             final = any(obj(one.params).get("willRetry") is False for one in turn.errors)
             said = "yes" if final else "only with willRetry true" if retries else "no"
             yield Choice("errors.final-notified", said, frame)
+            info = dig(frame.params, "turn", "error", "agentErrorInfo")
+            if self._last_call and len(self.scene.facts.threads) == 1:
+                shown = names(info) if isinstance(info, dict) else word(info)
+                about = f"the model's answer: {self._last_call}"
+                yield Choice("turn-error.other-member", shown, frame, about)
         if retries:
             yield Choice("errors.turn-goes-on", f"the turn ends as {word(status)}", frame)
         if retries and status == "failed":
