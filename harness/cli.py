@@ -215,6 +215,9 @@ def show(
     trace: Annotated[Path, typer.Argument(help="a stored trace")],
     *,
     stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
+    message: Annotated[
+        int | None, typer.Option(help="this one and those around it; the first is 0")
+    ] = None,
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
     from harness.commands.stored_traces import sent_bytes, shown_lines
@@ -224,7 +227,7 @@ def show(
         if stdin:
             sys.stdout.buffer.write(sent_bytes(kept(trace)))
             return
-        for line in shown_lines(kept(trace)):
+        for line in shown_lines(kept(trace), message):
             typer.echo(line)
 
 

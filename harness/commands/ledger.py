@@ -87,7 +87,7 @@ def summed(rows: Sequence[Line]) -> str:
 def _shown(run: Run, chosen: ChoiceResult) -> str:
     shown = unpack(chosen.shown)
     trace = run.report.scenarios[shown.first].trace
-    return f"harness show {near_path(trace)}, message {shown.frame}"
+    return f"harness show {near_path(trace)} --message {shown.frame}"
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:

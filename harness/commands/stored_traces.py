@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from harness.errors import UsageError
 from harness.judge.base import Monitor
 from harness.judge.ending_known import Decision, Owing, decide
 from harness.judge.judge import judged
@@ -30,6 +31,8 @@ from harness.trace.trace import End, Trace
 # The numbers of messages that are shown, and of similar findings that are named, for a finding.
 MOST_LINES: Final = 6
 MOST_LIKE: Final = 5
+# Of a message that is asked for so many characters are shown.
+_WHOLE: Final = 100_000
 # Seconds of silence after which nothing more is expected, where no profile says otherwise.
 SETTLE: Final = 1.0
 SUSPECTED: Final = "suspected"
@@ -200,9 +203,18 @@ def _key(row: Row) -> tuple[str, str, str, str]:
     return row.rule, row.subject, row.verdict.value, row.actual
 
 
-def shown_lines(path: Path) -> Iterator[str]:
-    """Every frame and mark of a trace in one line each."""
+def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
+    """Every frame and mark of a trace in one line each, or one frame with those around it.
+
+    Raises `UsageError` for a message that the trace does not have.
+    """
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
+    if message is not None:
+        if not 0 <= message < len(trace.frames):
+            last = len(trace.frames) - 1
+            raise UsageError(f"{path}: there is no message {message}; the last one is {last}")
+        yield from proof_lines(trace, [message], limit=_WHOLE)
+        return
     header = trace.header
     yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
     marks = sorted(trace.marks, key=lambda mark: mark.after)

@@ -46,12 +46,11 @@ def _remarks(before: Run, after: Run) -> list[str]:
         remarks.append(
             f"judged by different documents ({' and '.join(revisions)}): run the older one again"
         )
-    for run in (before, after):
-        if not run.report.choices:
-            remarks.append(
-                f"{run.name} was recorded without choices and messages, which are not compared: "
-                "run it again"
-            )
+    remarks += [
+        f"{run.name} was recorded without choices and messages; to compare them, run it again"
+        for run in (before, after)
+        if not run.report.choices
+    ]
     ids = [{rule.id for rule in run.report.rules} for run in (before, after)]
     for run, extra in ((before, ids[0] - ids[1]), (after, ids[1] - ids[0])):
         if extra:

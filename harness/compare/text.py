@@ -89,7 +89,7 @@ def _one_of(same: list[Change]) -> Change:
 
 
 def _where(where: Where) -> str:
-    frame = f", message {where.frame}" if where.frame >= 0 else ""
+    frame = f" --message {where.frame}" if where.frame >= 0 else ""
     return f"harness show {near_path(where.trace)}{frame}"
 
 
@@ -111,7 +111,8 @@ def sums(found: Comparison) -> str:
 
 def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") -> Iterator[str]:
     """The same for a page. `shown` gives the words for a trace, "" to leave it out."""
-    yield f"{found.before.name} and {found.after.name}: {found.common} scenarios, which both played."
+    names = f"{found.before.name} and {found.after.name}"
+    yield f"{names}: {found.common} scenarios, which both played."
     for line in _left_out(found):
         yield ""
         yield f"{line[0].upper()}{line[1:]}."

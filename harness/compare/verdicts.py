@@ -86,6 +86,9 @@ def _judged(rule: RuleResult, run: Run, common: set[str]) -> _Judged:
         idle = rule.verdict if rule.verdict is Verdict.NOT_APPLICABLE else Verdict.NOT_EXERCISED
         return _Judged(idle, rule.level, (), ())
     broken = [one for one in proofs if one.row.verdict in _BROKEN]
+    if not broken and (rule.verdict is Verdict.KNOWN or set(rule.broken_in) & common):
+        # A subject is proven once in a report: here, by a scenario that only this run played.
+        broken = [one for one in rule.proofs if one.row.verdict in _BROKEN]
     if not broken:
         return _Judged(Verdict.PASS, rule.level, (), scenarios)
     worst = max((one.row.verdict for one in broken), key=GRAVITY.__getitem__)
@@ -127,7 +130,9 @@ def _note(worse: _Judged, rule_id: str, run: Run) -> str:
 def _evidence(judged: _Judged, run: Run) -> Where:
     if judged.proofs:
         proof = judged.proofs[0]
-        return Where(proof.trace, min(proof.row.frames, default=-1))
+        # The next run of the profile writes over the trace that the proof names.
+        kept = _trace_of(run, [proof.scenario]).trace
+        return Where(kept or proof.trace, min(proof.row.frames, default=-1))
     return _trace_of(run, judged.scenarios[:1])
 
 

@@ -101,13 +101,17 @@ def _external(result: Any) -> Read:
         yield "the setting that is told", word(dig(policy, "networkAccess"))
 
 
+# What is of one thread or one day in the path of a rollout.
+_OWN: Final = re.compile(r"(thr|turn)_[^./]+|[0-9][0-9A-Za-z_-]*|(?<=-)[^./]+")
+
+
 @_reads("storage.folders", *_answers("thread/start"))
 def _folder(result: Any) -> Read:
     path = dig(result, "thread", "path")
     if isinstance(path, str) and path:
         parts = path.split("/")
         start = parts.index("sessions") if "sessions" in parts else len(parts) - 2
-        yield "", re.sub(r"[0-9][0-9A-Za-z_-]*|(?<=-)[^./]+", "#", "/".join(parts[max(start, 0) :]))
+        yield "", _OWN.sub("#", "/".join(parts[max(start, 0) :]))
 
 
 @_reads("skill.interface-optional", *_answers("skills/list"))

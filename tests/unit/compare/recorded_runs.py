@@ -6,6 +6,8 @@ from typing import Any
 
 from harness.compare.values import Run
 from harness.judge.verdict import Level, Row, Verdict
+from harness.ledger.observing import Sighting
+from harness.ledger.record import Record
 from harness.results.outcome import ScenarioOutcome
 from tests.unit.results.outcomes import ONCE, report_of
 
@@ -20,7 +22,8 @@ def row(verdict: Verdict, **more: Any) -> Row:
 def played(name: str = SCENARIO, *rows: Row, **more: Any) -> ScenarioOutcome:
     """A scenario that was played, in a trace named for it."""
     trace = f"/{name}.jsonl"
-    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, "kept": trace, **more}
+    fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, "kept": trace}
+    fields |= {"record": Record(choices=[Sighting("rpc.handshake", "", "same", 1, 0)]), **more}
     return ScenarioOutcome(
         name, f"/there/{name}", f"about {name}", rows=list(rows), trace=trace, **fields
     )

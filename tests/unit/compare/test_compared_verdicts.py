@@ -79,6 +79,12 @@ def test_a_rule_that_judged_only_where_the_other_run_did_not_play_is_left_out() 
     assert found.changes == []
 
 
+def test_a_finding_that_another_scenario_proves_too_is_no_less_there() -> None:
+    # The report has one proof of a subject, here from the scenario that only the new run played.
+    found = compared([played(SCENARIO, FAIL)], [played("turns/new", FAIL), played(SCENARIO, FAIL)])
+    assert (found.changes, found.only_after) == ([], ["turns/new"])
+
+
 def test_a_rule_that_judges_nothing_any_more_in_the_same_scenarios_is_told() -> None:
     found = compared([played(SCENARIO, PASS)], [played(SCENARIO)])
     assert [(one.kind, one.after) for one in found.changes] == [(Kind.UNJUDGED, "NOT_EXERCISED")]

@@ -1,0 +1,146 @@
+"""How the messages of two runs differ, and which difference may break a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.compare.between import compare
+from harness.compare.schemas import WHY, Sort
+from harness.compare.values import Change, Comparison, Kind
+from harness.ledger.record import Record
+from harness.ledger.spoken import Speech
+from harness.results.outcome import ScenarioOutcome
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import Header
+from tests.unit.compare.recorded_runs import played, run
+
+NOTE = {"method": "turn/started", "params": {"turn": {"id": "t", "status": "inProgress"}}}
+
+
+def spoke(*messages: dict[str, Any], name: str = "turns/one") -> ScenarioOutcome:
+    """A scenario in which the server wrote these messages; requests of ours are answered."""
+    recorder, speech = Recorder(Header(), clock=lambda: 0.0), Speech()
+    asked = None
+    for message in messages:
+        mine = message.get("id") == "ours" and "method" in message
+        direction = Direction.TO_TARGET if mine else Direction.FROM_TARGET
+        frame = recorder.record(as_line(message), direction, connection="c1")
+        asked = frame if mine else asked
+        speech.feed(frame, asked)
+    return played(name, record=Record(spoken=speech.finish()))
+
+
+def as_line(message: dict[str, Any]) -> bytes:
+    import json
+
+    return json.dumps(message).encode()
+
+
+def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Comparison:
+    return compare(run("old", spoke(*first)), run("new", spoke(*second)))
+
+
+def only(found: Comparison) -> Change:
+    [change] = [one for one in found.changes if one.kind in (Kind.BREAKING, Kind.ADDITIVE)]
+    return change
+
+
+def note(**turn: Any) -> dict[str, Any]:
+    return {"method": "turn/started", "params": {"turn": turn}}
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return {"method": "item/started", "params": {"item": fields}}
+
+
+def answer(**result: Any) -> list[dict[str, Any]]:
+    return [{"id": "ours", "method": "thread/read", "params": {}}, {"id": "ours", "result": result}]
+
+
+ASK = {"id": 1, "method": "item/tool/ask", "params": {"a": 1}}
+
+CASES = [
+    (Sort.NOTIFICATION_GONE, [NOTE, item(type="a")], [NOTE]),
+    (Sort.NOTIFICATION_NEW, [NOTE], [NOTE, item(type="a")]),
+    (Sort.REQUEST_GONE, [NOTE, ASK], [NOTE]),
+    (Sort.REQUEST_NEW, [NOTE], [NOTE, ASK]),
+    (Sort.RESULT_GONE, [NOTE, *answer(a=1)], [NOTE]),
+    (Sort.RESULT_NEW, [NOTE], [NOTE, *answer(a=1)]),
+    (Sort.MEMBER_GONE, [note(id="t", size=1)], [note(id="t")]),
+    (Sort.MEMBER_NEW, [note(id="t")], [note(id="t", size=1)]),
+    (Sort.OPTIONAL, [note(id="t"), note(id="u")], [note(id="t"), note()]),
+    (Sort.ALWAYS, [note(id="t"), note()], [note(id="t"), note(id="u")]),
+    (Sort.WIDER, [note(id="t"), note(id="u")], [note(id="t"), note(id=None)]),
+    (Sort.NARROWER, [note(id="t"), note(id=None)], [note(id="t"), note(id="u")]),
+    (Sort.WORD_NEW, [note(status="idle")], [note(status="idle"), note(status="asleep")]),
+    (Sort.WORD_GONE, [note(status="idle"), note(status="asleep")], [note(status="idle")]),
+    (Sort.VARIANT_NEW, [item(type="a")], [item(type="a"), item(type="b")]),
+    (Sort.VARIANT_GONE, [item(type="a"), item(type="b")], [item(type="a")]),
+    (
+        Sort.ELSEWHERE,
+        [item(type="a"), item(type="b"), *answer(items=[{"type": "a"}])],
+        [item(type="a"), item(type="b"), *answer(items=[{"type": "a"}, {"type": "b"}])],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sort", "first", "second"), CASES, ids=[str(one[0]) for one in CASES])
+def test_a_change_is_told_by_what_happened_and_whether_it_breaks_a_client(
+    sort: Sort, first: list[dict[str, Any]], second: list[dict[str, Any]]
+) -> None:
+    found = compared(first, second)
+    change = only(found)
+    breaks, why = WHY[sort]
+    assert change.subject.startswith(f"{sort}: ")
+    assert (change.kind is Kind.BREAKING, change.counts, change.note) == (breaks, breaks, why)
+    assert found.worse is breaks
+
+
+def test_every_sort_of_change_has_a_case_and_a_reason() -> None:
+    assert {one[0] for one in CASES} == set(Sort) == set(WHY)
+
+
+def test_the_same_messages_differ_in_nothing() -> None:
+    for first, second, third in [(one[1], one[2], one[0]) for one in CASES]:
+        assert compared(first, first).changes == [], third
+        assert compared(second, second).changes == [], third
+
+
+def test_what_only_one_of_the_runs_played_is_no_change_of_messages() -> None:
+    first = run("old", spoke(NOTE), spoke(item(type="a"), name="turns/old"))
+    second = run("new", spoke(NOTE), spoke(ASK, name="turns/new"))
+    assert compare(first, second).changes == []
+
+
+def test_a_member_of_an_object_that_never_came_is_not_gone() -> None:
+    nested = note(id="t", error={"message": "m"})
+    change = only(compared([nested], [note(id="t", error=None)]))
+    assert change.subject.startswith(f"{Sort.WIDER}: ") or "params.turn.error" in change.subject
+    assert "message" not in change.subject
+
+
+def test_both_traces_are_named() -> None:
+    change = only(compared([note(id="t")], [note(id="t"), note(id=None)]))
+    assert change.shown_before.trace == change.shown_after.trace == "/turns/one.jsonl"
+
+
+def test_new_members_of_one_object_are_one_change() -> None:
+    found = compared([note(id="t")], [note(id="t", size=1, place="here", when=None)])
+    assert only(found).after == "place (string), size (number), when (null)"
+
+
+def test_many_notifications_of_one_family_are_one_change() -> None:
+    family = [{"method": f"legacy/event/{name}", "params": {}} for name in "abcde"]
+    change = only(compared([NOTE, *family], [NOTE]))
+    assert "legacy/event/… (5 of them)" in change.subject
+    assert change.counts
+
+
+def test_names_that_are_ids_are_one_member() -> None:
+    def keyed(name: str) -> dict[str, Any]:
+        return {"method": "answers", "params": {"01a2-77": {}, name: {"text": "x"}}}
+
+    assert compared([keyed("4f-1 a")], [keyed("99-2 b")]).changes == []
