@@ -150,12 +150,14 @@ class ConnectionManager:
     async def close_further(self, bound: float) -> bool:
         """After the end of the trace: end what `connect` opened, if anything, each in so long.
 
-        What comes on these connections is in no trace any more, and they count as open to the end.
+        These count as open to the end. What comes from now on, also to the first client, is in no
+        trace any more: a server may tell it that a thread was closed, which the others followed.
         """
         main = self.server.peer
         further = [peer for peer in self.open_peers if peer is not main]
-        for peer in further:
+        for peer in self.open_peers if further else ():
             peer.begin(Recorder(), name=peer.name)
+        for peer in further:
             with anyio.move_on_after(bound):
                 await peer.transport.aclose()
                 await peer.ended.wait()
