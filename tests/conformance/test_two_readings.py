@@ -97,7 +97,7 @@ PLAYED = {
 # Of each area one that both offer; neither has reviews.
 SAMPLE = (
     "approvals/accept-command",
-    "clients/starter-leaves",
+    "clients/same-request-ids",
     "commands/both-streams",
     "compaction/asked-for",
     "failures/bad-request",
