@@ -38,15 +38,14 @@ def whoever_leaves_has_said_yes() -> None:
     reds={"language/disconnect-mid-turn": "scenario.timeout: the end of turn u"},
     server="keeper",
 )
-def a_turn_ends_with_the_client_that_began_it() -> None:
-    """A turn is interrupted when a client of its thread leaves."""
+def a_turn_is_lost_with_the_client_that_began_it() -> None:
+    """A turn is forgotten when a client of its thread leaves: nobody is told its end."""
 
     def left(original: Any) -> Any:
         def changed(keeper: Any, client: Any) -> None:
             original(keeper, client)
             for thread in keeper.threads.values():
-                if thread.turn is not None:
-                    keeper.finish(thread, "interrupted")
+                thread.turn = None
 
         return changed
 
