@@ -23,6 +23,9 @@ from harness.trace.trace import End
 
 # Silence after which a trace with nothing owed is quiescent, in seconds.
 QUIET = 0.05
+# How long one listens once more before silence is believed: while this process was held up there
+# may have come messages that it has not read yet, and the clock counts that as silence.
+SECOND_LOOK = 0.002
 # How often a condition without an event of its own is looked at, in seconds.
 TICK = 0.02
 
@@ -81,6 +84,7 @@ class TraceFinisher:
         return await self._settle(self._recorder.now() + self._bounds.scenario)
 
     async def _settle(self, deadline: float) -> Ended:
+        believed = -1.0
         while True:
             gone = self._gone()
             if gone is not None:
@@ -90,7 +94,12 @@ class TraceFinisher:
             outstanding = self._outstanding() if owed else ()
             silence = self._bounds.settle if owed else QUIET
             now = self._recorder.now()
-            missing = silence - (now - self._last_activity())
+            last = self._last_activity()
+            missing = silence - (now - last)
+            if missing <= 0 and not outstanding and believed < last:
+                believed = last
+                await anyio.sleep(SECOND_LOOK)
+                continue
             if missing <= 0 and not outstanding:
                 if owed:
                     self._mark_settled(silence)

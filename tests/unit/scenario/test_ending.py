@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.scenario.ending import QUIET, Ended, TraceFinisher
 from harness.target.profile import Bounds
+from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
@@ -100,6 +102,32 @@ async def staged_for_two(*, turn: bool = True) -> AsyncGenerator[tuple[Stage, Fa
 def error(will_retry: bool) -> dict[str, Any]:
     params = {"threadId": THREAD, "turnId": TURN, "willRetry": will_retry, "error": {}}
     return {"method": "error", "params": params}
+
+
+async def test_a_message_that_came_while_we_were_held_up_is_read_before_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with staged_for_two(turn=False) as (stage, server), anyio.create_task_group() as group:
+        recorder, held_up = stage.peer.recorder, anyio.Event()
+        now = recorder.now
+
+        def late() -> float:
+            """The clock after the barrier's answer: much later, and the second client was told."""
+            asked = [one.get("method") for one in stage.server.received]
+            if asked[-1:] != ["thread/read"] or recorder.trace.frames[-1].kind is not Kind.RESPONSE:
+                return now()
+            held_up.set()
+            return now() + 10
+
+        async def speak() -> None:
+            await held_up.wait()
+            await server.say({"method": "late", "params": {}})
+
+        group.start_soon(speak)
+        monkeypatch.setattr(recorder, "now", late)
+        ended = await stage.end(LONG)
+        assert ended == Ended(End.QUIESCENT)
+        assert recorder.trace.frames[-1].method == "late"
 
 
 async def test_nothing_owed_is_quiescent_after_a_short_silence() -> None:
