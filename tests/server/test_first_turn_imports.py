@@ -82,6 +82,8 @@ def test_a_turn_without_calls_waits_for_no_tool_to_be_imported(tmp_path) -> None
         "engine.tools.shell",
         "exec.process",
         "exec.sandbox",
+        "skills.library",
+        "skills.invoking",
         "patch.apply",
         "patch.parse",
     }
