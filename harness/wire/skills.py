@@ -27,7 +27,7 @@ class SkillMetadata(WireModel):
     """One skill.
 
     Not in the document: `path`, the absolute path of its SKILL.md, which a client needs to switch
-    it; `scope`: project, user or builtin.
+    it; `scope`: repo (of the project), user or system (built in), the shipping server's words.
     """
 
     name: str

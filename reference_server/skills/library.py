@@ -107,7 +107,7 @@ class Library:
 
     def _roots(self, cwd: str, extra: Sequence[str]) -> list[Root]:
         users: list[Root] = [(one, "user") for one in (str(self._home.skills), *extra)]
-        return [(os.path.join(cwd, PROJECT), "project"), *users, (BUILTIN, "builtin")]
+        return [(os.path.join(cwd, PROJECT), "repo"), *users, (BUILTIN, "system")]
 
     async def is_disabled(self, skill: Skill) -> bool:
         """Whether a skill is disabled, wherever it lies."""

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.wire.skills import SkillInterface
 
 SKILL_FILE = "SKILL.md"
-Scope = Literal["project", "user", "builtin"]
+Scope = Literal["repo", "user", "system"]
 """Where a skill was found."""
 
 

@@ -40,7 +40,7 @@ async def listed(peer: Peer, *cwds: Path | str, **params: Any) -> list[dict[str,
 async def entry(peer: Peer, cwd: Path | str, **params: Any) -> dict[str, Any]:
     """List one working directory, without the built-in skills."""
     [found] = await listed(peer, cwd, **params)
-    found["skills"] = [one for one in found["skills"] if one["scope"] != "builtin"]
+    found["skills"] = [one for one in found["skills"] if one["scope"] != "system"]
     return found
 
 

@@ -15,12 +15,12 @@ async def test_a_skill_of_each_scope_is_listed_the_nearest_first(tmp_path: Path)
     async with session(tmp_path / "home") as peer:
         [found] = await listed(peer, tmp_path / "work")
     assert [(one["name"], one["scope"]) for one in found["skills"]][:2] == [
-        ("ours", "project"),
+        ("ours", "repo"),
         ("mine", "user"),
     ]
     rest = found["skills"][2:]
     assert rest
-    assert {one["scope"] for one in rest} == {"builtin"}
+    assert {one["scope"] for one in rest} == {"system"}
     assert found["errors"] == []
 
 
@@ -34,7 +34,7 @@ async def test_what_is_shown_of_a_skill(tmp_path: Path) -> None:
             "description": "Does what tally does.",
             "enabled": True,
             "path": str(file),
-            "scope": "project",
+            "scope": "repo",
         }
     ]
 
@@ -117,7 +117,7 @@ async def test_one_folder_that_is_two_scopes_is_listed_once(tmp_path: Path) -> N
     put_skill(project(tmp_path), "tally")
     async with session(tmp_path / ".agent") as peer:
         found = await entry(peer, tmp_path)
-    assert [(one["name"], one["scope"]) for one in found["skills"]] == [("tally", "project")]
+    assert [(one["name"], one["scope"]) for one in found["skills"]] == [("tally", "repo")]
 
 
 async def test_skills_of_one_name_are_all_listed(tmp_path: Path) -> None:
@@ -126,6 +126,6 @@ async def test_skills_of_one_name_are_all_listed(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as peer:
         found = await entry(peer, tmp_path)
     assert [(one["name"], one["scope"]) for one in found["skills"]] == [
-        ("tally", "project"),
+        ("tally", "repo"),
         ("tally", "user"),
     ]
