@@ -123,6 +123,8 @@ def call(number, params):
             return text("said")
         case "wrong":
             return {"content": "no list"}
+        case _:
+            return None
 
 
 def answer(message):
@@ -156,7 +158,7 @@ def answer(message):
         case "tools/call":
             if (result := call(number, params)) is not None:
                 if options.start == "modern":
-                    result["resultType"] = "complete"
+                    result |= {"resultType": "complete"}
                 send({"id": number, "result": result})
         case _:
             pass

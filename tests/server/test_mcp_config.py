@@ -109,21 +109,22 @@ ONE_WAY = "a table of one kind: stdio has `command`, streamable_http has `url`"
 def test_a_mistake_is_told_with_its_line(tmp_path, text, line, words) -> None:
     with pytest.raises(ConfigError) as error:
         load(tmp_path, text)
-    assert str(error.value).startswith(f"{tmp_path}/config.toml:{line}: ")
+    assert str(error.value).startswith(f"{tmp_path}/config.toml:{line}:")
     assert words in str(error.value)
 
 
 def test_a_key_that_is_not_known_is_told(tmp_path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
-        '[mcp_servers.a]\ncomand = "x"\nenv = {anything = "goes"}\n'
-        '[mcp_servers.a.transport]\ncommand = "x"\narg = []\n'
+        '[mcp_servers.a]\ncomand = "x"\n'
+        'transport = {type = "stdio", command = "serve", arg = []}\n'
+        'env = {anything = "goes"}\n'
     )
     told: list[str] = []
     load_config(path, {}, told.append)
     assert [line.removeprefix(str(path)) for line in told] == [
-        ":2: there is no key `comand` here; did you mean `command`?",
-        ":6: there is no key `arg` here; did you mean `args`?",
+        ":2:1: there is no key `comand` here; did you mean `command`?",
+        ":3:49: there is no key `arg` here; did you mean `args`?",
     ]
 
 
