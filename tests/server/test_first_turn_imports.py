@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_a_turn_without_calls_waits_for_no_tool_to_be_imported(tmp_path) -> None
         "patch.parse",
     }
     assert not tools & {name.removeprefix("reference_server.") for name in imported}
+    # Nor for MCP, where no server is configured.
+    assert not [name for name in imported if re.match(r"(reference_server\.)?mcp\b", name)]
     assert "reference_server.engine.turn" in imported
 
 

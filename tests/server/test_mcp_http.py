@@ -181,6 +181,17 @@ async def test_a_server_that_forgot_its_session_is_greeted_again(tmp_path) -> No
     assert remote.methods.count("tools/call") == 3
 
 
+async def test_a_server_that_does_not_take_the_end_of_its_session_is_left(tmp_path) -> None:
+    async with remote_server() as remote:
+        remote.answer["DELETE"] = hanging
+        settings = with_servers(remote.settings())
+        async with session(tmp_path, [ADD, says("ok")], settings=settings) as peer:
+            await peer.run_turn(await peer.start_thread())
+        assert remote.methods[-1] == "DELETE"
+    [item] = peer.completed_items("mcpToolCall")
+    assert item["status"] == "completed"
+
+
 async def test_an_interrupt_does_not_wait_for_the_server(tmp_path) -> None:
     async with remote_server() as remote:
         taken = anyio.Event()

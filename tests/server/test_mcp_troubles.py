@@ -131,6 +131,30 @@ async def test_a_call_is_bounded_in_time_and_the_server_is_told(tmp_path) -> Non
     assert second["status"] == "completed"
 
 
+async def test_an_interrupt_does_not_wait_for_a_program_that_does_not_start(tmp_path) -> None:
+    log = tmp_path / "log"
+    settings = with_servers(odd("--start", "hang", "--log", str(log)))
+    async with session(tmp_path, [], settings=settings) as peer:
+        thread = await peer.start_thread()
+        turn = await peer.start_turn(thread)
+        await until_in(log, "initialize")
+        await peer.request("turn/interrupt", {"threadId": thread, "turnId": turn})
+        assert (await peer.turn_end(turn))["status"] == "interrupted"
+    assert peer.side.bodies == []
+
+
+async def test_a_thread_starts_and_is_listed_while_a_program_does_not_start(tmp_path) -> None:
+    log = tmp_path / "log"
+    settings = with_servers(odd("--start", "hang", "--log", str(log)))
+    async with session(tmp_path, [], settings=settings) as peer:
+        thread = await peer.start_thread()
+        await peer.start_turn(thread)
+        await until_in(log, "initialize")
+        other = await peer.start_thread()
+        listed = await peer.request("thread/loaded/list")
+    assert sorted(listed["result"]["data"]) == [thread, other]
+
+
 async def test_an_interrupt_ends_the_call_and_the_server_is_told(tmp_path) -> None:
     log = tmp_path / "log"
     settings = with_servers(odd("--log", str(log)))
