@@ -1,4 +1,4 @@
-"""Bugs about what the reference server does not offer: stored threads, clients, skills, tools.
+"""Bugs about what the reference server does not offer: stored threads, clients, tools.
 
 They are planted in fixtures/servers/keeper.py.
 """
@@ -162,25 +162,6 @@ def whoever_leaves_closes_the_thread() -> None:
         return changed
 
     swap(f"{KEEPER}.thread_unsubscribe", leave)
-
-
-@bug(reds={"skills/invoke": "scenario.expectation: turn/start was answered by"}, server="keeper")
-def a_skill_is_no_input() -> None:
-    """A turn/start whose input has a skill is refused."""
-    del import_module("minimal").INPUTS["skill"]
-
-
-@bug(
-    reds={"skills/list-and-disable": "scenario.expectation: skills.*.enabled: false"},
-    server="keeper",
-)
-def a_skill_cannot_be_disabled() -> None:
-    """A skill that was disabled is listed as enabled."""
-
-    def show(original: Any) -> Any:
-        return lambda keeper, file: {**original(keeper, file), "enabled": True}
-
-    swap(f"{KEEPER}.skill", show)
 
 
 @bug(
