@@ -3,15 +3,18 @@
 from typing import Any
 
 from tests.rules.approval_talk import Approvals, file_item
-from tests.rules.open_point import Otherwise, Untried
+from tests.rules.open_point import Otherwise, Untried, Why
 from tests.rules.traces import (
     THREAD,
     TURN,
     Talk,
     agent_message,
     command,
+    dynamic_call,
     mcp_call,
+    settings,
     step,
+    thread_object,
     turn_object,
     user_message,
 )
@@ -119,6 +122,29 @@ def _dynamic(*, called: bool) -> Talk:
     return talk.completed({**item, "status": "completed", "success": True}).end_turn()
 
 
+def _asked_of_the_client(*, answer: dict[str, Any] | None) -> Talk:
+    """A client's tool is called; the client answers, or nobody waits for it."""
+    talk = running().started(dynamic_call("d"))
+    about = {"threadId": THREAD, "turnId": TURN, "callId": "d", "tool": "look", "arguments": {}}
+    talk.says({"method": "item/tool/call", "id": 9, "params": about})
+    return talk if answer is None else talk.sends({"id": 9, **answer})
+
+
+def _fails_the_turn() -> Talk:
+    talk = _asked_of_the_client(answer={"error": {"code": -32603, "message": "it broke"}})
+    error = {"message": "a tool broke", "agentErrorInfo": "Other"}
+    talk.completed(dynamic_call("d", "failed"))
+    return talk.end_turn(status="failed", error=error)
+
+
+def _brings(name: str) -> Talk:
+    """A client brings a tool, and is let."""
+    tools = [{"name": name, "description": "", "inputSchema": {"type": "object"}}]
+    talk = Talk().asks("thread/start", dynamicTools=tools)
+    talk.answers({"thread": thread_object(), **settings()})
+    return talk.tells("thread/started", thread=thread_object()).plain_turn()
+
+
 OTHERWISE = [
     Otherwise("item.id-stable", "has other ids in history", lambda: _read_with("x1", "x2")),
     Otherwise("item.id-scope", "counts items anew in each turn", _same_ids_in_each_turn),
@@ -162,6 +188,50 @@ OTHERWISE = [
         "item.dynamic-tool-flow",
         "calls the tool by another request",
         lambda: _dynamic(called=True),
+    ),
+    Otherwise("item.dynamic-tool-names", "takes any name", lambda: _brings("a b c")),
+    Otherwise(
+        "item.dynamic-call-asked",
+        "does not wait for an answer",
+        lambda: _asked_of_the_client(answer=None).completed(dynamic_call("d", "failed")).end_turn(),
+    ),
+    Otherwise("item.dynamic-call-failed", "fails the turn", _fails_the_turn),
+    Otherwise(
+        "item.dynamic-call-failed",
+        "takes an error for a result",
+        lambda: (
+            _asked_of_the_client(answer={"error": {"code": 1, "message": "no"}})
+            .completed(dynamic_call("d", "completed"))
+            .end_turn()
+        ),
+    ),
+    Otherwise(
+        "item.dynamic-success",
+        "says completed",
+        lambda: running().item(dynamic_call("d", "completed", success=False)).end_turn(),
+    ),
+    Otherwise(
+        "item.mcp-tool-error",
+        "says completed, with a result that tells of it",
+        lambda: (
+            running()
+            .item(mcp_call("t", "completed", result={"content": [], "isError": True}))
+            .end_turn()
+        ),
+    ),
+    Otherwise(
+        "item.mcp-tool-error",
+        "has the result beside the error",
+        lambda: (
+            running()
+            .item(mcp_call("t", "failed", result={"isError": True}, error={"message": "no"}))
+            .end_turn()
+        ),
+    ),
+    Otherwise(
+        "item.mcp-progress",
+        "tells none",
+        lambda: running().item(mcp_call("t", "completed", result={"content": []})).end_turn(),
     ),
     Otherwise(
         "item.review-begins",
@@ -343,4 +413,10 @@ OTHERWISE = [
     Otherwise("event.payloads", "has members of its own", _payloads),
 ]
 
-UNTRIED: list[Untried] = []
+UNTRIED: list[Untried] = [
+    Untried(
+        "item.dynamic-tools-kept",
+        Why.NOT_ON_THE_WIRE,
+        "a model that is not offered a tool does not call it",
+    ),
+]
