@@ -8,7 +8,7 @@ bounds are ours.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.wire.tool import DynamicTool
@@ -44,7 +44,7 @@ def check_client_tools(tools: Sequence[DynamicTool]) -> None:
             raise invalid_params(f"dynamicTools[{position}].{objection}")
         names.add(tool.name)
     try:
-        size = len(json.dumps([offer(tool) for tool in tools], allow_nan=False))
+        size = len(json.dumps(offers(tools), allow_nan=False))
     except (ValueError, RecursionError) as error:
         raise invalid_params(f"dynamicTools: cannot be written as JSON: {error}") from None
     if size > LARGEST:
@@ -65,8 +65,15 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
     return None
 
 
-def offer(tool: DynamicTool) -> Fields:
-    """Give the entry of a tool in `tools` of a model call."""
+def offers(tools: Iterable[DynamicTool]) -> list[Fields]:
+    """Give the entries of tools in `tools` of a model call.
+
+    A thread may be older than a tool of ours with the name of one that it has: ours is offered.
+    """
+    return [_offer(tool) for tool in tools if tool.name not in OWN_NAMES]
+
+
+def _offer(tool: DynamicTool) -> Fields:
     return {
         "type": "function",
         "name": tool.name,

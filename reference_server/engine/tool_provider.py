@@ -15,7 +15,7 @@ from harness.wire.tool import DynamicTool
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
-from reference_server.engine.client_tools import offer
+from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.offered import offers
 from reference_server.session.server_requests import ServerRequests
@@ -164,7 +164,7 @@ class TurnCalls:
 
     def offers(self) -> list[Fields]:
         """Give `tools` of a model call."""
-        return [*self._tools.offers(), *map(offer, self._client_tools)]
+        return [*self._tools.offers(), *client_offers(self._client_tools)]
 
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]

@@ -13,6 +13,8 @@ from session_peer import Message, Peer, another_client, session
 from harness.wire.tool import DynamicTool
 from reference_server.config.model import Config
 from reference_server.engine.client_tools import LARGEST, MOST_TOOLS, OWN_NAMES
+from reference_server.engine.client_tools import offers as client_offers
+from reference_server.engine.tools.dynamic import LARGEST as ANSWER
 from reference_server.engine.tools.dynamic import MOST_CONTENT, SHOWN, read_answer
 from reference_server.engine.tools.offered import offers
 
@@ -155,6 +157,7 @@ NO_RESULTS: dict[str, dict[str, Any]] = {
     "a word for success": {"result": {"success": "yes", "contentItems": []}},
     "an unknown content": {"result": {"success": True, "contentItems": [{"type": "inputAudio"}]}},
     "too much": {"result": {"success": True, "contentItems": [text("x")] * (MOST_CONTENT + 1)}},
+    "a long text": {"result": {"success": True, "contentItems": [text("x" * (ANSWER + 1))]}},
     "far too much": {"result": {"success": True, "contentItems": [[]] * 20_000}},
 }
 
@@ -351,6 +354,13 @@ def test_each_tool_that_we_offer_has_a_name_that_clients_may_not_take() -> None:
     names = {tool.get("name", tool["type"]) for tool in offers(config)}
     assert names == OWN_NAMES
     assert DynamicTool.parse(LOOKUP).name not in names
+
+
+def test_of_two_tools_of_one_name_ours_is_offered() -> None:
+    """As in a thread that is older than the tool of ours."""
+    old = DynamicTool(name="update_plan", description="", input_schema={})
+    new = DynamicTool.parse(LOOKUP)
+    assert [tool["name"] for tool in client_offers([old, new])] == ["lookup"]
 
 
 async def test_a_server_that_ends_does_not_wait_for_an_answer(tmp_path: Path) -> None:

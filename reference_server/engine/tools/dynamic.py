@@ -31,6 +31,8 @@ SHOWN = 20_000
 """Characters from the beginning, and as many from the end, of a tool's text for the model."""
 MOST_CONTENT = 1_000
 """Texts and images of one answer."""
+LARGEST = 4 * 2**20
+"""Characters of them together: they are kept with the thread, and told to each client of it."""
 _WORDS_LIMIT = 400
 """Characters of a client's error message that are shown."""
 _URLS = ("data:image/", "https://", "http://")
@@ -115,7 +117,13 @@ def read_answer(answer: Fields) -> ClientAnswer:
         )
     if len(result.content_items) > MOST_CONTENT:
         return _failure(f"the client's answer has more than {MOST_CONTENT:,} contentItems")
+    if sum(map(_size, result.content_items)) > LARGEST:
+        return _failure(f"the client's answer has more than {LARGEST:,} characters")
     return ClientAnswer(result.success, result.content_items)
+
+
+def _size(one: ToolOutput) -> int:
+    return len(one.text if isinstance(one, InputText) else one.image_url)
 
 
 def _failure(why: str) -> ClientAnswer:
