@@ -4,8 +4,9 @@ Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`,
 the cursors of lists (`<cursor 1>`); paths below the run's folders become `<cwd>` and `<home>`,
 times `<time>`, a terminal's process `<process>`. A request stands just before its answer; the
 notification that it was resolved has its name too. What a command prints without a message in
-between is one delta: where it is cut is the scheduler's doing. Everything else stays as it was on
-the wire, so that a snapshot shows every change of a server.
+between is one delta: where it is cut is the scheduler's doing. Where there are several clients, the
+messages of each stand together, since there is no order between two connections. Everything else
+stays as it was on the wire, so that a snapshot shows every change of a server.
 """
 
 import json
@@ -29,6 +30,10 @@ class Normaliser:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._connections = list(dict.fromkeys(frame.connection for frame in trace.frames))
+        self._frames = sorted(
+            trace.frames, key=lambda frame: self._connections.index(frame.connection)
+        )
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._cursors: dict[str, str] = {}
@@ -40,13 +45,13 @@ class Normaliser:
         }
         self._paths = sorted(places.items(), key=lambda item: -len(item[0]))
         self._correlation = Correlation(trace.frames)
-        self._requests: dict[tuple[Direction, Id | str], str] = {}
+        self._requests: dict[tuple[str, Direction, Id | str], str] = {}
         self._asked = {
             as_id(frame.id)
             for frame in trace.frames
             if frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET
         }
-        for frame in trace.frames:
+        for frame in self._frames:
             self._learn(frame)
         found = sorted(self._names, key=len, reverse=True)
         # Whole words only: `item_1` is not the beginning of `item_12`.
@@ -54,9 +59,13 @@ class Normaliser:
         self._pattern = re.compile(rf"(?<!\w)({alternatives})(?!\w)") if found else None
 
     def lines(self) -> Iterator[str]:
-        """One line per message: direction, then the message."""
+        """One line per message: direction, then the message; of several clients, whose they are."""
+        connection = ""
         for frames in _printed_together(self._ordered()):
             frame = frames[0]
+            if len(self._connections) > 1 and frame.connection != connection:
+                connection = frame.connection
+                yield f"client {self._connections.index(connection) + 1}:"
             arrow = "->" if frame.direction is Direction.TO_TARGET else "<-"
             if frame.kind is Kind.MALFORMED:
                 yield f"{arrow} (no message) {self._text(frame.text(200))}"
@@ -77,7 +86,11 @@ class Normaliser:
         notifications stream would stand at another place in each run.
         """
         waiting: dict[int, Frame] = {}
-        for frame in self._trace.frames:
+        for frame in self._frames:
+            last = next(iter(waiting.values()), frame)
+            if last.connection != frame.connection:
+                yield from waiting.values()
+                waiting.clear()
             if frame.kind is Kind.REQUEST:
                 waiting[frame.seq] = frame
                 continue
@@ -91,10 +104,12 @@ class Normaliser:
         """The ordinal of a request, the same for its answer and for a request of the same id."""
         asks = frame.kind is Kind.REQUEST
         side = frame.direction if asks else opposite(frame.direction)
-        return self._ordinal(side, frame.id)
+        return self._ordinal(frame.connection, side, frame.id)
 
-    def _ordinal(self, side: Direction, identifier: Any) -> str:
-        key = (side, as_id(identifier) or repr(identifier))
+    def _ordinal(self, connection: str, side: Direction, identifier: Any) -> str:
+        """The name of a request; one that several clients are asked has one name, as its id is."""
+        asks = side is Direction.FROM_TARGET
+        key = ("" if asks else connection, side, as_id(identifier) or repr(identifier))
         return self._requests.setdefault(key, f"<request {len(self._requests) + 1}>")
 
     def _learn(self, frame: Frame) -> None:
@@ -128,7 +143,7 @@ class Normaliser:
 
     def _value(self, value: Any, key: str = "") -> Any:
         if key == "requestId" and as_id(value) in self._asked:
-            return self._ordinal(Direction.FROM_TARGET, value)
+            return self._ordinal("", Direction.FROM_TARGET, value)
         if key in _CURSORS and isinstance(value, str):
             return self._cursors.get(value, value)
         if isinstance(value, str):

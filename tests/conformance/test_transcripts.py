@@ -60,6 +60,24 @@ UNORDERED = {
     "steering/before-a-retry",
     # The second request comes before the end of the turn or after it.
     "interrupts/twice",
+    # Each of two clients does something at the same time.
+    "clients/answers-differ",
+    "clients/cancelled-by-either",
+    "clients/declined-by-either",
+    "clients/either-accepts-a-patch",
+    "clients/either-may-accept",
+    "clients/two-start-at-once",
+    # A client asks while it is told what another one has brought about, or what came before a gate.
+    "clients/all-leave",
+    "clients/named-by-another",
+    "clients/starter-leaves",
+    "clients/steered-by-another",
+    "clients/unsubscribed-mid-turn",
+    "clients/watcher-leaves",
+    "threads/attach-by-another",
+    "threads/list-by-another",
+    # What a client does not read in time comes to it in larger pieces.
+    "clients/slow-client-of-much-output",
 }
 """What is written here in another order, or in other pieces, from one run to the next."""
 SCENARIOS = {
