@@ -277,12 +277,6 @@ _when(
     "",
     lambda one: one.active and one.thread.stopping == one.thread.running,
 )
-_when(
-    "turn-steer.while-interrupted",
-    "turn/steer",
-    "",
-    lambda one: one.active and one.thread.interrupted == one.params.get("expectedTurnId"),
-)
 
 
 @_at("thread-list.limit-range", "thread/list")
