@@ -44,6 +44,8 @@ REMARKS = {
         "turn.schema-kept",
     },
     "odd": {
+        # A client's tool that says it failed was called to its end: completed, without success.
+        "dynamic.success-fits-status",
         # It writes a turn when the turn is over: one that its death cuts off leaves nothing behind.
         "durable.messages-kept",
         # It tells the progress of a compaction by a notification of its own, as it may, and asks a
@@ -51,6 +53,9 @@ REMARKS = {
         "method.known",
         # Its answers come late: the text does not order an answer and what its request brings.
         "response.before-effects",
+        # It takes a file without a title for a skill that is named as its folder is, and what is no
+        # UTF-8 for text.
+        "skills.error-told",
         # It has words of its own beside those given, as real servers do.
         "turn-error.info-fits",
         "turn.schema-kept",
@@ -61,36 +66,36 @@ REMARKS = {
 PLAYED = {
     "plain": {
         "approvals": 46,
-        "clients": 21,
+        "clients": 25,
         "commands": 15,
         "compaction": 7,
         "failures": 44,
         "files": 9,
         "interrupts": 12,
-        "language": 9,
+        "language": 12,
         "lasting": 94,
         "plans": 2,
-        "skills": 2,
+        "skills": 12,
         "steering": 11,
-        "threads": 11,
-        "tools": 10,
+        "threads": 68,
+        "tools": 24,
         "turns": 17,
     },
     "odd": {
         "approvals": 54,
-        "clients": 21,
+        "clients": 25,
         "commands": 15,
         "compaction": 3,
         "failures": 44,
         "files": 9,
-        "interrupts": 11,
-        "language": 9,
+        "interrupts": 10,
+        "language": 12,
         "lasting": 97,
         "plans": 2,
-        "skills": 2,
+        "skills": 12,
         "steering": 11,
-        "threads": 11,
-        "tools": 10,
+        "threads": 69,
+        "tools": 22,
         "turns": 18,
     },
 }
