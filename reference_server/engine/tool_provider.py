@@ -98,6 +98,8 @@ class ToolProvider:
     def warm(self) -> None:
         """Import and make the tools; may run in a worker thread."""
         assert self.toolbox is not None
+        if self.mcp:
+            self.mcp.warm()
 
     async def close(self) -> None:
         """End what runs for the tools."""

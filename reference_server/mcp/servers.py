@@ -4,6 +4,7 @@ Here lives what the engine uses: tools to offer, calls, the end. One server is `
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure
-from reference_server.mcp.link import Link
+from reference_server.mcp.link import SDK, Link
 from reference_server.mcp.names import model_names
 from reference_server.mcp.tools import OnProgress, offer
 
@@ -33,6 +34,10 @@ class McpServers:
         self._tasks = tasks
         self._links = {name: Link(tasks, server, environment) for name, server in servers.items()}
         self._names: dict[str, tuple[str, str]] = {}
+
+    def warm(self) -> None:
+        """Import what talks to servers, and start none; may run in a worker thread."""
+        import_module(SDK)
 
     async def ready(self) -> dict[str, str]:
         """Start what does not run, and wait for the tools of all; gives failures by server."""
