@@ -7,14 +7,11 @@ words for what fails. How the server is reached is in `stdio` and `http`, when i
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import anyio
 from mcp.client.session import ClientSession, IncomingMessage
-from mcp.shared._stream_protocols import ReadStream
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
 from mcp.types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
@@ -35,6 +32,7 @@ from reference_server.mcp.failure import McpFailure, NotTaken
 from reference_server.mcp.http import over_http
 from reference_server.mcp.stdio import over_stdio
 from reference_server.mcp.tools import MOST_PAGES, McpTool, OnProgress
+from reference_server.mcp.watched import Incoming, Outgoing, Watch
 from reference_server.mcp.wire import Wire
 
 Fields = dict[str, Any]
@@ -58,20 +56,20 @@ class Result(BaseModel):
 
 
 class Session:
-    """An open session; `over` is set when the connection has ended.
+    """An open session.
 
     `changes` counts how often the server has said that its tools are others; `changed` is set then.
     """
 
     def __init__(self, server: McpServer, wire: Wire) -> None:
-        self.over = anyio.Event()
         self.changed = anyio.Event()
         self.changes = 0
+        self._watch = Watch()
         self._server = server
         self._wire = wire
         self._client = ClientSession(
-            _Watched(wire.incoming, self.over),
-            wire.outgoing,
+            Incoming(wire.incoming, self._watch),
+            Outgoing(wire.outgoing, self._watch),
             message_handler=self._note,
             client_info=CLIENT,
         )
@@ -82,9 +80,14 @@ class Session:
         return self._client
 
     @property
+    def over(self) -> anyio.Event:
+        """Set when the connection has ended."""
+        return self._watch.over
+
+    @property
     def ended(self) -> str:
         """Why the connection has ended."""
-        return self._wire.reason() or "it closed the connection"
+        return self._watch.fault or self._wire.reason() or "it closed the connection"
 
     async def greet(self) -> None:
         """Agree on a version. Raises McpFailure.
@@ -196,45 +199,3 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(one)
     else:
         yield error
-
-
-class _Watched:
-    """A stream of messages that tells when it has ended; the SDK's session keeps that to itself."""
-
-    def __init__(self, stream: ReadStream[SessionMessage | Exception], over: anyio.Event) -> None:
-        self._stream = stream
-        self._over = over
-
-    @property
-    def last_context(self) -> Any:
-        """The sender's context, where the stream has it."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        return await self._stream.receive()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> ReadStream[SessionMessage | Exception]:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self._stream.__anext__()
-        except BaseException:
-            self._over.set()
-            raise
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        self._over.set()
-        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)

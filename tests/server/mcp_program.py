@@ -17,7 +17,7 @@ OBJECT = {"type": "object", "properties": {}}
 CALLS = (
     "echo", "environment", "silent", "die", "progress", "junk", "long", "image", "structured",
     "mixed", "more", "ask", "error", "child", "half", "deaf", "wrong", "stubborn", "flood",
-    "complain", "process",
+    "complain", "process", "nosy",
 )  # fmt: skip
 tools = [{"name": name, "inputSchema": OBJECT} for name in CALLS]
 
@@ -114,6 +114,10 @@ def call(number, params):
             import signal
 
             signal.pause()
+        case "nosy":
+            for at in range(20_000):
+                send({"id": f"mine {at}", "method": "ping"})
+            return text("enough")
         case "process":
             return text(str(os.getpid()))
         case "complain":

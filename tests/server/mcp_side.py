@@ -13,12 +13,17 @@ from reference_server.config.mcp import McpServer
 from reference_server.config.model import Config
 
 TINY = Path(__file__).parents[2] / "scenarios" / "tools" / "tiny_mcp.py"
-"""Standard library only: `add` and `fail`."""
+"""Standard library only: `add`, `fail`, and what scenarios need beside them."""
 PROGRAM = Path(__file__).with_name("mcp_program.py")
 """Misbehaves on demand."""
 
 
-def program(script: Path, *args: str, name: str = "tiny", **more: Any) -> McpServer:
+def tiny(script: Path = TINY, *, name: str = "tiny") -> McpServer:
+    """Give the settings of a server that has the tools `add` and `fail` of `TINY`."""
+    return program(script, name=name, only=frozenset({"add", "fail"}))
+
+
+def program(script: Path, *args: str, name: str, **more: Any) -> McpServer:
     """Give the settings of a server that is a Python script."""
     return McpServer(name, command=sys.executable, args=("-S", "-E", str(script), *args), **more)
 

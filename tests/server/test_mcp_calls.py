@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from mcp_side import TINY, odd, program, until_in, with_servers
+from mcp_side import odd, tiny, until_in, with_servers
 from model_side import calls, says
 from session_peer import session
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp
 
 async def test_a_tool_is_offered_and_called(tmp_path) -> None:
     replies = [calls("mcp__tiny__add", a=2, b=3), says("five")]
-    async with session(tmp_path, replies, settings=with_servers(program(TINY))) as peer:
+    async with session(tmp_path, replies, settings=with_servers(tiny())) as peer:
         thread = await peer.start_thread()
         turn = await peer.start_turn(thread)
         await peer.turn_end(turn)
@@ -51,7 +51,7 @@ async def test_a_tool_is_offered_and_called(tmp_path) -> None:
 
 async def test_a_tool_that_fails_has_its_words_in_the_item_and_for_the_model(tmp_path) -> None:
     replies = [calls("mcp__tiny__fail"), says("it failed")]
-    async with session(tmp_path, replies, settings=with_servers(program(TINY))) as peer:
+    async with session(tmp_path, replies, settings=with_servers(tiny())) as peer:
         turn = await peer.run_turn(await peer.start_thread())
     assert turn["status"] == "completed"
     [item] = peer.completed_items("mcpToolCall")
@@ -64,7 +64,7 @@ async def test_a_tool_that_fails_has_its_words_in_the_item_and_for_the_model(tmp
 async def test_items_are_stored_and_the_conversation_goes_on_with_calls_and_outputs(
     tmp_path,
 ) -> None:
-    settings = with_servers(program(TINY))
+    settings = with_servers(tiny())
     add = calls("mcp__tiny__add", a=2, b=3)
     replies = [add, calls("mcp__tiny__fail", "call_2"), says("five")]
     async with session(tmp_path, replies, settings=settings) as peer:
@@ -98,7 +98,7 @@ def mcp_items(answer: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_a_review_has_the_tools_too(tmp_path) -> None:
     verdict = says(json.dumps({"findings": [], "overall_explanation": "fine"}))
     replies = [calls("mcp__tiny__add", a=1, b=1), verdict]
-    async with session(tmp_path, replies, settings=with_servers(program(TINY))) as peer:
+    async with session(tmp_path, replies, settings=with_servers(tiny())) as peer:
         thread = await peer.start_thread()
         target = {"type": "uncommittedChanges"}
         answer = await peer.request("review/start", {"threadId": thread, "target": target})

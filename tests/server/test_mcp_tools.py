@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_side import TINY, odd, offered, program, with_servers
+from mcp_side import odd, offered, tiny, with_servers
 from model_side import calls, says
 from session_peer import session
 
@@ -98,7 +98,7 @@ async def test_a_list_that_changes_is_known_to_the_next_model_call(tmp_path) -> 
 @pytest.mark.socket
 @pytest.mark.usefixtures("mcp_sdk")
 async def test_tools_of_two_servers_with_the_same_names_reach_their_own(tmp_path) -> None:
-    two = with_servers(program(TINY, name="one"), program(TINY, name="two"))
+    two = with_servers(tiny(name="one"), tiny(name="two"))
     replies = [calls("mcp__two__add", a=1, b=1), says("ok")]
     async with session(tmp_path, replies, settings=two) as peer:
         await peer.run_turn(await peer.start_thread())

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from mcp_side import TINY, odd, offered, program, settled, until_in, with_servers
+from mcp_side import TINY, odd, offered, settled, tiny, until_in, with_servers
 from model_side import Reply, calls, says
 from session_peer import Peer, session
 
@@ -33,7 +33,7 @@ async def failure(home, tool: str, server: McpServer | None = None, **arguments:
 async def test_a_program_that_is_not_there_is_told_once_and_the_turn_goes_on(tmp_path) -> None:
     none = McpServer("none", command="no-such-program")
     async with session(
-        tmp_path, [says("one"), says("two")], settings=with_servers(none, program(TINY))
+        tmp_path, [says("one"), says("two")], settings=with_servers(none, tiny())
     ) as peer:
         thread = await peer.start_thread()
         turn = await peer.run_turn(thread)
@@ -72,7 +72,7 @@ async def test_a_program_that_does_not_start_is_told_with_the_reason(tmp_path, h
 
 async def test_a_program_that_did_not_start_is_tried_again_with_the_next_turn(tmp_path) -> None:
     script = tmp_path / "late.py"
-    settings = with_servers(program(script, name="late"))
+    settings = with_servers(tiny(script, name="late"))
     async with session(tmp_path, [says("1")] * 3, settings=settings) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)
@@ -193,6 +193,11 @@ async def test_a_request_of_the_server_is_refused_and_the_call_goes_on(tmp_path)
     async with session(tmp_path, replies, settings=with_servers(odd())) as peer:
         await peer.run_turn(await peer.start_thread())
     assert json.loads(peer.told_model()) == "Sampling not supported"
+
+
+async def test_a_program_that_asks_and_does_not_read_is_ended(tmp_path) -> None:
+    said = await failure(tmp_path, "nosy")
+    assert said == "it sends requests and does not take their answers"
 
 
 async def test_arguments_that_are_no_object_make_no_item(tmp_path) -> None:

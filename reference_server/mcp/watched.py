@@ -1,0 +1,107 @@
+"""The streams of a session, watched: whether they have ended, and what the server asks.
+
+The SDK's session keeps to itself that a connection has ended, and answers each request of a server
+in a task of its own: one that asks and does not read would fill the memory.
+"""
+
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+MOST_ASKED = 100
+"""Requests of a server that may wait for their answers to be taken."""
+Item = SessionMessage | Exception
+
+
+class Watch:
+    """What is known of both streams; `fault`: why we have ended them."""
+
+    def __init__(self) -> None:
+        self.over = anyio.Event()
+        self.fault = ""
+        self.asked = 0
+
+
+class Incoming:
+    """What a server sends."""
+
+    def __init__(self, stream: ReadStream[Item], watch: Watch) -> None:
+        self._stream = stream
+        self._watch = watch
+
+    @property
+    def last_context(self) -> Any:
+        """The sender's context, where the stream has it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Item:
+        """Give the next message."""
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> ReadStream[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            item = await self._stream.__anext__()
+        except BaseException:
+            self._watch.over.set()
+            raise
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+            self._watch.asked += 1
+            if self._watch.asked > MOST_ASKED:
+                self._watch.fault = "it sends requests and does not take their answers"
+                self._watch.over.set()
+                raise StopAsyncIteration
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        self._watch.over.set()
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+class Outgoing:
+    """What a server is sent."""
+
+    def __init__(self, stream: WriteStream[SessionMessage], watch: Watch) -> None:
+        self._stream = stream
+        self._watch = watch
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message; waits for a server that does not read."""
+        await self._stream.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._watch.asked -= 1
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
