@@ -101,13 +101,6 @@ OTHERWISE = [
         ),
     ),
     Otherwise(
-        "skills-list.relative-root",
-        "looks for it in the working directory",
-        lambda: _listed(
-            _entry(_skill()), perCwdExtraUserRoots=[{"cwd": HERE, "extraUserRoots": ["more"]}]
-        ),
-    ),
-    Otherwise(
         "skills-remote.already-there",
         "puts the new one in its place",
         lambda: (
@@ -128,8 +121,8 @@ OTHERWISE = [
     ),
     Otherwise(
         "turn-start.skill-item-wrong",
-        "takes a path that is not absolute",
-        lambda: _taken(_item("tidy/SKILL.md")),
+        "says nothing of it",
+        lambda: _taken(_item("/nowhere/SKILL.md")),
     ),
     Otherwise(
         "turn-start.skill-outside",
@@ -139,6 +132,11 @@ OTHERWISE = [
 ]
 
 UNTRIED = [
+    Untried(
+        "skills-list.relative-root",
+        Why.NOT_ON_THE_WIRE,
+        "the harness sends none: the text asks the client for absolute paths",
+    ),
     Untried(
         "skills-config-write.where",
         Why.NOT_ON_THE_WIRE,
