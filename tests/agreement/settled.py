@@ -40,6 +40,9 @@ EXPLAINED = {
 DOCUMENTS = {
     "CommandApprovalResult.decision: only the wire takes it": "?approval.amendment-content",
     "SandboxPolicy.access.type: only the book takes it": "?sandbox-policy.read-only-access",
+    # Another server may have members of these names for something else.
+    "SkillMetadata.path: only the book takes it": "?rpc.extra-members",
+    "SkillMetadata.scope: only the book takes it": "?rpc.extra-members",
     # An ephemeral thread with a path.
     "Thread.ephemeral: only the wire takes it": "thread.path-ephemeral",
     # A thread without turns is written as one with none.
