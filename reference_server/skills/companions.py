@@ -21,7 +21,7 @@ CONFIG_LIMIT = 16 * 1024
 """Bytes of a config.toml."""
 KEYS = ("display_name", "short_description", "brand_color", "default_prompt")
 _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
-_LENGTH = 4096
+_LENGTH = 2048
 """Characters of a value."""
 
 

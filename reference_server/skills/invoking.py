@@ -16,7 +16,7 @@ from os.path import basename
 import anyio
 from anyio import to_thread
 
-from harness.wire.input import SkillInput, TextInput, UserInput
+from harness.wire.input import MentionInput, SkillInput, TextInput, UserInput
 from reference_server.exec.mounts import Plan, Refused
 from reference_server.exec.permissions import may_read
 from reference_server.exec.sandbox import Sandbox
@@ -64,16 +64,17 @@ class _Invocation:
             except NoSkill as error:
                 self.refused[key] = str(error)
         texts = [one.text for one in content if isinstance(one, TextInput)]
-        await self._take_named(texts, {name for name, _ in items})
+        apps = {one.name for one in content if isinstance(one, MentionInput)}
+        await self._take_named(texts, {name for name, _ in items} | apps)
         return SkillTexts(list(self.blocks.values()), self.refused, self.notes)
 
-    async def _take_named(self, texts: list[str], items: set[str]) -> None:
-        """Take the skills that texts name; of those with an item the item has said which."""
-        if not words_after_signs(texts) - {first_word(name) for name in items}:
+    async def _take_named(self, texts: list[str], known: set[str]) -> None:
+        """Take the skills that texts name; of a known name an item has said what it means."""
+        if not words_after_signs(texts) - {first_word(name) for name in known}:
             return
         usable = await self.library.usable(self.settings.cwd)
-        for name in names_in(texts, {*usable, *items}):
-            if name not in items:
+        for name in names_in(texts, {*usable, *known}):
+            if name not in known:
                 try:
                     await self._take(name, usable[name].path)
                 except NoSkill as error:

@@ -25,7 +25,7 @@ from reference_server.skills.switches import Disabled, Switches
 
 BUILTIN = str(Path(__file__).parent / "builtin")
 PROJECT = os.path.join(".agent", "skills")
-MOST_CACHED = 500
+MOST_CACHED = 200
 """Folders of skills whose content is kept."""
 LIST_TIME = 10.0
 """Seconds after which one request looks at no further folder."""

@@ -172,7 +172,7 @@ CONFIGS = {
     "a long colour": ('brand_color = "#12345678"', "`brand_color` must look like"),
     "a line after it": ('brand_color = "#123456\\n"', "`brand_color` must look like"),
     "a number": ("display_name = 3", "`display_name` must be a text; put it in quotes"),
-    "a long text": (f'default_prompt = "{"x" * 5000}"', "`default_prompt` has more than 4096"),
+    "a long text": (f'default_prompt = "{"x" * 5000}"', "`default_prompt` has more than 2048"),
     "no TOML": ('display_name = "a"\nbrand_color = x', "line 2, column 15: Invalid value; mend"),
     "no end": ("display_name =", "is not TOML: Invalid value (at end of document); mend it"),
     "a spelling": (

@@ -254,6 +254,15 @@ async def test_a_mention_is_told_once_and_shown_as_it_came(tmp_path: Path) -> No
     assert shown["content"] == content
 
 
+async def test_a_name_with_a_mention_means_the_app_and_no_skill(tmp_path: Path) -> None:
+    put_skill(project(tmp_path), "tally")
+    mention = {"type": "mention", "name": "tally", "path": "app://tally-1"}
+    async with session(tmp_path / "home", [says("a")]) as peer:
+        thread = await peer.start_thread(cwd=str(tmp_path))
+        await say(peer, thread, text("$tally apples"), mention)
+    assert heard(peer) == "$tally apples\nUse the app $tally (app://tally-1)."
+
+
 @pytest.mark.parametrize("path", ["app://", "", "mail-1", "http://mail-1", "app:/mail-1"])
 async def test_a_mention_of_another_form_is_refused(path: str, tmp_path: Path) -> None:
     given = [text("$mail"), {"type": "mention", "name": "mail", "path": path}]

@@ -129,3 +129,20 @@ async def test_skills_of_one_name_are_all_listed(tmp_path: Path) -> None:
         ("tally", "repo"),
         ("tally", "user"),
     ]
+
+
+@pytest.mark.parametrize("cwd", ["a\0b", "/" + "x" * 5000])
+async def test_what_is_no_path_is_refused(cwd: str, tmp_path: Path) -> None:
+    async with session(tmp_path) as peer:
+        first = await peer.request("skills/list", {"cwds": [cwd]})
+        extra = [{"cwd": str(tmp_path), "extraUserRoots": [f"/{cwd}"]}]
+        second = await peer.request("skills/list", {"perCwdExtraUserRoots": extra})
+    assert [one["error"]["code"] for one in (first, second)] == [-32602, -32602]
+
+
+async def test_roots_for_another_folder_change_nothing(tmp_path: Path) -> None:
+    put_skill(tmp_path / "more", "extra")
+    extra = [{"cwd": str(tmp_path / "b"), "extraUserRoots": [str(tmp_path / "more")]}]
+    async with session(tmp_path / "home") as peer:
+        found = await entry(peer, tmp_path / "a", perCwdExtraUserRoots=extra)
+    assert names(found) == []
