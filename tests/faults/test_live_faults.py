@@ -30,6 +30,8 @@ STORED_ONLY = {
             "refused-input-asked",
             "schema-kept",
             "schema-not-passed",
+            "skill-kept-from-the-model",
+            "skills-never-told-to-the-model",
             "steered-input-asked-twice",
             "steered-input-lost",
             "steered-input-shown-and-not-asked",

@@ -251,9 +251,16 @@ CASES = [
     ),
     Case(
         rule="skills.errors-of-own-entry",
-        good=lists(with_broken(), entry(errors=[{"at": path_of("knots")}]), entry(cwd=THERE)),
+        good=lists(
+            writes(with_broken(), f"{THERE}/notes.txt", ""),
+            entry(errors=[{"at": path_of("knots")}]),
+            entry(cwd=THERE),
+        ),
         witnesses=(f"{LISTED}, {path_of('knots')} in {THERE}", f"{LISTED}, entry {THERE}"),
-        bad=lists(with_broken(), entry(cwd=THERE, errors=[{"at": path_of("knots")}])),
+        bad=lists(
+            writes(with_broken(), f"{THERE}/notes.txt", ""),
+            entry(cwd=THERE, errors=[{"at": path_of("knots")}]),
+        ),
         found=(
             Found(f"{LISTED}, {path_of('knots')} in {THERE}", (0, 1)),
             Found(f"{LISTED}, entry {THERE}", (0, 1), Level.SHOULD),

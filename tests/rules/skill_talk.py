@@ -73,9 +73,10 @@ def skill(name: str, **more: Any) -> dict[str, Any]:
 def entry(
     *skills: str | dict[str, Any], cwd: str = HERE, errors: list[Any] | None = None
 ) -> dict[str, Any]:
-    """The entry of a working directory."""
+    """The entry of a working directory; a text stands for a skill, or an error, with it."""
     shown = [skill(one) if isinstance(one, str) else one for one in skills]
-    return {"cwd": cwd, "skills": shown, "errors": errors or []}
+    told = [{"message": one} if isinstance(one, str) else one for one in errors or []]
+    return {"cwd": cwd, "skills": shown, "errors": told}
 
 
 def asks_list(talk: Talk, *cwds: str, **params: Any) -> Talk:

@@ -54,7 +54,7 @@ def unheard(_: FaultSite, trace: Trace) -> Trace:
     return remark(trace, calls, lambda call: replace(call, held=()))
 
 
-UNHEARD = StoredOnly("what a model call holds is no message", unheard)
+UNHEARD = StoredOnly("it changes what the model was asked, and that is in marks", unheard)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(

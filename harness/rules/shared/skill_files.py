@@ -7,19 +7,22 @@ The text has front matter nowhere and the shipping server wants it, so scenarios
 certain of a file is what all of its parts agree on.
 """
 
+import contextlib
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.rules.shared.view_queries import item_in, plain_folder
+from harness.rules.shared.view_queries import item_in, plain_folder, same_folder
 from harness.trace.frame import Frame
 from harness.trace.marks import FileWritten, Place
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark, Trace
 
 FILE: Final = "SKILL.md"
+CONFIG: Final = "config.toml"
 SECTIONS: Final = ("Instructions", "Examples", "Dependencies")
 _FRONT: Final = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _KEY: Final = re.compile(r"(name|description): ?(.*)")
@@ -66,8 +69,28 @@ class Disk:
         return [one for one in self.skills() if one.nameless]
 
     def skills(self) -> list[SkillFile]:
-        """Every SKILL.md."""
-        return [read(path, mark.body.text) for path, mark in self.files.items() if is_skill(path)]
+        """Every SKILL.md; one with a broken file beside it is not whole."""
+        found = [read(path, mark.body.text) for path, mark in self.files.items() if is_skill(path)]
+        return [replace(one, whole=one.whole and self._sound_beside(one)) for one in found]
+
+    def _sound_beside(self, file: SkillFile) -> bool:
+        """Whether the config.toml of a skill is TOML, if it has one."""
+        config = self.files.get(f"{file.folder}/{CONFIG}")
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            tomllib.loads("" if config is None else config.body.text or "=")
+            return True
+        return False
+
+    def project_of(self, root: str) -> str:
+        """The project of which this is the folder of skills, or the folder itself."""
+        return root.removesuffix(f"/{self.place.agent}/skills") if self.place.agent else root
+
+    def is_there(self, folder: str) -> bool:
+        """Whether a folder is certainly there: the workspace, or one above a file."""
+        above = f"{plain_folder(folder)}/"
+        return same_folder(folder, self.place.cwd) or any(
+            plain_folder(path).startswith(above) for path in self.files
+        )
 
     def project_root(self, cwd: str) -> str:
         """The folder of the skills of a project, "" where nobody noted its name."""

@@ -91,15 +91,16 @@ class ErrorsOfOwnEntry(ForcedListings):
     """Judges that no entry has an error with the path of a file of another project.
 
     Judged are files without a name in projects that are neither above nor below each other. And an
-    entry without skills, for which the harness wrote no file, should have no errors: SHOULD, since
-    the server may have skills of its own that are broken.
+    entry without skills, of a folder that is there and for which the harness wrote no file, should
+    have no errors: SHOULD, since the server may have skills of its own that are broken.
     """
 
     def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
         mine, errors = roots_of(shown, disk, cwd), entry.where.part("errors")
         held = json.dumps(errors.value, ensure_ascii=False) if arr(errors.value) else ""
         for file in disk.broken():
-            if any(related(file.root, root) for root in mine):
+            project = disk.project_of(file.root)
+            if related(project, cwd) or any(related(file.root, root) for root in mine):
                 continue
             subject = f"{shown.subject}, {file.path} in {entry.cwd}"
             if file.path not in held:
@@ -108,7 +109,7 @@ class ErrorsOfOwnEntry(ForcedListings):
             expected = f"errors of this entry only; {literal(file.path)} is of another project"
             yield wrong(subject, shown.frames, errors, expected)
         own = [one for one in disk.skills() if any(related(one.root, root) for root in mine)]
-        if not own and not [*entry.skills()]:
+        if disk.is_there(cwd) and not own and not [*entry.skills()]:
             yield _empty(shown, entry, errors.value)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.forced_listings import ForcedListings, known_alone
-from harness.rules.shared.skill_files import Disk
+from harness.rules.shared.skill_files import CONFIG, Disk
 from harness.rules.shared.skill_listings import LIST, Entry, Listing, listing
 from harness.rules.shared.violations import Member, differs, wrong
 from harness.trace.frame import Frame
@@ -120,7 +120,7 @@ class Companions(ForcedListings):
             }
             subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
             yield from _icons(subject, shown, where, face, {*beside})
-            yield from _colour(subject, shown, where, face, beside.get("config.toml") or "")
+            yield from _colour(subject, shown, where, face, beside.get(CONFIG) or "")
 
 
 def _icons(
