@@ -23,9 +23,19 @@ def _listed(*entries: Any, **params: Any) -> Talk:
     return Talk().start_thread().asks("skills/list", **given).answers({"data": list(entries)})
 
 
+def _with_relative_root(*entries: Any) -> Talk:
+    roots = [{"cwd": HERE, "extraUserRoots": ["more"]}]
+    talk = Talk().start_thread()
+    talk.asks_wrongly("skills/list", cwds=[HERE], perCwdExtraUserRoots=roots)
+    return talk.answers({"data": list(entries)})
+
+
 def _said(*more: dict[str, Any]) -> Talk:
     content = [{"type": "text", "text": "$tidy up"}, *more]
-    return Talk().start_thread().asks("turn/start", threadId=THREAD, input=content)
+    talk = Talk().start_thread()
+    absolute = all(one["path"].startswith("/") for one in more)
+    asks = talk.asks if absolute else talk.asks_wrongly
+    return asks("turn/start", threadId=THREAD, input=content)
 
 
 def _taken(*more: dict[str, Any]) -> Talk:
@@ -101,6 +111,11 @@ OTHERWISE = [
         ),
     ),
     Otherwise(
+        "skills-list.relative-root",
+        "looks for it in the working directory",
+        lambda: _with_relative_root(_entry(_skill())),
+    ),
+    Otherwise(
         "skills-remote.already-there",
         "puts the new one in its place",
         lambda: (
@@ -121,8 +136,8 @@ OTHERWISE = [
     ),
     Otherwise(
         "turn-start.skill-item-wrong",
-        "says nothing of it",
-        lambda: _taken(_item("/nowhere/SKILL.md")),
+        "takes a path that is not absolute",
+        lambda: _taken(_item("tidy/SKILL.md")),
     ),
     Otherwise(
         "turn-start.skill-outside",
@@ -132,11 +147,6 @@ OTHERWISE = [
 ]
 
 UNTRIED = [
-    Untried(
-        "skills-list.relative-root",
-        Why.NOT_ON_THE_WIRE,
-        "the harness sends none: the text asks the client for absolute paths",
-    ),
     Untried(
         "skills-config-write.where",
         Why.NOT_ON_THE_WIRE,

@@ -136,6 +136,12 @@ class Talk:
         self._id += 1
         return self.sends({"method": method, "id": self._id, "params": params})
 
+    def asks_wrongly(self, method: str, **params: Any) -> Self:
+        """The same, wrong on purpose."""
+        self._id += 1
+        message = {"method": method, "id": self._id, "params": params}
+        return self.sends(message, deliberate=True)
+
     def answers(self, result: Any, *, to: int | None = None) -> Self:
         """The server answers the last request, or that of the id."""
         return self.says({"id": self._id if to is None else to, "result": result})
