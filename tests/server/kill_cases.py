@@ -62,6 +62,10 @@ class Client(Protocol):
         """Answer an approval request."""
         ...
 
+    def answer(self, question: Message, result: Message) -> None:
+        """Answer a request of the server."""
+        ...
+
 
 @dataclass(frozen=True)
 class Case:
@@ -133,6 +137,22 @@ def decides(kind: str, *decisions: str) -> Callable[[Client, str], None]:
         ended(client, turn)
 
     return play
+
+
+def carries_out(client: Client, cwd: str) -> None:
+    """A play with a tool that the client brought; it is called in both turns."""
+    tool = {"name": "look", "description": "looks", "inputSchema": {"type": "object"}}
+    thread = start(client, cwd, dynamicTools=[tool])
+    called: list[str] = []
+    for text in ("look", "look again"):
+        turn = begin(client, thread, text)
+        question = client.until(
+            lambda m: m.get("method") == "item/tool/call" and m["params"]["callId"] not in called
+        )
+        called.append(question["params"]["callId"])
+        content = [{"type": "inputText", "text": f"{text}: seen"}]
+        client.answer(question, {"success": text == "look", "contentItems": content})
+        ended(client, turn)
 
 
 def compacts(client: Client, cwd: str) -> None:
@@ -296,6 +316,11 @@ CASES = {
             "cancelled command",
             decides("commandExecution", "cancel"),
             lambda: [several("echo one", "echo two")],
+        ),
+        Case(
+            "tool of the client",
+            carries_out,
+            lambda: [calls("look"), says("Seen."), calls("look", "call_2"), says("Not again.")],
         ),
         Case(
             "patch",

@@ -116,7 +116,10 @@ class SocketClient:
         return message
 
     def decide(self, question: Message, decision: str) -> None:
-        self._send({"id": question["id"], "result": {"decision": decision}})
+        self.answer(question, {"decision": decision})
+
+    def answer(self, question: Message, result: Message) -> None:
+        self._send({"id": question["id"], "result": result})
 
     def leave(self) -> NoReturn:
         """End the input, and read to the end of the output. Raises Gone."""
@@ -187,7 +190,8 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
     side = ModelSide([slowly(reply) for reply in case.replies()])
     app_server._scenario = lambda _path: side.transport  # type: ignore[assignment]
-    app_server.load_config = lambda *_: config(stream_max_retries=1)  # type: ignore[assignment]
+    settings = config(stream_max_retries=1)
+    app_server.load_config = lambda *_, **_more: settings  # type: ignore[assignment]
     writer.os = _WritesInHalves()  # type: ignore[assignment]
     StdioTransport.send = _one_by_one  # type: ignore[method-assign]
     status = 70
