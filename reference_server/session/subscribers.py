@@ -78,7 +78,10 @@ class Subscribers:
     @property
     def are_full(self) -> bool:
         """Whether there are subscribers and none has room."""
-        return bool(self._outboxes) and all(one.is_full for one in self._outboxes)
+        for one in self._outboxes:
+            if not one.is_full:
+                return False
+        return bool(self._outboxes)
 
     async def room(self) -> None:
         """Wait until a subscriber has room, so that a slow reader slows the work down.

@@ -1,0 +1,115 @@
+"""Clients of a server that listens: raw bytes over a socket, JSON only where it is needed.
+
+Here live connecting, writing a request in the form of each kind of address, and reading up to a
+mark. What is timed is `clients`' matter.
+"""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from websockets.client import ClientProtocol
+from websockets.uri import parse_uri
+
+from tools.bench.client import BOUND, MeasurementFailed
+
+Json = dict[str, Any]
+_decode = json.JSONDecoder().raw_decode
+
+
+class SocketClient:
+    """One connection to an address as the server prints it: `ws://…`, `unix:…`, `ws+unix:…`."""
+
+    def __init__(self, address: str) -> None:
+        self._read = b""
+        self._last_id = 0
+        self._socket = _connected(address)
+        self._websocket: ClientProtocol | None = None
+        if address.startswith("ws"):
+            self._websocket = ClientProtocol(parse_uri("ws://localhost/"))
+            self._websocket.send_request(self._websocket.connect())
+            self._flush(self._websocket)
+            while b"\r\n\r\n" not in self._read:
+                self._read += self._some()
+            head, end, rest = self._read.partition(b"\r\n\r\n")
+            self._websocket.receive_data(head + end)
+            self._read = rest
+
+    def send(self, method: str, params: Json) -> int:
+        """Send a request; gives its id."""
+        self._last_id += 1
+        message = {"method": method, "id": self._last_id, "params": params}
+        text = json.dumps(message, separators=(",", ":")).encode()
+        if self._websocket is None:
+            self._socket.sendall(text + b"\n")
+        else:
+            self._websocket.send_text(text)
+            self._flush(self._websocket)
+        return self._last_id
+
+    def request(self, method: str, params: Json) -> Json:
+        """Send a request and give its result. Raises MeasurementFailed for an error."""
+        beginning = b'{"id":%d,' % self.send(method, params)
+        self.until(beginning, keep=True)
+        start = self._read.index(beginning)
+        while True:
+            try:
+                text = self._read[start:].decode("utf-8", "ignore")
+                answer, _ = _decode(text)
+                break
+            except ValueError:
+                self._read += self._some()
+        if "result" not in answer:
+            raise MeasurementFailed(f"{method} was refused: {answer.get('error')}")
+        return answer["result"]
+
+    def until(self, mark: bytes, *, keep: bool = False) -> None:
+        """Read until the mark was read; what was read with it is forgotten, unless it is kept."""
+        while mark not in self._read:
+            if not keep:
+                self._read = self._read[-len(mark) :]
+            self._read += self._some()
+        if not keep:
+            self._read = self._read.partition(mark)[2]
+
+    def drain(self, seen: Callable[[bytes], bool]) -> threading.Thread:
+        """Read in a thread of its own until `seen` says of what was read that it is enough."""
+
+        def read() -> None:
+            while not seen(self._some()):
+                pass
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        """Leave."""
+        self._socket.close()
+
+    def _flush(self, protocol: ClientProtocol) -> None:
+        self._socket.sendall(b"".join(protocol.data_to_send()))
+
+    def _some(self) -> bytes:
+        try:
+            data = self._socket.recv(1 << 20)
+        except TimeoutError:
+            raise MeasurementFailed(f"nothing was received for {BOUND:g} s") from None
+        if not data:
+            raise MeasurementFailed("the server closed the connection")
+        return data
+
+
+def _connected(address: str) -> socket.socket:
+    found = re.fullmatch(r"ws://([^:]+):(\d+)|(?:ws\+)?unix:(.+)", address)
+    if found is None:
+        raise MeasurementFailed(f"the server listens at {address}")
+    if found[3] is not None:
+        made = socket.socket(socket.AF_UNIX)
+        made.settimeout(BOUND)
+        made.connect(found[3])
+        return made
+    return socket.create_connection((found[1], int(found[2])), BOUND)
