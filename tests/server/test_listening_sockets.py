@@ -191,10 +191,10 @@ def test_a_port_that_is_taken_is_told_and_a_free_one_is_given() -> None:
 async def test_a_short_message_does_not_wait_for_the_one_before_to_be_acknowledged() -> None:
     listener = open_listener(TcpAddress("127.0.0.1", 0))
     assert isinstance(listener.address, TcpAddress)
-    with socket.create_connection((listener.address.host, listener.address.port)):
-        with await listener.accept() as accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-            assert not accepted.getblocking()
+    address = (listener.address.host, listener.address.port)
+    with socket.create_connection(address), await listener.accept() as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not accepted.getblocking()
     listener.close()
 
 

@@ -19,7 +19,7 @@ from typing import NoReturn
 import psutil
 
 from harness.target.place import base_folder
-from tools.bench import histories, lists, measures, suite, targets
+from tools.bench import clients, histories, lists, measures, suite, targets
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
 from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
@@ -70,6 +70,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             "resume": lambda: histories.resume(reference, url),
             "fork": lambda: histories.fork(reference, url),
             "lists": lambda: lists.all_of(reference, url),
+            "clients": lambda: clients.all_of(reference, url),
             "rules": suite.rules,
             "suite": lambda: suite.suite(folder),
             "fuzzing": lambda: suite.fuzzing(folder),

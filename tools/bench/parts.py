@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.bench import lists, measures
+from tools.bench import clients, lists, measures
 from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
@@ -32,6 +32,7 @@ PARTS = (
     Part("resume", "resuming a thread of 1,000 turns", ("resume",)),
     Part("fork", "forking one", ("fork",)),
     Part("lists", "thread/list among many stored threads (a minute)", lists.KEYS),
+    Part("clients", "what a second client of a thread costs, over sockets", clients.KEYS),
     Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
     Part("suite", "all scenarios on the reference server", ("suite", "scenario")),
     Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),

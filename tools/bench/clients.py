@@ -1,0 +1,164 @@
+"""What further clients of a thread cost a server that listens, and each way to reach it.
+
+Here live the measurements with several connections. A cost is CPU time of the server's process:
+that is what bounds its throughput, while the time by the clock also holds what the clients of this
+benchmark do, on the same cores. Rounds with one client and with more alternate.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tools.bench.client import BOUND, TURN_COMPLETED, MeasurementFailed, monotonic
+from tools.bench.model import STREAM_WORD
+from tools.bench.sockets import SocketClient
+from tools.bench.stats import Absent, Cell, Figure
+from tools.bench.targets import INITIALIZE, Target
+
+Cells = dict[str, Cell]
+
+KEYS = (
+    "second-turn",
+    "second-deltas",
+    "stuck-deltas",
+    "second-turn-ws",
+    "second-deltas-ws",
+    "stuck-deltas-ws",
+    "turn-cpu-unix",
+    "turn-cpu-ws",
+    "deltas-unix",
+    "deltas-ws",
+)
+ROUNDS = 10
+TURNS, STREAMS = 50, 4
+"""Turns of one round: of two deltas, and of 5,000."""
+ALONE, SECOND, STUCK = "alone", "with a second", "with one that reads nothing"
+
+
+def all_of(target: Target, model_url: str) -> Cells:
+    """Measure over a Unix socket and over a WebSocket on TCP."""
+    cells: Cells = {}
+    for kind, ending in (("unix", ""), ("ws", "-ws")):
+        keys = [f"second-turn{ending}", f"second-deltas{ending}", f"stuck-deltas{ending}"]
+        keys += [f"turn-cpu-{kind}", f"deltas-{kind}"]
+        try:
+            with _listening(target, model_url, kind) as listening:
+                turns, _ = listening.rounds("hi", TURNS, (ALONE, SECOND))
+                deltas, rates = listening.rounds(STREAM_WORD, STREAMS, (ALONE, SECOND, STUCK))
+        except (MeasurementFailed, OSError) as error:
+            cells.update(dict.fromkeys(keys, Absent(f"failed: {error}")))
+            continue
+        cells |= {
+            keys[0]: _cost(turns, SECOND),
+            keys[1]: _cost(deltas, SECOND),
+            keys[2]: _cost(deltas, STUCK),
+            keys[3]: Figure(1000 * turns[ALONE] / (ROUNDS * TURNS)),
+            keys[4]: Figure(rates[ALONE]),
+        }
+    return cells
+
+
+def _cost(cpu: dict[str, float], kind: str) -> Figure:
+    return Figure(100 * (cpu[kind] / cpu[ALONE] - 1))
+
+
+class _Listening:
+    """A server that listens."""
+
+    def __init__(self, pid: int, address: str, work: Path) -> None:
+        self._process = psutil.Process(pid)
+        self._address = address
+        self._work = work
+        self._client = self._connected()
+
+    def _connected(self) -> SocketClient:
+        client = SocketClient(self._address)
+        client.request("initialize", INITIALIZE)
+        return client
+
+    def rounds(
+        self, text: str, turns: int, kinds: Sequence[str]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """For each kind: the CPU seconds of all its rounds, and notifications a second."""
+        cpu, took = dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0)
+        self._round(text, turns, SECOND)
+        for _ in range(ROUNDS):
+            for kind in kinds:
+                seconds, clock = self._round(text, turns, kind)
+                cpu[kind] += seconds
+                took[kind] += clock
+        count = 5000 * turns * ROUNDS if text == STREAM_WORD else 0
+        return cpu, {kind: count / took[kind] for kind in kinds}
+
+    def _round(self, text: str, turns: int, kind: str) -> tuple[float, float]:
+        client = self._client
+        thread = client.request("thread/start", {"cwd": str(self._work)})["thread"]["id"]
+        other = None if kind == ALONE else self._connected()
+        reading: threading.Thread | None = None
+        if other is not None:
+            other.request("thread/resume", {"threadId": thread})
+            if kind == SECOND:
+                reading = other.drain(_Ends(turns))
+        before, began = self._cpu(), monotonic()
+        for _ in range(turns):
+            message: dict[str, Any] = {"type": "text", "text": text}
+            client.send("turn/start", {"threadId": thread, "input": [message]})
+            client.until(TURN_COMPLETED)
+        took = monotonic() - began
+        if reading is not None:
+            reading.join(BOUND)
+        seconds = self._cpu() - before
+        if other is not None:
+            other.close()
+        client.request("thread/unsubscribe", {"threadId": thread})
+        return seconds, took
+
+    def _cpu(self) -> float:
+        times = self._process.cpu_times()
+        return times.user + times.system
+
+
+class _Ends:
+    """Whether that many turns have ended in the bytes it was called with."""
+
+    def __init__(self, turns: int) -> None:
+        self._left = turns
+        self._tail = b""
+
+    def __call__(self, data: bytes) -> bool:
+        text = self._tail + data
+        self._left -= text.count(TURN_COMPLETED)
+        self._tail = text[1 - len(TURN_COMPLETED) :]
+        return self._left <= 0
+
+
+@contextmanager
+def _listening(target: Target, model_url: str, kind: str) -> Generator[_Listening]:
+    address = {"unix": "unix:s", "ws": "ws://127.0.0.1:0"}[kind]
+    command = [*target.profile.command, "--listen", address]
+    listening = replace(target, profile=target.profile.model_copy(update={"command": command}))
+    with listening.start(model_url) as (client, work):
+        try:
+            said = work.with_name(work.name.removesuffix("-work") + ".stderr")
+            found = _once(lambda: said.read_text("utf-8").rpartition("listening on ")[2].strip())
+            yield _Listening(client.pid, found.replace("unix:s", f"unix:{work / 's'}"), work)
+        finally:
+            # The end of its input says nothing to a server that listens.
+            os.kill(client.pid, signal.SIGTERM)
+
+
+def _once(ask: Callable[[], str]) -> str:
+    deadline = monotonic() + BOUND
+    while not (answer := ask()):
+        if monotonic() > deadline:
+            raise MeasurementFailed("the server does not say where it listens")
+        time.sleep(0.01)
+    return answer
