@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the real servers into .real/ (ignored) and judges both, where only loopback exists: the
-# bundled scenarios and the examples of docs/scenarios.md over pipes, some over WebSocket.
+# bundled scenarios and the examples of docs/scenarios.md over pipes (those of several clients over
+# WebSocket), some over WebSocket alone.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
 # stays on loopback by itself is judged, with a notice. Last, two public clients of the real server
 # talk to the reference server.
@@ -30,7 +31,7 @@ judge() { # profile, program; fails if either run does
     if [ -z "${HARNESS_ARGS:-}" ]; then
         echo "== $1 over WebSocket"
         $offline $bin/harness run --target "$1" --server-cmd "$2 app-server --listen {listen}" \
-            scenarios/language scenarios/turns/plain-turn.scenario.yaml || red=1
+            scenarios/language scenarios/clients scenarios/turns/plain-turn.scenario.yaml || red=1
     fi
     return $red
 }
