@@ -42,6 +42,8 @@ if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
     judge codex-0.107 "$first" || status=1
     judge codex-0.169 "$second" || status=1
+    # What changed between the two, for those who read the documents without running anything.
+    if [ -z "${HARNESS_ARGS:-}" ]; then $bin/python -m tools.compare_page || status=1; fi
 else
     echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
     echo "internet, so only 0.107.0 is judged"

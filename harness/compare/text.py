@@ -14,7 +14,8 @@ from harness.results.rerun_command import near_path
 _WIDTH = 200
 _FEW = 3
 # What the kinds of differences are called above their lists in Markdown.
-_HEADINGS = {
+UNSTEADY = "Too seldom to tell from chance"
+HEADINGS = {
     Kind.REGRESSED: "What got worse",
     Kind.CAPABILITY_GONE: "What is no longer offered",
     Kind.MENDED: "What was mended",
@@ -118,7 +119,7 @@ def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") ->
         yield f"{line[0].upper()}{line[1:]}."
     for kind, group in _by_kind(found):
         yield ""
-        yield f"## {_HEADINGS[kind]}"
+        yield f"## {HEADINGS[kind]}"
         yield ""
         yield "| what | before | after | why it matters, or what shows it |"
         yield "|---|---|---|---|"
@@ -128,7 +129,7 @@ def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") ->
             yield _row(change.subject, change.before, change.after, note)
     if found.unsteady:
         yield ""
-        yield "## Too seldom to tell from chance"
+        yield f"## {UNSTEADY}"
         yield ""
         yield "| what | before | after |"
         yield "|---|---|---|"

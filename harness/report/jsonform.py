@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
@@ -68,4 +68,7 @@ def from_plain(plain: dict[str, Any]) -> Report:
 
 def read_report(path: Path) -> Report:
     """A report from a file. Raises `OSError`, or `ValueError` where it is no report."""
-    return from_plain(json.loads(path.read_text("utf-8")))
+    plain = json.loads(path.read_text("utf-8"))
+    if not isinstance(plain, dict):
+        raise ValueError("it is no JSON object")
+    return from_plain(cast("dict[str, Any]", plain))

@@ -38,6 +38,9 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness docs", 0, "servers +Write a server that can be judged"),
         ("harness docs protocol#turn.completes", 0, "### Turn status"),
         ("harness status", 2, "--json .*reports/NAME.json records one"),
+        ("harness ledger", 2, "there is no such run yet; harness run records each"),
+        ("harness compare old.json new.json", 2, "old.json: there is no such file"),
+        ("harness compare previous last", 2, "there is no such run yet"),
         ("harness scenario list", 0, "turns/plain-turn: "),
         ("harness scenario list .", 1, "no file below this folder"),
         ("harness scenario validate .", 1, "no file below this folder"),
@@ -70,6 +73,19 @@ def test_a_run_is_recorded_and_its_status_told_after_a_run_of_one_rule(
     trace = next((empty / ".harness/traces/reference/turns").glob("*.jsonl"))
     for command in ("check", "show"):
         assert _said(fresh, empty, f"harness {command} {trace.relative_to(empty)}").status == 0
+
+
+def test_two_runs_are_compared_and_the_last_has_a_ledger(fresh: Fresh, empty: Path) -> None:
+    for _ in range(2):
+        line = "harness run --target reference turns/plain-turn choices/odd-requests"
+        assert _said(fresh, empty, line).status == 0
+    said = _said(fresh, empty, "harness compare previous last")
+    assert (said.status, said.out.splitlines()[-1]) == (0, "differences: none")
+    said = _said(fresh, empty, "harness ledger --point rpc.")
+    assert said.status == 0
+    shown = re.search(r"harness show (\S+) --message (\d+)", said.out)
+    assert shown is not None
+    assert _said(fresh, empty, shown[0]).status == 0
 
 
 def test_an_example_behind_a_socket_is_judged_as_over_pipes(fresh: Fresh, empty: Path) -> None:

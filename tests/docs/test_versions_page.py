@@ -1,0 +1,60 @@
+"""The comparison of two releases has the form that its tool writes, and says how it was made.
+
+The runs behind it are of real servers, which no test starts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.compare.between import compare
+from harness.compare.text import HEADINGS, UNSTEADY
+from harness.compare.values import Kind
+from harness.judge.verdict import Verdict
+from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
+from tools.compare_page import HEAD, PAGE, RUNS, page
+
+TEXT = PAGE.read_text("utf-8")
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """The rows of the table below each heading."""
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        heading, _, body = part.partition("\n")
+        found[heading] = [line for line in body.splitlines() if line.startswith("| ")][1:]
+    return found
+
+
+def test_the_page_says_how_it_was_made() -> None:
+    assert TEXT.startswith(HEAD)
+    assert "`make real`" in HEAD
+    assert all(name in TEXT for name in RUNS)
+
+
+def test_its_headings_are_those_of_a_comparison_in_their_order() -> None:
+    known = [*HEADINGS.values(), UNSTEADY]
+    headings = list(sections(TEXT))
+    assert headings == [one for one in known if one in headings]
+    assert len(headings) > 4
+
+
+def test_every_heading_has_rows_and_the_last_line_counts_at_least_as_many() -> None:
+    last = TEXT.rstrip().splitlines()[-1]
+    counts = {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ,]+?)(?=, \d|\.)", last)}
+    for kind in Kind:
+        rows = sections(TEXT).get(HEADINGS[kind], [])
+        # Scenarios that failed for one reason are one row.
+        assert bool(rows) == (kind.value in counts), kind
+        assert len(rows) <= counts.get(kind.value, 0)
+
+
+def test_nothing_of_the_machine_is_on_it() -> None:
+    assert not re.search(r"/(work|home|tmp|root)/|\.harness|[0-9a-f]{8}-[0-9a-f]{4}-", TEXT)
+
+
+def test_the_tool_writes_such_a_page() -> None:
+    first = run("old", played(SCENARIO, row(Verdict.PASS)))
+    text = page(compare(first, first))
+    assert text.startswith(HEAD)
+    assert text.rstrip().endswith("Differences: none.")

@@ -1,0 +1,56 @@
+"""`python -m tools.compare_page` writes docs/versions.md: two releases of a real server, compared.
+
+Here: the page around a comparison, and which recorded runs it is made from. The real servers are
+run by `make real`, which calls this; `make docs` cannot. Not here: comparing (harness.compare).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.commands.compare import find_run
+from harness.compare.between import compare
+from harness.compare.text import markdown
+from harness.compare.values import Comparison, Where
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "versions.md"
+RUNS = ("codex-0.107", "codex-0.169")
+
+HEAD = """\
+# Two releases of a shipping server
+
+Made by `make real`, which runs all bundled scenarios on both releases and then
+`harness compare codex-0.107 codex-0.169`; do not edit. [Comparing](comparing.md) says what the
+headings mean and which changes may break a client. KNOWN is a deviation that the profile of that
+release lists with its reason. In the last column are the scenarios in which it shows; a scenario's
+file says what is done, and `harness run --target PROFILE SCENARIO` plays it again.
+"""
+
+
+def page(found: Comparison) -> str:
+    """The page of a comparison."""
+    return "\n".join([HEAD, *_bare(found), ""])
+
+
+def _bare(found: Comparison) -> Iterator[str]:
+    """The lines, with scenarios in the place of traces, which nobody else has."""
+    for line in markdown(found, _scenario):
+        yield line.replace("; ; ", "; ")
+
+
+def _scenario(where: Where) -> str:
+    """The scenario that a kept trace is of: `…/history/RUN/turns/plain-turn.jsonl`."""
+    parts = Path(where.trace).with_suffix("").parts
+    if "history" not in parts:
+        return ""
+    return f"`{'/'.join(parts[parts.index('history') + 2 :])}`"
+
+
+def main() -> None:
+    """Write the page from the last runs of both releases."""
+    first, second = (find_run(name) for name in RUNS)
+    PAGE.write_text(page(compare(first, second)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
