@@ -359,6 +359,7 @@ class Forms(Observer):
     def begin(self) -> None:
         """Nothing was seen yet."""
         self._looked: set[str] = set()
+        self._extra = False
 
     @listen(("kind", "notification"), ("kind", "request"), ("kind", "response"), ("kind", "error"))
     def told(self, frame: Frame) -> Iterator[Choice]:
@@ -382,9 +383,10 @@ class Forms(Observer):
             yield Choice("rpc.unlisted-methods", method, frame, "request")
         part = "result" if frame.kind is Kind.RESPONSE else "params"
         reference = book.reference(method, part) if method else None
-        if reference is not None:
+        if reference is not None and not self._extra:
             value = frame.result if part == "result" else frame.params
             if next(unlisted(book.schemas, reference, value), None) is not None:
+                self._extra = True
                 yield Choice("rpc.extra-members", "yes", frame)
 
     @staticmethod
