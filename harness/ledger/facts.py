@@ -127,7 +127,10 @@ class Facts:
         if asked.method in _OPENING:
             self._opened(asked, answer)
             return
-        thread = self.thread(text(params.get("threadId")))
+        thread_id = text(params.get("threadId"))
+        if not thread_id:
+            return
+        thread = self.thread(thread_id)
         match asked.method:
             case "turn/start":
                 self._begins(thread, text(dig(result, "turn", "id")))

@@ -101,7 +101,7 @@ class Folders(Observer):
             yield Choice("skills-list.same-cwd", said, frame, "asked for twice")
         elif len(cwds) == 1 and cwds[0][:1] != "/":
             yield self._one(frame, cwds[0], entries, "relative")
-        elif len(cwds) == 1 and cwds[0].endswith("/nowhere"):
+        elif len(cwds) == 1 and cwds[0].endswith("nowhere"):
             yield self._one(frame, cwds[0], entries, "not there")
 
     @staticmethod
