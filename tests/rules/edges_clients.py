@@ -199,6 +199,26 @@ def told_of_an_end() -> Two:
     return talk.on("c1").end_turn()
 
 
+def told_of_the_next_turn() -> Two:
+    """Who has left is told that an item of the next turn begins."""
+    talk = shared_once().on("c2").leaves().on("c1").ask_turn().reply_turn("turn_2")
+    talk.status("active").turn_started("turn_2").both(*whole(agent_message("m2", "Yes."), "turn_2"))
+    return talk.end_turn("turn_2")
+
+
+def item_kept_back() -> Two:
+    """A message of a turn that both are told of is kept from the second client."""
+    talk = Two().opened().begun().both(*whole(agent_message("m", "Yes.")))
+    return talk.item(agent_message("m2", "And no.")).ended()
+
+
+def another_thread_is_read() -> Two:
+    """The second client reads the thread of the first one, and is given its own."""
+    talk = Two().start_thread().on("c2").start_thread("thr_2")
+    talk.asks("thread/read", threadId=THREAD)
+    return talk.answers({"thread": thread_object("thr_2")}).on("c1")
+
+
 def answer_to_another() -> Two:
     """The answer to a request of the first client comes to the second one."""
     talk = Two().opened().asks("thread/loaded/list")
@@ -229,6 +249,7 @@ LEGAL: list[Legal] = [
     Legal(RESOLVED, "two-questions-each-resolved", lambda: two_questions(*BOTH)),
     Legal(RESOLVED, "told-to-nobody-for-one-question", two_questions, frozenset({RESOLVED})),
     Legal(SAME_END, "turns-of-two-threads-have-one-id", turns_of_one_id),
+    Legal(SAME_END, "told-to-one-of-them", lambda: left_and(back=False)),
     Legal(SAME_ITEM, "items-of-two-turns-have-one-id", items_of_one_id),
     Legal(SAME_ITEM, "unlike-beside-its-outcome", unlike_beside_the_outcome),
     Legal(TOLD, "archived-by-another-between", archived_between),
@@ -242,8 +263,13 @@ LEGAL: list[Legal] = [
 ILLEGAL: list[Illegal] = [
     Illegal(
         SAME_END,
-        "failed-for-one",
+        "interrupted-for-one",
         lambda: ended(Two().opened().begun(), "interrupted", "completed"),
+    ),
+    Illegal(
+        SAME_END,
+        "interrupted-for-who-did-not-ask",
+        lambda: ended(Two().opened().begun().interrupt().answers({}), "completed", "interrupted"),
     ),
     Illegal(SAME_ITEM, "other-words-for-the-second", lambda: said(second="No.", first="Yes.")),
     Illegal(
@@ -267,8 +293,11 @@ ILLEGAL: list[Illegal] = [
         lambda: done(resolved(asked(third=True).on("c2").decides("decline"), *BOTH), "completed"),
     ),
     Illegal(RESOLVED, "one-of-two-questions", lambda: two_questions("c2"), Level.SHOULD),
+    Illegal(RESOLVED, "neither-is-told-of-the-second", two_questions, Level.SHOULD),
+    Illegal(TOLD, "an-item-is-kept-back", item_kept_back, Level.SHOULD),
     Illegal(TOLD, "kept-from-a-subscriber", lambda: goes_on_alone(shared_once()), Level.SHOULD),
     Illegal(LEFT, "told-of-an-end", told_of_an_end, Level.SHOULD),
+    Illegal(LEFT, "told-of-the-next-turn", told_of_the_next_turn, Level.SHOULD),
     Illegal(
         "response.known-id",
         "answer-to-another-client",
@@ -276,4 +305,5 @@ ILLEGAL: list[Illegal] = [
         also=frozenset({"request.answered"}),
     ),
     Illegal("read.thread-id", "answers-of-one-id-exchanged", answers_exchanged),
+    Illegal("read.thread-id", "thread-of-another-client", another_thread_is_read),
 ]
