@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
+from reference_server.limits import DEEPEST, too_deep
 from reference_server.model.events import without_lone_surrogates
 
 Fields = dict[str, Any]
@@ -51,6 +52,8 @@ class ToolCall:
             raise CallError(f"{self.name}: the arguments are not JSON: {error}") from None
         if not isinstance(value, dict):
             raise CallError(f"{self.name}: the arguments are not an object")
+        if too_deep(value):
+            raise CallError(f"{self.name}: the arguments have more than {DEEPEST} levels")
         return cast("Fields", value)
 
     def answered(self, output: Output) -> Fields:

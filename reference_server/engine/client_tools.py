@@ -20,6 +20,7 @@ from reference_server.engine.tools.offered import (
     VIEW_IMAGE,
     WEB_SEARCH,
 )
+from reference_server.limits import DEEPEST, too_deep
 from reference_server.refusal import invalid_params
 
 Fields = dict[str, Any]
@@ -62,6 +63,8 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
         return f"name: {name} is a name of the server's own tools; choose another"
     if (kind := tool.input_schema.get("type", "object")) != "object":
         return f"inputSchema.type: must be 'object', not {brief_value(kind)}"
+    if too_deep(tool.input_schema):
+        return f"inputSchema: has more than {DEEPEST} levels"
     return None
 
 

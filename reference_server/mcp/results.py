@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from reference_server.brief import brief
+from reference_server.limits import too_deep
 
 Fields = dict[str, Any]
 
@@ -21,12 +22,17 @@ MOST_BLOCKS = 1_000
 def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
     """Give content and structured content within the limits, with texts for what is left out."""
     left = RESULT_LIMIT
-    if (size := _size(structured)) > left:
+    if too_deep(structured):
+        structured, note = None, [_text("[structured content with too many levels: left out]")]
+    elif (size := _size(structured)) > left:
         structured, note = None, [_text(f"[structured content of {size:,} characters: left out]")]
     else:
         note, left = [], left - size
     kept: list[Fields] = []
-    blocks = list(content)
+    blocks = [
+        _text(f"[{one.get('type')} with too many levels: left out]") if too_deep(one) else one
+        for one in content
+    ]
     for block in blocks[:MOST_BLOCKS]:
         size = _size(block)
         if size <= left:

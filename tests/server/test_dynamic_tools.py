@@ -12,11 +12,18 @@ from session_peer import Message, Peer, another_client, session
 
 from harness.wire.tool import DynamicTool
 from reference_server.config.model import Config
-from reference_server.engine.client_tools import LARGEST, MOST_TOOLS, OWN_NAMES
+from reference_server.engine.client_tools import (
+    LARGEST,
+    MOST_TOOLS,
+    OWN_NAMES,
+    check_client_tools,
+)
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.tools.dynamic import LARGEST as ANSWER
 from reference_server.engine.tools.dynamic import MOST_CONTENT, SHOWN, read_answer
 from reference_server.engine.tools.offered import offers
+from reference_server.limits import DEEPEST
+from reference_server.refusal import Refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -287,6 +294,22 @@ async def test_a_fork_has_the_tools_of_its_original(tmp_path: Path, ephemeral: b
         assert peer.side.bodies[1]["tools"][-1]["name"] == "lookup"
 
 
+async def test_arguments_of_many_levels_are_kept_or_refused(tmp_path: Path) -> None:
+    """A record that nobody can read back would be lost with what was told of it."""
+    kept, refused = (json.loads("[" * levels + "]" * levels) for levels in (DEEPEST - 1, DEEPEST))
+    replies = [calls("lookup", a=kept), calls("lookup", a=refused), says("deep")]
+    async with session(tmp_path, replies) as peer:
+        turn, asked = await asked_once(peer)
+        thread = asked["params"]["threadId"]
+        await answer(peer, asked, [], success=True)
+        assert (await peer.turn_end(turn))["status"] == "completed"
+        assert peer.told_model() == f"lookup: the arguments have more than {DEEPEST} levels"
+        [item] = peer.completed_items("dynamicToolCall")
+    async with session(tmp_path) as peer:
+        read = await peer.request("thread/read", {"threadId": thread, "includeTurns": True})
+    assert item in read["result"]["thread"]["turns"][0]["items"]
+
+
 async def test_a_resumed_thread_has_its_tools_and_its_calls(tmp_path: Path) -> None:
     async with session(tmp_path, [calls("lookup"), says("hi")]) as peer:
         turn, asked = await asked_once(peer)
@@ -326,6 +349,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{**LOOKUP, "inputSchema": {"type": "string"}}],
         "[0].inputSchema.type: must be 'object', not 'string'",
     ),
+    "a schema with many levels": (
+        [{**LOOKUP, "inputSchema": {"items": json.loads("[" * 100 + "]" * 100)}}],
+        f"[0].inputSchema: has more than {DEEPEST} levels",
+    ),
     "too many": (named(*map(str, range(MOST_TOOLS + 1))), f": has more than {MOST_TOOLS} tools"),
     "too long": (
         [{**LOOKUP, "description": "x" * LARGEST}],
@@ -354,6 +381,13 @@ def test_each_tool_that_we_offer_has_a_name_that_clients_may_not_take() -> None:
     names = {tool.get("name", tool["type"]) for tool in offers(config)}
     assert names == OWN_NAMES
     assert DynamicTool.parse(LOOKUP).name not in names
+
+
+def test_a_schema_that_is_no_json_is_refused() -> None:
+    """As after `1e999`, which a reader of JSON takes for infinity."""
+    tool = DynamicTool(name="a", description="", input_schema={"maximum": float("inf")})
+    with pytest.raises(Refusal, match="dynamicTools: cannot be written as JSON"):
+        check_client_tools([tool])
 
 
 def test_of_two_tools_of_one_name_ours_is_offered() -> None:

@@ -9,6 +9,7 @@ from mcp_side import odd, with_servers
 from model_side import PIXEL, calls, says
 from session_peer import session
 
+from reference_server.limits import DEEPEST
 from reference_server.mcp.results import MOST_BLOCKS, RESULT_LIMIT, bounded
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
@@ -106,3 +107,18 @@ def test_what_does_not_fit_is_replaced_by_a_word_about_it() -> None:
     kept, structured = bounded([], "z" * RESULT_LIMIT)
     assert structured is None
     assert kept[0]["text"].startswith("[structured content of 4,19")
+
+
+def test_what_has_too_many_levels_to_be_kept_is_left_out() -> None:
+    deep: Any = "x"
+    for _ in range(DEEPEST):
+        deep = [deep]
+    text = {"type": "text", "text": "before"}
+    assert bounded([text], {"a": deep[0]}) == ([text], {"a": deep[0]})
+    kept, structured = bounded([text, {"type": "other", "a": deep}], {"a": deep})
+    assert structured is None
+    assert kept[0] == text
+    assert [one["text"] for one in kept[1:]] == [
+        "[other with too many levels: left out]",
+        "[structured content with too many levels: left out]",
+    ]
