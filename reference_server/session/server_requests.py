@@ -11,12 +11,13 @@ thread meanwhile is sent the request too.
 
 import itertools
 import logging
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
 from harness.wire.approval import ServerRequestResolvedNotification
 from harness.wire.base import Json, WireModel
+from harness.wire.rpc import ErrorCode
 from reference_server.brief import brief_value
 from reference_server.envelope import encode_request
 from reference_server.outbox import Outbox
@@ -29,12 +30,24 @@ Fields = dict[str, Any]
 class _OpenRequest:
     """One request without an answer yet."""
 
-    def __init__(self, subscribers: Subscribers, message: bytes) -> None:
+    def __init__(self, subscribers: Subscribers, message: bytes, *, may_pass: bool) -> None:
         self.subscribers = subscribers
         self.message = message
+        self.may_pass = may_pass
         self.asked = subscribers.outboxes
+        self.passed: list[Outbox] = []
         self.answered = anyio.Event()
         self.answer: Fields = {}
+
+    def passes(self, answer: Fields, sender: Outbox) -> bool:
+        """Tell whether a client leaves the answer to another that was asked too."""
+        error: Any = answer.get("error")
+        if not self.may_pass or not isinstance(error, dict):
+            return False
+        if cast("Fields", error).get("code") != ErrorCode.METHOD_NOT_FOUND:
+            return False
+        self.passed.append(sender)
+        return any(self.subscribers.has(one) for one in self.asked if one not in self.passed)
 
 
 class ServerRequests:
@@ -45,15 +58,22 @@ class ServerRequests:
         self._open: dict[Json, _OpenRequest] = {}
 
     async def ask(
-        self, thread_id: str, subscribers: Subscribers, method: str, params: WireModel
+        self,
+        thread_id: str,
+        subscribers: Subscribers,
+        method: str,
+        params: WireModel,
+        *,
+        may_pass: bool = False,
     ) -> Fields:
         """Ask the subscribers of a thread and wait for the first answer, `{id, result | error}`.
 
-        `serverRequest/resolved` is sent before it returns, also when it is cancelled.
+        With `may_pass`, the error that there is no such method counts once the last that was asked
+        gives it. `serverRequest/resolved` is sent before it returns, also when it is cancelled.
         """
         request_id = next(self._ids)
         message = encode_request(request_id, method, params)
-        question = self._open[request_id] = _OpenRequest(subscribers, message)
+        question = self._open[request_id] = _OpenRequest(subscribers, message, may_pass=may_pass)
         subscribers.send(message)
         try:
             await question.answered.wait()
@@ -82,6 +102,6 @@ class ServerRequests:
             _log.warning("an answer to %s by a client that was not asked", brief_value(request_id))
         elif question.answered.is_set():
             _log.warning("a second answer to %s", brief_value(request_id))
-        else:
+        elif not question.passes(answer, sender):
             question.answer = answer
             question.answered.set()

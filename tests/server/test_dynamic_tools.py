@@ -234,6 +234,35 @@ async def test_both_subscribers_are_asked_and_the_first_answer_counts(tmp_path: 
     assert first.told_model() == "of the second"
 
 
+async def test_a_client_that_knows_no_such_request_leaves_it_to_the_others(tmp_path: Path) -> None:
+    unknown = {"error": {"code": -32601, "message": "no such method"}}
+    async with session(tmp_path, [calls("lookup"), says("fine")]) as first:
+        thread = await first.start_thread(dynamicTools=[LOOKUP])
+        async with another_client(first) as second:
+            await second.request("thread/resume", {"threadId": thread})
+            turn = await first.start_turn(thread)
+            asked = await question(second)
+            await second.send_line(json.dumps({"id": asked["id"], **unknown}).encode())
+            await second.request("thread/read", {"threadId": thread})
+            await answer(first, await question(first), [text("of the owner")], success=True)
+            await first.turn_end(turn)
+    assert first.told_model() == "of the owner"
+
+
+async def test_if_no_client_knows_such_a_request_the_call_has_failed(tmp_path: Path) -> None:
+    unknown = {"error": {"code": -32601, "message": "no such method"}}
+    async with session(tmp_path, [calls("lookup"), says("a pity")]) as first:
+        thread = await first.start_thread(dynamicTools=[LOOKUP])
+        async with another_client(first) as second:
+            await second.request("thread/resume", {"threadId": thread})
+            turn = await first.start_turn(thread)
+            for peer in (first, second):
+                asked = await question(peer)
+                await peer.send_line(json.dumps({"id": asked["id"], **unknown}).encode())
+            await first.turn_end(turn)
+    assert "no such method" in first.told_model()
+
+
 async def test_two_calls_of_one_reply_are_asked_one_after_the_other(tmp_path: Path) -> None:
     two = [done(function_call("lookup", f"call_{n}", n=n), index=n) for n in (0, 1)]
     async with session(tmp_path, [Reply([CREATED, *two, completed()]), says("both")]) as peer:

@@ -4,8 +4,9 @@ Here lives one such call: its item, the request to the client, what its answer m
 and for the model. Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not
 shown there, and as in the shipping server: the request `item/tool/call` and its result. It is asked
 as an approval is: of all subscribers, the first answer counts, and without one the turn waits until
-it is interrupted. An error, or an answer of another shape, is a call that failed: the model is told
-so, and the turn goes on.
+it is interrupted. A client that follows the thread and knows no such request leaves it to others.
+An error, or an answer of another shape, is a call that failed: the model is told so, and the turn
+goes on.
 """
 
 import logging
@@ -82,7 +83,11 @@ class _CallOfClient:
         )
         try:
             given = await context.server_requests.ask(
-                context.thread.id, context.thread.subscribers, "item/tool/call", params
+                context.thread.id,
+                context.thread.subscribers,
+                "item/tool/call",
+                params,
+                may_pass=True,
             )
         except anyio.get_cancelled_exc_class():
             # Whether the client has carried it out is not known.
