@@ -18,8 +18,6 @@ from harness.spec.loading import load_book
 from harness.target.profile import load_profile
 from harness.trace.values import obj
 
-# Not to be called from production clients, and neither real server answers them offline.
-UNDER_DEVELOPMENT = {"skills/remote/list", "skills/remote/export"}
 # What a step of its own sends.
 SENT = {
     "start_thread": "thread/start",
@@ -101,7 +99,7 @@ def test_every_method_is_asked_by_a_scenario_that_a_server_can_play(bundled: lis
             asked.add(body.method if key == "request" else SENT.get(key, ""))
     rows = load_book().methods
     ours = {row.method for row in rows if row.direction == "client-to-server"}
-    assert ours - asked == UNDER_DEVELOPMENT
+    assert ours - asked == set()
 
 
 def test_a_scenario_reached_through_a_link_has_the_name_of_its_place(tmp_path: Path) -> None:
