@@ -141,20 +141,23 @@ class TurnCalls:
         self._interrupt = interrupt
         self._client_tools = client_tools
         self._unanswered: list[ToolCall] = []
+        self._prepared = False
 
     @cached_property
     def _context(self) -> "ToolContext":
         return self._tools.context(self._log, self._interrupt, self._client_tools)
 
     async def prepare(self) -> None:
-        """Wait for the tools of MCP servers; tell the client, once, of those that are not there."""
+        """Wait for the tools of MCP servers; tell the client, once, which are not there."""
         if self._tools.mcp is None:
             return
-        for name, failure in (await self._tools.mcp.ready()).items():
-            words = self._tools.secrets.hidden_in(f"The MCP server {name} is not there: {failure}")
-            if words not in self._log.thread.told:
-                self._log.thread.told.add(words)
-                self._tell(f"{words}; the turn goes on without its tools")
+        failures = await self._tools.mcp.ready(again=not self._prepared)
+        self._prepared = True
+        known, self._log.thread.missing = self._log.thread.missing, set(failures)
+        for name in sorted(failures.keys() - known):
+            words = f"The MCP server {name} is not there: {failures[name]}"
+            hidden = self._tools.secrets.hidden_in(words)
+            self._tell(f"{hidden}; the turn goes on without its tools")
 
     def _tell(self, words: str) -> None:
         thread, error = self._log.thread, TurnError(message=words, agent_error_info="Other")

@@ -143,12 +143,14 @@ class Link:
             return self._failed_before
         return "" if attempt.session is not None else attempt.failure
 
-    async def ready(self) -> None:
+    async def ready(self, again: bool = True) -> None:
         """Start it unless it runs, and wait for its tools.
 
-        A server that did not start the last time is started again too, but not waited for: else
-        each turn would wait for one that hangs.
+        A server that did not start the last time is started only with `again`, and not waited for:
+        else each turn would wait for one that hangs.
         """
+        if not again and self.failure:
+            return
         attempt = await self._current()
         if not self._failed_before:
             await attempt.settled.wait()

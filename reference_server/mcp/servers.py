@@ -39,11 +39,14 @@ class McpServers:
         """Import what talks to servers, and start none; may run in a worker thread."""
         import_module(SDK)
 
-    async def ready(self) -> dict[str, str]:
-        """Start what does not run, and wait for the tools of all; gives failures by server."""
+    async def ready(self, *, again: bool) -> dict[str, str]:
+        """Start what does not run, and wait for the tools of all; gives failures by server.
+
+        `again`: also what did not start the last time.
+        """
         async with anyio.create_task_group() as tasks:
             for link in self._links.values():
-                tasks.start_soon(link.ready)
+                tasks.start_soon(link.ready, again)
         return {name: link.failure for name, link in self._links.items() if link.failure}
 
     def offers(self) -> list[Fields]:

@@ -101,8 +101,9 @@ class LoadedThread:
     """One thread; `clock` gives seconds since 1970.
 
     `history` is the conversation as it is sent to the model, as Responses API items;
-    `context_tokens` is its size as the model last counted it, 0 while that is not known; `told` is
-    what its clients are told once; `client_tools`: what a client brought for its turns.
+    `context_tokens` is its size as the model last counted it, 0 while that is not known; `missing`
+    are the MCP servers that its clients know not to be there; `client_tools`: what a client brought
+    for its turns.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class LoadedThread:
         self.turn: RunningTurn | None = None
         self.consents = Consents()
         self.client_tools: list[DynamicTool] = []
-        self.told: set[str] = set()
+        self.missing: set[str] = set()
         self._flags: list[ActiveFlag] = []
         self._tokens: dict[str, int] = {}
         self.clock = clock

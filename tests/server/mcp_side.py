@@ -11,6 +11,7 @@ from session_peer import BOUND, Peer, config
 
 from reference_server.config.mcp import McpServer
 from reference_server.config.model import Config
+from reference_server.mcp.link import Attempt
 
 TINY = Path(__file__).parents[2] / "scenarios" / "tools" / "tiny_mcp.py"
 """Standard library only: `add`, `fail`, and what scenarios need beside them."""
@@ -58,11 +59,23 @@ def offered(body: dict[str, Any]) -> list[str]:
     return [tool["name"] for tool in body["tools"] if tool.get("name", "").startswith("mcp__")]
 
 
-async def settled(peer: Peer, name: str) -> None:
-    """Wait until a server has started, or has failed to."""
+def _attempt(peer: Peer, name: str) -> Attempt:
     servers = peer.server.services.tools.mcp
     assert servers is not None
     attempt = servers._links[name]._attempt
     assert attempt is not None
+    return attempt
+
+
+async def settled(peer: Peer, name: str) -> None:
+    """Wait until a server has started, or has failed to."""
     with anyio.fail_after(BOUND):
-        await attempt.settled.wait()
+        await _attempt(peer, name).settled.wait()
+
+
+async def ended(peer: Peer, name: str) -> None:
+    """End a server's program, as if it did so itself."""
+    attempt = _attempt(peer, name)
+    attempt.stop.set()
+    with anyio.fail_after(BOUND):
+        await attempt.over.wait()

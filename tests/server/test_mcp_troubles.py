@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from mcp_side import TINY, odd, offered, settled, tiny, until_in, with_servers
+from mcp_side import TINY, ended, odd, offered, settled, tiny, until_in, with_servers
 from model_side import Reply, calls, says
 from session_peer import Peer, session
 
@@ -52,6 +52,38 @@ async def test_a_program_that_is_not_there_is_told_once_and_the_turn_goes_on(tmp
     assert [offered(body) for body in peer.side.bodies] == [
         ["mcp__tiny__add", "mcp__tiny__fail"]
     ] * 2
+
+
+async def test_a_program_that_goes_and_comes_back_is_told_anew_when_it_goes(tmp_path) -> None:
+    script = tmp_path / "now-and-then.py"
+    settings = with_servers(tiny(script, name="now"))
+    async with session(tmp_path, [says("1")] * 7, settings=settings) as peer:
+        thread = await peer.start_thread()
+        for _ in range(2):
+            await peer.run_turn(thread)
+            await settled(peer, "now")
+        assert len(errors(peer)) == 1
+        script.write_text(TINY.read_text())
+        await peer.run_turn(thread)
+        await settled(peer, "now")
+        await peer.run_turn(thread)
+        assert offered(peer.side.bodies[-1]) == ["mcp__now__add", "mcp__now__fail"]
+        script.unlink()
+        await ended(peer, "now")
+        await peer.run_turn(thread)
+        assert offered(peer.side.bodies[-1]) == []
+    assert len(errors(peer)) == 2
+
+
+async def test_a_program_that_does_not_start_is_started_once_in_a_turn(tmp_path) -> None:
+    log = tmp_path / "log"
+    script = tmp_path / "never.py"
+    script.write_text(f"open({str(log)!r}, 'a').write('x')")
+    settings = with_servers(tiny(script, name="never"))
+    plans = [calls("update_plan", f"call_{at}", plan=[]) for at in range(5)]
+    async with session(tmp_path, [*plans, says("done")], settings=settings) as peer:
+        await peer.run_turn(await peer.start_thread())
+    assert log.read_text() == "x"
 
 
 @pytest.mark.parametrize(
