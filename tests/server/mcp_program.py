@@ -17,7 +17,7 @@ OBJECT = {"type": "object", "properties": {}}
 CALLS = (
     "echo", "environment", "silent", "die", "progress", "junk", "long", "image", "structured",
     "mixed", "more", "ask", "error", "child", "half", "deaf", "wrong", "stubborn", "flood",
-    "complain", "process", "nosy",
+    "complain", "process", "nosy", "folder",
 )  # fmt: skip
 tools = [{"name": name, "inputSchema": OBJECT} for name in CALLS]
 
@@ -118,6 +118,8 @@ def call(number, params):
             for at in range(20_000):
                 send({"id": f"mine {at}", "method": "ping"})
             return text("enough")
+        case "folder":
+            return text(os.getcwd())
         case "process":
             return text(str(os.getpid()))
         case "complain":

@@ -1,12 +1,15 @@
 """Calls of the tools of an MCP server: what is offered, the item, what the model is told."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from mcp_side import odd, tiny, until_in, with_servers
 from model_side import calls, says
 from session_peer import session
+
+from reference_server.config.mcp import McpServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
@@ -128,6 +131,19 @@ async def test_servers_are_shared_by_the_threads_of_a_server(tmp_path) -> None:
             await peer.run_turn(await peer.start_thread())
         first, second = (text_of(item) for item in peer.completed_items("mcpToolCall"))
     assert first == second
+
+
+async def test_a_program_runs_in_the_folder_of_its_configuration(tmp_path) -> None:
+    settings = with_servers(odd(cwd=str(tmp_path)), odd_named("none", cwd=str(tmp_path / "none")))
+    async with session(tmp_path, [calls("mcp__odd__folder"), says("1")], settings=settings) as peer:
+        await peer.run_turn(await peer.start_thread())
+    assert peer.told_model() == str(tmp_path)
+    [told] = peer.params_of("error")
+    assert "the working directory" in told["error"]["message"]
+
+
+def odd_named(name: str, **more: Any) -> McpServer:
+    return replace(odd(**more), name=name)
 
 
 def text_of(item: dict[str, Any]) -> str:
