@@ -23,6 +23,7 @@ from harness.runner.config import Config
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.run import Run
 from harness.spec.book import Book
+from harness.spec.skill_paths import skill_paths
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End
 from harness.trace.values import dig, text
@@ -99,7 +100,10 @@ class _Sender:
         """One request and its answer; a turn that it started is waited for by a patient one."""
         params = filled(request.params, self._known)
         # A message of ours that is wrong by the book is the point, no finding against us.
-        wrong = not self._book.is_valid_params(request.method, params)
+        paths = skill_paths(request.method, params)
+        wrong = not (
+            self._book.is_valid_params(request.method, params) and all(right for _, right in paths)
+        )
         answer: Frame | None = None
         with anyio.move_on_after(self._bound):
             answer = await self._stage.peer.request(request.method, params, deliberate=wrong)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.rules.shared.view_queries import item_in, plain_folder, same_folder
+from harness.spec.skill_paths import SKILL_FILE
 from harness.trace.frame import Frame
 from harness.trace.marks import FileWritten, Place
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark, Trace
 
-FILE: Final = "SKILL.md"
 CONFIG: Final = "config.toml"
 SECTIONS: Final = ("Instructions", "Examples", "Dependencies")
 _FRONT: Final = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
@@ -123,7 +123,7 @@ def disk_before(trace: Trace, frame: Frame) -> Disk | None:
 
 def is_skill(path: str) -> bool:
     """Whether this is the path of a skill's own file."""
-    return posixpath.basename(path) == FILE
+    return posixpath.basename(path) == SKILL_FILE
 
 
 def read(path: str, text: str | None) -> SkillFile:

@@ -1,18 +1,15 @@
 """The rule on the paths of skills that the harness sends: a target is not blamed for them."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-import posixpath
-from collections.abc import Iterator
 from dataclasses import replace
 
 from harness.judge.base import Monitor, Outcomes, Witness, on_sent, rule
 from harness.judge.verdict import Level
-from harness.rules.shared.skill_files import FILE
 from harness.rules.shared.skill_listings import LIST, WRITE
 from harness.rules.shared.view_queries import request_subject
-from harness.rules.shared.violations import Member, member, wrong
+from harness.rules.shared.violations import member, wrong
+from harness.spec.skill_paths import SKILL_FILE, skill_paths
 from harness.trace.frame import Frame
-from harness.trace.values import arr, obj
 
 
 @rule(
@@ -33,26 +30,11 @@ class OwnSkillPaths(Monitor):
         if frame.deliberate:
             return
         subject = f"own {request_subject(frame)}"
-        for where, whole in _paths(frame):
-            path = where.value
-            absolute = isinstance(path, str) and posixpath.isabs(path)
-            if absolute and (not whole or posixpath.basename(path) == FILE):
+        for path, right in skill_paths(frame.method, frame.params):
+            if right:
                 yield Witness(subject, (frame,))
             else:
-                expected = f"an absolute path{f' of a {FILE}' if whole else ''}"
-                found = wrong(subject, (frame,), where, expected)
+                root = "extraUserRoots" in path
+                expected = f"an absolute path{'' if root else f' of a {SKILL_FILE}'}"
+                found = wrong(subject, (frame,), member(frame, *path), expected)
                 yield replace(found, blame_harness=True)
-
-
-def _paths(frame: Frame) -> Iterator[tuple[Member, bool]]:
-    """The paths in a request, and whether each is that of a SKILL.md."""
-    params = obj(frame.params)
-    if frame.method == WRITE:
-        yield member(frame, "path"), True
-    for index, part in enumerate(arr(params.get("input"))):
-        if obj(part).get("type") == "skill":
-            yield member(frame, "input", index, "path"), True
-    for index, one in enumerate(arr(params.get("perCwdExtraUserRoots"))):
-        for number, _ in enumerate(arr(obj(one).get("extraUserRoots"))):
-            where = member(frame, "perCwdExtraUserRoots", index, "extraUserRoots", number)
-            yield where, False
