@@ -6,6 +6,7 @@ name: without a heading and without front matter, or not even a text.
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json
+import posixpath
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.rules.shared.skill_files import Disk, disk_before
 from harness.rules.shared.skill_listings import LIST, Entry, Listing
 from harness.rules.shared.view_queries import failed, request_subject, same_folder
 from harness.rules.shared.violations import instead, refusal, wrong
+from harness.spec.skill_paths import skill_paths
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.values import arr, obj, text
@@ -31,7 +33,8 @@ class ListedDespiteErrors(Monitor):
     """Judges the answer to a skills/list for a project that has a SKILL.md without a name.
 
     An error in loading a skill is in the entry, and not an error of the request. Left open:
-    relative paths, and projects whose other files the server may have written itself.
+    requests with relative paths, which may be refused for those, and what the model's commands or
+    file changes may have written.
     """
 
     @on_answer(LIST)
@@ -41,7 +44,10 @@ class ListedDespiteErrors(Monitor):
         if request is None or disk is None or request.deliberate:
             return None
         asked = [text(one) for one in arr(obj(request.params).get("cwds"))]
-        roots = {disk.project_root(cwd) for cwd in asked if cwd.startswith("/")} - {""}
+        right = [right for _, right in skill_paths(LIST, request.params)]
+        if not all([*right, *map(posixpath.isabs, asked)]):
+            return None
+        roots = {disk.project_root(cwd) for cwd in asked} - {""}
         broken = [one for one in disk.broken() if any(same_folder(one.root, r) for r in roots)]
         if not broken:
             return None
