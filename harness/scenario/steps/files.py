@@ -5,7 +5,9 @@ must be is for rules to say. A server may run on another machine, or keep no fil
 found.
 """
 
+import contextlib
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 from harness.scenario.client_steps import (
@@ -51,8 +53,9 @@ async def search_home(context: StepContext, step: SearchHomeStep) -> None:
 async def write_file(context: StepContext, step: WriteFileStep) -> None:
     """Write a file whole, with the folders above it; what is there is replaced."""
     path = _ours(context, step.write_file.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(step.write_file.content)
+    with _failing():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(step.write_file.content)
     mark = written(str(path), step.write_file.content)
     context.peer().recorder.mark(mark)
     context.model.watch(mark)
@@ -62,8 +65,18 @@ async def write_file(context: StepContext, step: WriteFileStep) -> None:
 async def remove_file(context: StepContext, step: RemoveFileStep) -> None:
     """Remove a file; its folder stays, and what is not there need not be removed."""
     path = _ours(context, step.remove_file.path)
-    path.unlink(missing_ok=True)
+    with _failing():
+        path.unlink(missing_ok=True)
     context.peer().recorder.mark(FileWritten(path=str(path), exists=False))
+
+
+@contextlib.contextmanager
+def _failing() -> Generator[None]:
+    """What the disk refuses ends the script."""
+    try:
+        yield
+    except OSError as error:
+        raise StepFailed(UnmetKind.REFUSED, str(error)) from error
 
 
 def _ours(context: StepContext, named: str) -> Path:
