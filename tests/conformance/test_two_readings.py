@@ -66,6 +66,7 @@ REMARKS = {
 PLAYED = {
     "plain": {
         "approvals": 46,
+        "choices": 8,
         "clients": 25,
         "commands": 15,
         "compaction": 7,
@@ -83,6 +84,7 @@ PLAYED = {
     },
     "odd": {
         "approvals": 54,
+        "choices": 9,
         "clients": 25,
         "commands": 15,
         "compaction": 3,
@@ -102,6 +104,7 @@ PLAYED = {
 # Of each area one that both offer; neither has reviews.
 SAMPLE = (
     "approvals/accept-command",
+    "choices/odd-requests",
     "clients/same-request-ids",
     "commands/both-streams",
     "compaction/asked-for",
