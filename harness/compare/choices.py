@@ -29,6 +29,7 @@ _OF_MESSAGES = (
 )
 # What the moment may decide at which something arrives.
 _BY_THE_MOMENT = (
+    "approval.interrupted",
     "errors.retry-limits",
     "event.token-usage-often",
     "item.completed-when-cut",
@@ -36,6 +37,10 @@ _BY_THE_MOMENT = (
     "rpc.concurrent-requests",
     "rpc.response-order",
     "thread-status.transitions",
+    "turn-interrupt.twice",
+    "turn-steer.cut-turn",
+    "turn-steer.shown",
+    "turn-steer.stored",
     "turn-steer.when-applied",
     "turn.events-between",
     "turn.final-status-order",

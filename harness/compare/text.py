@@ -13,6 +13,7 @@ from harness.results.rerun_command import near_path
 
 _WIDTH = 200
 _FEW = 3
+_SCENARIO = "scenario "
 # What the kinds of differences are called above their lists in Markdown.
 UNSTEADY = "Too seldom to tell from chance"
 HEADINGS = {
@@ -72,21 +73,31 @@ def _changes(group: Sequence[Change]) -> Iterator[str]:
 
 
 def _joined(group: Sequence[Change]) -> list[Change]:
-    """Scenarios that failed for the same reason as one change."""
+    """Scenarios that failed for one reason as one change, and so situations of one point."""
     kept: dict[tuple[str, ...], list[Change]] = {}
     for change in group:
-        alone = "" if change.subject.startswith("scenario ") else change.subject
+        alone = change.subject
+        if change.subject.startswith(_SCENARIO):
+            alone = ""
+        elif change.kind is Kind.CHOICE:
+            alone = change.subject.partition(" (")[0]
         key = (alone, change.before, change.after, change.note)
         kept.setdefault(key, []).append(change)
     return [_one_of(same) for same in kept.values()]
 
 
 def _one_of(same: list[Change]) -> Change:
+    first = same[0]
     if len(same) == 1:
-        return same[0]
-    names = [one.subject.removeprefix("scenario ").partition(": ")[0] for one in same]
+        return first
+    if first.kind is Kind.CHOICE:
+        names = [one.subject.partition(" (")[2].removesuffix(")") for one in same]
+        what = f"{first.subject.partition(' (')[0]}, {len(same)} situations"
+    else:
+        names = [one.subject.removeprefix(_SCENARIO).partition(": ")[0] for one in same]
+        what = f"{len(same)} scenarios"
     shown = ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
-    return replace(same[0], subject=f"{len(same)} scenarios ({shown})")
+    return replace(first, subject=f"{what} ({shown})")
 
 
 def _where(where: Where) -> str:
@@ -125,7 +136,7 @@ def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") ->
         yield "|---|---|---|---|"
         for change in _joined(group):
             words = [change.note, shown(change.shown_before), shown(change.shown_after)]
-            note = "; ".join(one for one in words if one)
+            note = "; ".join(dict.fromkeys(_shortened(one) for one in words if one))
             yield _row(change.subject, change.before, change.after, note)
     if found.unsteady:
         yield ""
@@ -136,6 +147,10 @@ def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") ->
         yield from (_row(one.subject, one.before, one.after) for one in found.unsteady)
     yield ""
     yield f"{sums(found).capitalize()}."
+
+
+def _shortened(words: str) -> str:
+    return textwrap.shorten(words, _WIDTH, placeholder=" …")
 
 
 def _row(*cells: str) -> str:

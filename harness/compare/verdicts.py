@@ -16,8 +16,12 @@ from harness.results.report import Proof, RuleResult, ScenarioResult
 
 _BROKEN = (Verdict.FAIL, Verdict.KNOWN, Verdict.ERROR)
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
+# Rules that judge the harness itself.
+_OURS = "harness."
 # Ids that say nothing to a reader, and are others in every run.
 _ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(thr|turn)_\d+\b")
+# The folder of one run, as in `/home/me/project/.harness/run/123-main/work4/notes.txt`.
+_PLACE = re.compile(r"/[^\s\"']*/run/\d+-\w+/")
 # What does not come in every run and came so often in one of them is no chance.
 ENOUGH = 3
 # A worse verdict of these weighs enough to fail the comparison; INFO never fails a run either.
@@ -54,7 +58,7 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
     common = before.played & after.played
     later = {rule.id: rule for rule in after.report.rules}
     for rule in before.report.rules:
-        if rule.id not in later:
+        if rule.id not in later or rule.id.startswith(_OURS):
             continue
         first, second = _judged(rule, before, common), _judged(later[rule.id], after, common)
         kind = _kind(first, second)
@@ -124,7 +128,7 @@ def _note(worse: _Judged, rule_id: str, run: Run) -> str:
     row = worse.proofs[0].row
     more = f" (+{len(worse.proofs) - 1} more)" if len(worse.proofs) > 1 else ""
     told = f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
-    return _ID.sub("…", told)
+    return _ID.sub("…", _PLACE.sub("…/", told))
 
 
 def _evidence(judged: _Judged, run: Run) -> Where:
