@@ -40,10 +40,11 @@ def _bare(found: Comparison) -> Iterator[str]:
 
 def _scenario(where: Where) -> str:
     """The scenario that a kept trace is of: `…/history/RUN/turns/plain-turn.jsonl`."""
-    parts = Path(where.trace).with_suffix("").parts
+    parts = Path(where.trace).parts
     if "history" not in parts:
         return ""
-    return f"`{'/'.join(parts[parts.index('history') + 2 :])}`"
+    scenario = "/".join(parts[parts.index("history") + 2 :]).removesuffix(".jsonl")
+    return f"`{scenario}`"
 
 
 def main() -> None:

@@ -261,6 +261,7 @@ def _of_member(
         shows = frozenset[str]().union(*(more.types[name] for name in extra)) & less.seen
         if shows:
             yield _Found(sort, message, path, *pair, *sides, len(shows))
+            break  # Another type instead of the former is wider, and needs no second line.
     missing = _missing(was, held[0]), _missing(now, held[1])
     if bool(missing[0]) != bool(missing[1]):
         optional = bool(missing[1])

@@ -253,7 +253,8 @@ class ModelHears(Observer):
 
     def begin(self) -> None:
         """Nothing was seen yet."""
-        self._set: dict[str, tuple[str, str]] = {}
+        self._set: dict[str, tuple[str, int]] = {}
+        self._reached: set[str] = set()
         self._turns = 0
         self._before: list[str] = []
         self._compacted: list[str] = []
@@ -274,7 +275,8 @@ class ModelHears(Observer):
         for name in list(self._set):
             if name in given:
                 del self._set[name]
-        self._set |= {name: (value, f"turn {self._turns}") for name, value in given.items()}
+        self._set |= {name: (value, self._turns) for name, value in given.items()}
+        self._reached -= given.keys()
 
     @on_answer("turn/steer")
     def steered(self, frame: Frame) -> None:
@@ -304,9 +306,12 @@ class ModelHears(Observer):
             calls = self._calls - self._steered.pop(words)
             said = "in the next call" if calls == 1 else f"in call {calls} after it"
             yield Choice("turn-steer.when-applied", said, last)
-        for name, (value, when) in list(self._set.items()):
-            if when != f"turn {self._turns}":
-                told = mark.body.effort if name == "effort" else mark.body.summary
+        for name, (value, turn) in list(self._set.items()):
+            told = mark.body.effort if name == "effort" else mark.body.summary
+            if turn == self._turns:
+                # One that never reaches the model says nothing of how long it holds.
+                self._reached |= {name} if told == value else set()
+            elif name in self._reached:
                 said = "for later turns too" if told == value else "for the turn alone"
                 yield Choice("turn-start.override-life", said, last, name)
                 del self._set[name]
