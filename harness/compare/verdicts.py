@@ -75,7 +75,7 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             kind is Kind.REGRESSED and second.level in _WEIGHTY,
             *_alike(shown, first, second, (before, after)),
         )
-        yield change, _by_chance(first, second)
+        yield change, _by_chance((first, _shaky(before)), (second, _shaky(after)))
 
 
 def _judged(rule: RuleResult, run: Run, common: set[str]) -> _Judged:
@@ -112,13 +112,16 @@ def _kind(first: _Judged, second: _Judged) -> Kind | None:
     return Kind.MENDED if second.weight < first.weight else None
 
 
-def _by_chance(first: _Judged, second: _Judged) -> bool:
-    """Whether the little that is broken in one of them is known not to be so in every run."""
+def _by_chance(first: tuple[_Judged, set[str]], second: tuple[_Judged, set[str]]) -> bool:
+    """Whether the little that is broken in one of them is known not to be so in every run.
+
+    Beside each are the scenarios of which its run says that a repetition went otherwise.
+    """
     return any(
         0 < len(one.proofs) < ENOUGH
-        and all(proof.flaky for proof in one.proofs)
+        and all(proof.flaky or proof.scenario in shaky for proof in one.proofs)
         and not other.proofs
-        for one, other in ((first, second), (second, first))
+        for (one, shaky), (other, _) in ((first, second), (second, first))
     )
 
 

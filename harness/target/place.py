@@ -21,8 +21,10 @@ from harness.errors import UsageError
 from harness.target.process import end_all_of
 from harness.target.profile import Profile, fill
 
-# Where the traces and the report of each run are kept, and of how many runs, the last ones.
+# Where the traces and the report of each run are kept, and of how many runs, the last ones; of
+# those with many traces, which take some twenty megabytes each, fewer.
 HISTORY, KEPT_RUNS = "history", 12
+LARGE, KEPT_LARGE = 50, 6
 
 
 def base_folder(start: Path | None = None) -> Path:
@@ -76,11 +78,15 @@ def keep_trace(base: Path, run: str, trace: Path, scenario: str) -> Path:
     return place
 
 
-def forget_runs(base: Path, keep: int = KEPT_RUNS) -> None:
-    """Remove what was kept of all runs but the last."""
+def forget_runs(base: Path) -> None:
+    """Remove what was kept of all runs but the last, so that small runs crowd out no large one."""
     folder = base / HISTORY
-    runs = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
-    for run in runs[: len(runs) - keep] if len(runs) > keep else ():
+    small: list[Path] = []
+    large: list[Path] = []
+    for run in sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else ():
+        many = sum(1 for _ in run.rglob("*.jsonl")) > LARGE
+        (large if many else small).append(run)
+    for run in (*small[:-KEPT_RUNS], *large[:-KEPT_LARGE]):
         shutil.rmtree(run, ignore_errors=True)
 
 

@@ -9,6 +9,7 @@ import pytest
 from harness.compare.between import compare
 from harness.compare.values import Comparison, Kind, Where
 from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import Finding
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 from tests.unit.results.outcomes import ONCE, entry, outcome
 
@@ -113,6 +114,12 @@ def test_a_known_finding_that_does_not_come_every_time_is_unsteady(
     for first, second in ((known, played(SCENARIO, PASS)), (played(SCENARIO, PASS), known)):
         found = compared([first], [second], entries=entries)
         assert (len(found.changes), len(found.unsteady)) == (steady, 1 - steady)
+
+
+def test_what_a_repetition_did_not_show_is_unsteady() -> None:
+    shaky = [Finding("unsteady", "it went otherwise", level=Level.INFO)]
+    found = compared([played(SCENARIO, FAIL, findings=shaky)], [played(SCENARIO, PASS)])
+    assert (found.changes, len(found.unsteady)) == ([], 1)
 
 
 def test_a_scenario_that_fails_by_itself_has_regressed() -> None:

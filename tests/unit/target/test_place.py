@@ -13,7 +13,19 @@ import pytest
 
 from harness.errors import UsageError
 from harness.target.family import MARK
-from harness.target.place import RunFolder, base_folder, furnish, kept, sweep
+from harness.target.place import (
+    HISTORY,
+    KEPT_LARGE,
+    KEPT_RUNS,
+    LARGE,
+    RunFolder,
+    base_folder,
+    forget_runs,
+    furnish,
+    keep_trace,
+    kept,
+    sweep,
+)
 from harness.target.profile import parse_profile
 
 WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -174,3 +186,31 @@ def test_a_file_of_the_home_may_lie_in_a_folder_of_it(tmp_path: Path) -> None:
     profile = parse_profile('name = "x"\nextends = "none"\n[home."a/b/c.toml"]\nd = 1\n', "x")
     furnish(tmp_path, profile, {})
     assert tomllib.loads((tmp_path / "a" / "b" / "c.toml").read_text()) == {"d": 1}
+
+
+def test_the_last_runs_are_kept_and_small_ones_crowd_out_no_large_one(tmp_path: Path) -> None:
+    for number in range(KEPT_RUNS + 3):
+        (tmp_path / HISTORY / f"2026-{number:02}").mkdir(parents=True)
+    for number in range(KEPT_LARGE + 2):
+        run = tmp_path / HISTORY / f"2025-{number:02}" / "turns"
+        run.mkdir(parents=True)
+        for trace in range(LARGE + 1):
+            (run / f"{trace}.jsonl").touch()
+    forget_runs(tmp_path)
+    kept = sorted(one.name for one in (tmp_path / HISTORY).iterdir())
+    assert kept == [
+        *(f"2025-{number:02}" for number in range(2, KEPT_LARGE + 2)),
+        *(f"2026-{number:02}" for number in range(3, KEPT_RUNS + 3)),
+    ]
+
+
+def test_a_kept_trace_stays_when_the_next_run_writes_over_the_first(tmp_path: Path) -> None:
+    trace = tmp_path / "traces" / "a.jsonl"
+    trace.parent.mkdir()
+    trace.write_text("first", "utf-8")
+    place = keep_trace(tmp_path, "run", trace, "turns/a")
+    later = tmp_path / "part"
+    later.write_text("second", "utf-8")
+    later.replace(trace)
+    assert (place.read_text("utf-8"), trace.read_text("utf-8")) == ("first", "second")
+    assert place == tmp_path / HISTORY / "run" / "turns" / "a.jsonl"
