@@ -72,9 +72,11 @@ class Listener:
         if self._spare is not None:
             os.close(self._spare)
             self._spare = None
-        if isinstance(self.address, TcpAddress) or self._file is None:
+        # Once: a later file may have the same number.
+        own, self._file = self._file, None
+        if isinstance(self.address, TcpAddress) or own is None:
             return
-        if _identity(self.address.path) == self._file:
+        if _identity(self.address.path) == own:
             with contextlib.suppress(OSError):
                 os.unlink(self.address.path)
 

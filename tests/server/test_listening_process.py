@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+import psutil
 import pytest
 import websockets
 from listening_peer import listening
@@ -195,6 +196,33 @@ def test_the_token_is_asked_for_and_is_in_no_output(spawn) -> None:
     status, said = server.end()
     assert status == 0
     assert TOKEN not in said
+
+
+def test_ten_thousand_requests_over_a_pipe_are_all_answered(tmp_path: Path) -> None:
+    """None of the answers is read before all is written; what waits takes little memory."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reference_server", "app-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(tmp_path),
+        },
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        request = b'{"id":%d,"method":"thread/read","params":{"threadId":"thr_%d"}}\n'
+        process.stdin.write(b"".join(request % (number, number) for number in range(10_000)))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(10_000)]
+        memory = psutil.Process(process.pid).memory_info().rss
+        process.stdin.close()
+    assert sorted(one["id"] for one in answers) == list(range(10_000))
+    assert {one["error"]["code"] for one in answers} == {-32600}
+    assert memory < 150 << 20
 
 
 REACH = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('{}'); print('reach' + 'ed')"

@@ -162,6 +162,18 @@ def test_a_socket_that_another_server_put_there_since_stays(tmp_path: Path) -> N
     assert not path.exists()
 
 
+def test_who_has_closed_once_removes_nothing_any_more(tmp_path: Path) -> None:
+    """The next socket often has the number of the file that was removed."""
+    path = tmp_path / "s"
+    for _ in range(10):
+        first = open_listener(UnixAddress(str(path)))
+        first.close()
+        second = open_listener(UnixAddress(str(path)))
+        first.close()
+        assert path.exists()
+        second.close()
+
+
 def test_a_path_is_as_long_as_the_system_takes(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     opened(Path("x" * 107))
