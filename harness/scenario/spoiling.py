@@ -18,7 +18,6 @@ from harness.scenario.client_steps import (
 )
 
 _SPOILING = (
-    SendRawStep,
     RestartStep,
     KillStep,
     ModelListensStep,
@@ -36,7 +35,7 @@ def spoils(step: ClientStep) -> bool:
         case DisconnectStep() | ConnectStep():
             named = step.name if isinstance(step, DisconnectStep) else step.connect
             return named == MAIN
-        case SlowReaderStep():
-            return step.slow_reader.on == MAIN
+        case SlowReaderStep(slow_reader=body) | SendRawStep(send_raw=body):
+            return body.on == MAIN
         case _:
             return isinstance(step, _SPOILING)
