@@ -126,8 +126,8 @@ class Reader:
 
 def handshake_of(trace: Trace) -> list[Frame]:
     """The frames with which the process was started for this trace; none where it ran already."""
-    if trace.frames[0].method != "initialize":
-        return []
+    if trace.frames[0].method != "initialize" or trace.frames[0].connection != "c1":
+        return []  # Where a further client comes first, the first one was there already.
     end = next(mark for mark in trace.marks_of(Setup) if not mark.body.active)
     return trace.frames[: end.after + 1]
 
