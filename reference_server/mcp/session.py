@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
     CallToolRequest,
@@ -160,6 +161,8 @@ class Session:
                 return McpFailure(self.ended)
             case MCPError(message="Session terminated"):
                 return NotTaken(reason)
+            case MCPError(code=code) if code == PARSE_ERROR and not reason:
+                return McpFailure("its answer is no message that can be read")
             case MCPError(code=code) if code == REQUEST_TIMEOUT and bound is not None:
                 return McpFailure(f"it gave no answer within {bound:g} seconds")
             case MCPError() if not reason:

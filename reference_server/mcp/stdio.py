@@ -6,6 +6,7 @@ error. Source of the format: MCP "Transports" (stdio).
 """
 
 import logging
+import re
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from reference_server.brief import brief
 from reference_server.config.mcp import McpServer
@@ -29,6 +30,10 @@ LINE = 1_000
 """Characters of such a line."""
 QUOTED = 300
 """Characters of each of the last such lines, where it is said why a program has ended."""
+_ANSWER = re.compile(
+    rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,9})\s*,\s*"result"'
+)
+"""How an answer begins where it is written as usual; our ids are numbers."""
 KNOWN = 0.5
 """Seconds in which the exit status of a program must be known when its output has ended."""
 
@@ -101,7 +106,7 @@ class _Connection:
         except ValueError:
             # A program that prints what is no message is common, and no reason to give it up.
             self._complaints.take(line.decode("utf-8", "replace"), "no message: ")
-            return None
+            return _failed_answer(line)
 
     async def give(
         self,
@@ -116,6 +121,18 @@ class _Connection:
         except (OSError, anyio.ClosedResourceError):
             self._fault = self._fault or self.reason() or "its program reads no more"
             incoming.close()
+
+
+def _failed_answer(line: bytes) -> SessionMessage | None:
+    """Give an error in the place of an answer that cannot be read: else its call would wait.
+
+    None where the line does not say which request it answers.
+    """
+    found = _ANSWER.match(line)
+    if found is None:
+        return None
+    error = ErrorData(code=PARSE_ERROR, message="its answer cannot be read as JSON")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
 
 
 @asynccontextmanager

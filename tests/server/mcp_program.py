@@ -17,7 +17,7 @@ OBJECT = {"type": "object", "properties": {}}
 CALLS = (
     "echo", "environment", "silent", "die", "progress", "junk", "long", "image", "structured",
     "mixed", "more", "ask", "error", "child", "half", "deaf", "wrong", "stubborn", "flood",
-    "complain", "process", "nosy", "folder",
+    "complain", "process", "nosy", "folder", "raw",
 )  # fmt: skip
 tools = [{"name": name, "inputSchema": OBJECT} for name in CALLS]
 
@@ -120,6 +120,12 @@ def call(number, params):
             return text("enough")
         case "folder":
             return text(os.getcwd())
+        case "raw":
+            structured = f'{{"it": {arguments["raw"]}}}'
+            result = f'{{"content": [], "structuredContent": {structured}}}'
+            sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {number}, "result": {result}}}\n')
+            sys.stdout.flush()
+            return None
         case "process":
             return text(str(os.getpid()))
         case "complain":

@@ -109,6 +109,45 @@ def test_what_does_not_fit_is_replaced_by_a_word_about_it() -> None:
     assert kept[0]["text"].startswith("[structured content of 4,19")
 
 
+@pytest.mark.parametrize("raw", ['"\\ud800"', "[" * 900 + "]" * 900], ids=["surrogate", "deep"])
+async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(tmp_path, raw) -> None:
+    item, told = await called(tmp_path, "raw", raw=raw)
+    assert item["error"] == {"message": "its answer is no message that can be read"}
+    assert told == "failed: its answer is no message that can be read"
+
+
+async def test_what_no_thread_could_be_read_with_is_left_out(tmp_path) -> None:
+    replies = [
+        calls("mcp__odd__raw", raw="[" * 150 + "]" * 150),
+        calls("mcp__odd__raw", "call_2", raw="[" * 90 + "]" * 90),
+        calls("mcp__odd__raw", "call_3", raw="[NaN, 1e999]"),
+        says("ok"),
+    ]
+    async with session(tmp_path, replies, settings=with_servers(odd())) as peer:
+        thread = await peer.start_thread()
+        await peer.run_turn(thread)
+        items = peer.completed_items("mcpToolCall")
+    left_out = "[structured content with too many levels: left out]"
+    assert items[0]["result"]["structuredContent"] is None
+    assert items[0]["result"]["content"] == [{"type": "text", "text": left_out}]
+    assert items[2]["result"]["structuredContent"] == {"it": [None, None]}
+    async with session(tmp_path) as peer:
+        read = await peer.request("thread/read", {"threadId": thread, "includeTurns": True})
+    [turn] = read["result"]["thread"]["turns"]
+    assert [one for one in turn["items"] if one["type"] == "mcpToolCall"] == items
+
+
+async def test_arguments_that_are_nested_too_deeply_make_no_item(tmp_path) -> None:
+    deep: list[Any] = []
+    for _ in range(150):
+        deep = [deep]
+    replies = [calls("mcp__odd__echo", deep=deep), says("ok")]
+    async with session(tmp_path, replies, settings=with_servers(odd())) as peer:
+        await peer.run_turn(await peer.start_thread())
+    assert peer.completed_items("mcpToolCall") == []
+    assert peer.told_model() == "mcp__odd__echo: the arguments have more than 100 levels"
+
+
 def test_what_has_too_many_levels_to_be_kept_is_left_out() -> None:
     deep: Any = "x"
     for _ in range(DEEPEST):
