@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.bugs.planting import Message, instead, received, replied, swap
+from tests.conformance.bugs.planting import Message, instead, items, received, replied, swap
 from tests.conformance.bugs.registry import bug
 
 LIBRARY = "reference_server.skills.library:Library"
@@ -152,3 +152,15 @@ def a_skill_that_nobody_has_is_refused() -> None:
         return message
 
     received(refused)
+
+
+@bug(reds={"skills/turn-after-turn": "user-message.echo"})
+def a_name_makes_way_for_the_skill() -> None:
+    """What is shown of an input has a skill's words in the place of its name."""
+
+    def shown(_: str, item: Message) -> None:
+        for part in item["content"]:
+            if part["type"] == "text":
+                part["text"] = part["text"].replace("$tally", "Count the things one by one.")
+
+    items("userMessage", shown)
