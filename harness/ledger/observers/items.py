@@ -186,6 +186,31 @@ class DynamicTools(Observer):
             yield Choice("item.dynamic-tool-flow", outcome(frame), frame, "dynamicTools offered")
 
 
+@observes("item.duplicate-delta")
+class EmptyDeltas(Observer):
+    """Whether a piece of text that is empty is passed on."""
+
+    # In its first turn the model says an empty piece among others.
+    SCENARIO: Final = "choices/odd-input"
+
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._empty = False
+
+    @on("item/agentMessage/delta")
+    def delta(self, frame: Frame) -> Iterator[Choice]:
+        """A piece."""
+        if not self._empty and obj(frame.params).get("delta") == "":
+            self._empty = True
+            yield Choice("item.duplicate-delta", "sent", frame)
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """The end of a turn in which one was said."""
+        if not self._empty and self.scene.scenario == self.SCENARIO:
+            yield Choice("item.duplicate-delta", "left out", frame)
+
+
 @observes("item.plan-made")
 class PlanItems(Observer):
     """What stands beside a plan item."""

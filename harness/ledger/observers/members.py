@@ -265,12 +265,6 @@ def _file_output(params: Any) -> Read:
     yield "", "some text" if dig(params, "delta") else "an empty text"
 
 
-@_reads("item.duplicate-delta", *_told("item/agentMessage/delta"))
-def _empty_delta(params: Any) -> Read:
-    if dig(params, "delta") == "":
-        yield "", "sent"
-
-
 _BARE: Final = (
     "thread/unarchived",
     "thread/closed",
