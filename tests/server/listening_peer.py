@@ -106,6 +106,7 @@ class Listening:
             async with websockets.unix_connect(address.path, **options) as connection:
                 yield OverWebSocket(connection)
         else:
+            # The options are those of WebSockets.
             async with await anyio.connect_unix(address.path) as stream:
                 yield OverLines(stream)
 

@@ -316,3 +316,24 @@ async def test_who_attaches_frees_a_turn_that_waits_for_its_only_client(tmp_path
         assert outbox is not None
         await other.request("thread/resume", {"threadId": thread})
         await read_to_the_end(other, turn)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_that_ends_does_not_wait_for_who_reads_nothing(tmp_path, kind) -> None:
+    async with (
+        listening(tmp_path / "home", kind, [tells(50, 160_000)]) as server,
+        server.client(close_timeout=0.1) as stuck,
+    ):
+        await stuck.request("initialize", {})
+        (connection,) = server.server._connections
+        thread = await stuck.start_thread()
+        given = {"threadId": thread, "input": [{"type": "text", "text": "hi"}]}
+        await stuck.send("turn/start", given)
+        with anyio.fail_after(BOUND):
+            while not connection.outbox.is_full:
+                await anyio.lowlevel.checkpoint()
+        server.server.stop()
+        # Two seconds for what it may still read, one for the close; the rest is a busy machine.
+        with anyio.fail_after(BOUND):
+            await server.ended.wait()
