@@ -6,10 +6,10 @@ benchmark do, on the same cores. Rounds with one client and with more alternate.
 """
 
 import os
+import select
 import signal
 import threading
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -145,20 +145,31 @@ def _listening(target: Target, model_url: str, kind: str) -> Generator[_Listenin
     address = {"unix": "unix:s", "ws": "ws://127.0.0.1:0"}[kind]
     command = [*target.profile.command, "--listen", address]
     listening = replace(target, profile=target.profile.model_copy(update={"command": command}))
-    with listening.start(model_url) as (client, work):
+    said = -1
+
+    def read_what_it_says(home: Path) -> None:
+        nonlocal said
+        pipe = home.with_name(home.name.removesuffix("-home") + ".stderr")
+        os.mkfifo(pipe)
+        said = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    with listening.start(model_url, read_what_it_says) as (client, work):
         try:
-            said = work.with_name(work.name.removesuffix("-work") + ".stderr")
-            found = _once(lambda: said.read_text("utf-8").rpartition("listening on ")[2].strip())
+            found = _address(said)
             yield _Listening(client.pid, found.replace("unix:s", f"unix:{work / 's'}"), work)
         finally:
+            os.close(said)
             # The end of its input says nothing to a server that listens.
             os.kill(client.pid, signal.SIGTERM)
 
 
-def _once(ask: Callable[[], str]) -> str:
-    deadline = monotonic() + BOUND
-    while not (answer := ask()):
-        if monotonic() > deadline:
-            raise MeasurementFailed("the server does not say where it listens")
-        time.sleep(0.01)
-    return answer
+def _address(said: int) -> str:
+    """Read the line in which a server says where it listens."""
+    text = b""
+    while b"\n" not in text:
+        readable, _, _ = select.select([said], [], [], BOUND)
+        piece = os.read(said, 4096) if readable else b""
+        if not piece:
+            raise MeasurementFailed(f"the server does not say where it listens: {text!r}")
+        text += piece
+    return text.decode().partition("listening on ")[2].partition("\n")[0]
