@@ -66,6 +66,7 @@ UNORDERED = {
     "clients/declined-by-either",
     "clients/either-accepts-a-patch",
     "clients/either-may-accept",
+    "clients/joined-while-asked",
     "clients/two-start-at-once",
     # They list threads, which others have left in the home.
     "clients/archived-by-another",

@@ -279,3 +279,17 @@ def all_wait_for_the_slowest_client() -> None:
         return changed
 
     swap("reference_server.session.subscribers:Subscribers.room", room)
+
+
+@bug(reds={"clients/joined-while-asked": "scenario.timeout: the end of turn v"})
+def who_comes_in_while_another_is_asked_stops_the_turn() -> None:
+    """A turn is not said to have ended once another client resumed its thread within it."""
+    asked: set[int] = set()
+
+    def edit(number: int, message: Message) -> list[Message]:
+        method = message.get("method", "")
+        if method.endswith("/requestApproval"):
+            asked.add(number)
+        return [] if method == END and len(asked) > 1 else [message]
+
+    sent_to(edit)
