@@ -5,6 +5,7 @@ What is refused, and where, is told by the files of fixtures/bad_scenarios.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,11 @@ def test_a_bundled_row_is_shown_as_a_file_that_makes_the_same_scenario(tmp_path:
     rows = [name for name, path in bundled_files().items() if row_of_path(path)]
     assert rows
     for name in rows:
-        path = tmp_path / "shown.scenario.yaml"
+        folder = tmp_path / name
+        # Files that a workspace takes from beside the scenario are beside it wherever it is.
+        beside = shutil.ignore_patterns("*.yaml")
+        shutil.copytree(bundled_files()[name].parent.parent, folder, ignore=beside)
+        path = folder / "shown.scenario.yaml"
         path.write_text(scenario_text(name))
         made = load(bundled_files()[name], root=bundled_folder())
         assert load(path).scenario == made.scenario, name
