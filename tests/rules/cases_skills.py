@@ -108,8 +108,12 @@ CASES = [
         rule="skills.user-listed",
         good=lists(puts_of_user(placed(), "wash"), entry("wash"), entry("wash", cwd=THERE)),
         witnesses=(of("wash"), of("wash", THERE)),
-        bad=lists(puts_of_user(placed(), "wash"), entry("wash"), entry(cwd=THERE)),
-        found=(Found(of("wash", THERE), (0, 1)),),
+        bad=lists(puts_of_user(placed(), "wash", "iron"), entry("wash"), entry(cwd=THERE)),
+        found=(
+            Found(of("iron"), (0, 1)),
+            Found(of("wash", THERE), (0, 1), Level.SHOULD),
+            Found(of("iron", THERE), (0, 1)),
+        ),
         idle=lists(
             writes(placed(), path_of("wash", f"{HOME}/skills"), skill_text("wash")), entry()
         ),
@@ -164,7 +168,7 @@ CASES = [
         good=invokes(known(), "$tidy up", held=("Does tidy well",)),
         witnesses=("turn turn_1, skill tidy",),
         bad=invokes(known(), "$tidy up", held=("Does wash well", "Like this.")),
-        found=(Found("turn turn_1, skill tidy", (5, 12), Level.SHOULD),),
+        found=(Found("turn turn_1, skill tidy", (5, 12), Level.INFO),),
         idle=invokes(puts(placed(), "tidy").start_thread(), "$tidy up"),
     ),
     Case(

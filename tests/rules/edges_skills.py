@@ -50,6 +50,12 @@ def hinted(rule: str, name: str, talk: Callable[[], Talk], *hints: str) -> Legal
     return Legal(rule, name, talk, frozenset(hints or (rule,)))
 
 
+def asked_for_more() -> Talk:
+    """A turn is refused on a thread that is being compacted."""
+    talk = known().asks("thread/compact/start", threadId="thr_1").answers({})
+    return refused(skill_item("tidy"), talk=talk)
+
+
 def two(talk: Talk | None = None) -> Talk:
     """Two projects with a skill each."""
     talk = placed() if talk is None else talk
@@ -249,6 +255,7 @@ LEGAL: list[Legal] = [
         ERRORS, "of-its-own", lambda: lists(placed(), entry(errors=["a built-in skill is torn"]))
     ),
     Legal(TAKEN, "busy", busy),
+    Legal(TAKEN, "compacting", asked_for_more),
     Legal(TAKEN, "of-no-skill", lambda: refused(skill_item("knots"), said="$knots")),
     Legal(TAKEN, "with-something-else", lambda: refused(skill_item("tidy"), mention("mail"))),
     Legal(

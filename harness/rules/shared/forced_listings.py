@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer
+from harness.judge.verdict import Level
 from harness.rules.shared.skill_files import Disk, SkillFile, disk_before
 from harness.rules.shared.skill_listings import LIST, Entry, Listing, listing
 from harness.rules.shared.skill_settings import settings_before
@@ -46,7 +47,13 @@ class ForcedListings(Monitor, ABC):
         return any(marked_before(one, last) and not marked_before(one, first) for one in marks)
 
     def expected(
-        self, shown: Listing, entry: Entry, disk: Disk, file: SkillFile, why: str
+        self,
+        shown: Listing,
+        entry: Entry,
+        disk: Disk,
+        file: SkillFile,
+        why: str,
+        level: Level | None = None,
     ) -> Iterator[Outcome]:
         """That a skill is in an entry; nothing where one of its name may be disabled."""
         subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
@@ -58,7 +65,7 @@ class ForcedListings(Monitor, ABC):
             expected = f"{where.name}: the skill {literal(file.name)}, {why} {file.path}"
             actual = f"skills of these names: {names}"
             places = (where.place,)
-            yield Violation(subject, shown.frames, expected, actual, places=places)
+            yield Violation(subject, shown.frames, expected, actual, level, places=places)
 
     @abstractmethod
     def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:

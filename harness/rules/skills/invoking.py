@@ -35,6 +35,8 @@ from harness.trace.views import Conversation
 _NAMED: Final = re.compile(r"\$([A-Za-z0-9][A-Za-z0-9_:-]*)")
 # With other params a turn may be refused for those.
 _PLAIN: Final = frozenset({"threadId", "input", "model"})
+# After any other request about a thread it may have something else to do.
+_QUIET: Final = frozenset({"turn/start", "thread/read"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class _Listings:
         Each lies in the project of the thread, or is of the user, and the last listing of that
         project showed it, as enabled. Nothing is known after a turn in another folder.
         """
+        if not self._former or not given.named:
+            return
         cwd, disk = self._folder(request), disk_before(self._trace, request)
         shown = [one for one in self._former if cwd and one.of(cwd)]
         entry = shown[-1].entry(cwd) if shown else None
@@ -185,15 +189,15 @@ class Invoked(_Told):
 @rule(
     "skills.found-by-name",
     title="The model can tell a skill by its name alone",
-    level=Level.SHOULD,
+    level=Level.INFO,
     needs=("skills",),
 )
 class FoundByName(_Told):
-    """Judges that a model call of a turn has any line of a skill's file, or the path of the file.
+    """Records whether a model call of a turn has any line of a skill's file, or the file's path.
 
     Of a skill whose name stands after a dollar sign in the text, without a skill item: then the
-    model tries to find it, and where it has never heard of it it cannot. Left open is what
-    `skills.invoked` leaves open.
+    model tries to find it. How is not said, and a tool to find skills by name may do: INFO. Left
+    open is what `skills.invoked` leaves open.
     """
 
     def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
@@ -209,17 +213,23 @@ class _Taken(Monitor):
 
     def plain(self, request: Frame | None) -> bool:
         """Whether a request can be refused for nothing but its input."""
-        params = obj(request.params) if request is not None else {}
-        thread = self.conversation.threads.get(text(params.get("threadId")))
-        if request is None or thread is None or thread.reply is None or request.deliberate:
+        if request is None or request.deliberate:
             return False
-        turns = thread.turns.values()
-        rests = all(
-            completed_before(self.trace, turn, request)
-            for turn in turns
-            if turn.request is not request
-        )
-        return rests and set(params) <= _PLAIN and not (thread.left or thread.resumed)
+        params = obj(request.params)
+        thread_id = text(params.get("threadId"))
+        thread = self.conversation.threads.get(thread_id)
+        if thread is None or thread.reply is None or not set(params) <= _PLAIN:
+            return False
+        if any(frame.connection != request.connection for frame in self.trace.frames):
+            return False
+        asked = [
+            one.method
+            for one in self.conversation.requests
+            if text(obj(one.params).get("threadId")) == thread_id
+        ]
+        turns = [one for one in thread.turns.values() if one.request is not request]
+        rests = all(completed_before(self.trace, turn, request) for turn in turns)
+        return rests and set(asked) <= _QUIET
 
     def judged(self, request: Frame, frame: Frame, at: int, what: str) -> Iterator[Outcome]:
         """That it was not refused; `at` is the index of the item."""
@@ -243,7 +253,8 @@ class InvocationTaken(_Taken):
 
     The name stands after a dollar sign in a text, and the item has the path of a skill that the
     harness wrote, and that the last listing of the thread's directory showed as enabled. Left open:
-    threads with a turn in progress, that were left or resumed, and requests with further params.
+    threads with a turn in progress, of which anything but turns was asked for, or with several
+    clients, and requests with further params.
     """
 
     def begin(self) -> None:
@@ -257,9 +268,9 @@ class InvocationTaken(_Taken):
     @on_answer("turn/start")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        if request is None or not self.plain(request):
+        given = _Input.of(request) if request is not None else None
+        if request is None or given is None or not given.items or not self.plain(request):
             return
-        given = _Input.of(request)
         kinds = {text(part.get("type")) for _, part in given.items}
         items = [given.item("skill", one.file.path) for one in self._listings.known(request, given)]
         if kinds == {"skill"} and len(given.items) == len([at for at in items if at is not None]):
@@ -276,15 +287,15 @@ class MentionTaken(_Taken):
 
     The slug stands after a dollar sign in a text, and the path of the item is `app://` and an id.
     Which apps there are is not shown, and one that is not there may be refused: SHOULD. Left open:
-    input with other items, threads with a turn in progress, requests with further params.
+    input with other items, and what `skills.invocation-taken` leaves open of threads.
     """
 
     @on_answer("turn/start")
     def answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        if request is None or not self.plain(request):
+        given = _Input.of(request) if request is not None else None
+        if request is None or given is None or not given.items or not self.plain(request):
             return
-        given = _Input.of(request)
         at = given.item("mention")
         apps = all(
             part.get("type") == "mention" and text(part.get("path")).startswith("app://")

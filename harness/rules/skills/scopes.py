@@ -54,12 +54,15 @@ class UserListed(ForcedListings):
     """Judges that a skill in the user's folder of skills is in every entry.
 
     That folder is `skills` in the home, and the harness tells its home in two ways: judged are
-    skills that lie both in `skills` and in `.agent/skills` of it. As for a project's skills.
+    skills that lie both in `skills` and in `.agent/skills` of it. That they are the user's wherever
+    he works is derived: where another entry has the skill, SHOULD. As for a project's skills.
     """
 
     def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
         for file in of_user(disk):
-            yield from self.expected(shown, entry, disk, file, "of the user's file")
+            elsewhere = any(one.named(file.name) for one in shown.entries)
+            level = Level.SHOULD if elsewhere else None
+            yield from self.expected(shown, entry, disk, file, "of the user's file", level)
 
 
 @rule(
