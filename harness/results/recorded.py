@@ -4,7 +4,7 @@ Here: the values in a report, and making them from the records of single traces.
 trace is read (ledger), how two runs differ (compare).
 
 A report names scenarios by their places in its list, as ranges: "0-12,15". What shows a thing is
-such ranges with the first scenario and its frame: "0-12,15@0#33". So a report of hundreds of
+such ranges with the first scenario and its frame: "0-12,15:0#33". So a report of hundreds of
 scenarios stays small.
 """
 
@@ -51,13 +51,13 @@ class Shown:
 
 
 def pack(shown: Shown) -> str:
-    """As text: "0-12,15@0#33"."""
-    return f"{pack_places(shown.scenarios)}@{shown.first}#{shown.frame}"
+    """As text: "0-12,15:0#33"."""
+    return f"{pack_places(shown.scenarios)}:{shown.first}#{shown.frame}"
 
 
 def unpack(packed: str) -> Shown:
     """The reverse. Raises `ValueError` for another text."""
-    places, _, rest = packed.partition("@")
+    places, _, rest = packed.partition(":")
     first, _, frame = rest.partition("#")
     return Shown(tuple(unpack_places(places)), int(first), int(frame))
 

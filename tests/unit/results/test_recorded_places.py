@@ -27,4 +27,4 @@ def test_neighbours_are_one_range(places: list[int]) -> None:
 
 
 def test_a_range_reads_as_people_write_it() -> None:
-    assert pack(Shown((0, 1, 2, 5), 0, 33)) == "0-2,5@0#33"
+    assert pack(Shown((0, 1, 2, 5), 0, 33)) == "0-2,5:0#33"
