@@ -62,6 +62,7 @@ UNORDERED = {
     "interrupts/twice",
     # Each of two clients does something at the same time.
     "clients/answers-differ",
+    "clients/asked-client-leaves",
     "clients/cancelled-by-either",
     "clients/declined-by-either",
     "clients/either-accepts-a-patch",

@@ -293,3 +293,26 @@ def who_comes_in_while_another_is_asked_stops_the_turn() -> None:
         return [] if method == END and len(asked) > 1 else [message]
 
     sent_to(edit)
+
+
+@bug(reds={"clients/asked-client-leaves": "scenario.timeout: the end of turn v"})
+def a_question_outlives_who_was_asked() -> None:
+    """A turn is not said to have ended once one of the clients that were asked in it has left."""
+    asked: set[int] = set()
+    left: list[Any] = []
+
+    def unsubscribe(original: Any) -> Any:
+        def changed(server: Any, connection: Any) -> None:
+            left.append(connection)
+            original(server, connection)
+
+        return changed
+
+    def edit(number: int, message: Message) -> list[Message]:
+        method = message.get("method", "")
+        if method.endswith("/requestApproval"):
+            asked.add(number)
+        return [] if method == END and asked and left else [message]
+
+    swap("reference_server.server:Server._unsubscribe", unsubscribe)
+    sent_to(edit)
