@@ -75,10 +75,23 @@ class AllClients:
     _asked: dict[Frame, Question] = field(default_factory=dict[Frame, Question])
     _answers: Correlation = field(default_factory=Correlation)
     _looked_at: int = 0
+    _alone_until: int = 0
 
     def until(self, frame: Frame | None) -> None:
-        """Take in all messages up to one, or to the end of the trace."""
+        """Take in all messages up to one, or to the end of the trace.
+
+        While there is one connection nothing is taken in, since nobody needs it.
+        """
         frames = self.trace.frames
+        while self._alone_until < len(frames):
+            next_one = frames[self._alone_until]
+            if frame is not None and came_before(frame, next_one):
+                return
+            if next_one.connection != frames[0].connection:
+                break
+            self._alone_until += 1
+        else:
+            return
         while self._looked_at < len(frames):
             next_one = frames[self._looked_at]
             if frame is not None and came_before(frame, next_one):
