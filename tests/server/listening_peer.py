@@ -46,7 +46,7 @@ class OverWebSocket:
 
     async def take(self) -> bytes:
         try:
-            return (await self.connection.recv()).encode()
+            return (await self.connection.recv(decode=True)).encode()
         except websockets.ConnectionClosed as error:
             raise anyio.EndOfStream from error
 
@@ -109,6 +109,13 @@ class Listening:
             # The options are those of WebSockets.
             async with await anyio.connect_unix(address.path) as stream:
                 yield OverLines(stream)
+
+    @asynccontextmanager
+    async def websocket(self, **options: Any) -> AsyncGenerator[OverWebSocket]:
+        """Connect over a WebSocket, for what is about frames."""
+        async with self.connection(**options) as line:
+            assert isinstance(line, OverWebSocket)
+            yield line
 
     @asynccontextmanager
     async def client(self, **options: Any) -> AsyncGenerator[Peer]:

@@ -184,7 +184,7 @@ async def test_who_does_not_wait_for_the_answer_to_the_handshake_is_refused(
 async def test_no_compression_is_agreed_to(tmp_path) -> None:
     async with (
         listening(tmp_path / "home") as server,
-        server.connection(compression="deflate") as line,
+        server.websocket(compression="deflate") as line,
     ):
         assert line.connection.protocol.extensions == []
         line.connection.transport.write(b"\xc1\x82\x00\x00\x00\x00xx")

@@ -134,6 +134,7 @@ async def test_an_answer_to_the_server_is_taken_behind_requests_that_wait(tmp_pa
         thread = await peer.start_thread(cwd=str(tmp_path), **ASKS)
         turn = await peer.start_turn(thread)
         question = await peer.asked()
+        last = 0
         for _ in range(300):
             last = await peer.send("thread/read", {"threadId": thread, "includeTurns": True})
         await peer.decide(question, "accept")
@@ -157,7 +158,7 @@ async def test_a_message_over_the_limit_gets_one_error_and_the_connection_lives(
 
 @pytest.mark.parametrize("kind", WEBSOCKETS)
 async def test_a_message_twice_as_long_ends_the_connection_with_its_code(tmp_path, kind) -> None:
-    async with listening(tmp_path / "home", kind) as server, server.connection() as line:
+    async with listening(tmp_path / "home", kind) as server, server.websocket() as line:
 
         async def say_too_much() -> None:
             await line.connection.send("x" * (websocket.HARD_LIMIT + 1))
@@ -171,7 +172,7 @@ async def test_a_message_twice_as_long_ends_the_connection_with_its_code(tmp_pat
 
 @pytest.mark.parametrize("kind", WEBSOCKETS)
 async def test_a_binary_frame_gets_one_error_and_the_connection_lives(tmp_path, kind) -> None:
-    async with listening(tmp_path / "home", kind) as server, server.connection() as line:
+    async with listening(tmp_path / "home", kind) as server, server.websocket() as line:
         await line.connection.send(b'{"id":1,"method":"initialize","params":{}}')
         refused = json.loads(await line.take())
         assert refused["id"] is None
@@ -182,7 +183,7 @@ async def test_a_binary_frame_gets_one_error_and_the_connection_lives(tmp_path, 
 
 @pytest.mark.parametrize("kind", WEBSOCKETS)
 async def test_a_ping_is_answered_and_a_close_too(tmp_path, kind) -> None:
-    async with listening(tmp_path / "home", kind) as server, server.connection() as line:
+    async with listening(tmp_path / "home", kind) as server, server.websocket() as line:
         with anyio.fail_after(BOUND):
             await (await line.connection.ping())
             await line.connection.close()

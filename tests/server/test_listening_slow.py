@@ -2,11 +2,11 @@
 
 import json
 import random
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
-from listening_peer import KINDS, listening
+from listening_peer import KINDS, OverWebSocket, listening
 from model_side import Reply, completed, delta, done, message_item, opened
 from session_peer import Peer
 
@@ -252,6 +252,7 @@ async def test_who_lags_too_far_behind_is_let_go_and_resumes(tmp_path, kind) -> 
         async with server.client() as stuck:
             await stuck.request("thread/resume", {"threadId": thread})
             connections = list(server.server._connections)
+            item: object = None
             for _ in range(6):
                 turn = await first.start_turn(thread)
                 _, item = await read_to_the_end(first, turn)
@@ -297,7 +298,8 @@ async def test_who_was_too_slow_is_told_why(tmp_path, kind, monkeypatch) -> None
         last = json.loads((await everything(slow))[-1])
         assert last["error"]["code"] == -32001
         if kind != "unix":
-            assert slow.transport.connection.close_code == 1013
+            line = cast("OverWebSocket", cast("object", slow.transport))
+            assert line.connection.close_code == 1013
 
 
 @pytest.mark.slow
