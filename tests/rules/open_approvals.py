@@ -8,6 +8,7 @@ from tests.rules.traces import (
     THREAD,
     TURN,
     Talk,
+    mcp_call,
     user_message,
 )
 
@@ -69,6 +70,19 @@ def _file_decision(decision: str, status: str) -> Talk:
     talk.decides(decision, deliberate=True).resolved().completed(file_item(status=status))
     if status == "completed":
         talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff="+++ b/made.txt\n")
+    return talk.message("m", "a").end_turn()
+
+
+def _mcp_tool(action: str) -> Talk:
+    """The client is asked before a tool of an MCP server is called."""
+    talk = Approvals().running("on-request").started(mcp_call("t"))
+    about = {"threadId": THREAD, "turnId": TURN, "serverName": "tiny", "message": "Call add?"}
+    talk.says({"method": "mcpServer/elicitation/request", "id": 0, "params": about})
+    talk.sends({"id": 0, "result": {"action": action}}).resolved(0)
+    if action == "accept":
+        talk.completed(mcp_call("t", "completed", result={"content": []}))
+    else:
+        talk.completed(mcp_call("t", "failed", error={"message": "the user said no"}))
     return talk.message("m", "a").end_turn()
 
 
@@ -189,6 +203,8 @@ OTHERWISE = [
             .end_turn()
         ),
     ),
+    Otherwise("approval.mcp-tools", "asks, and calls the tool", lambda: _mcp_tool("accept")),
+    Otherwise("approval.mcp-tools", "asks, and is told no", lambda: _mcp_tool("decline")),
     Otherwise(
         "approval.unknown-decision",
         "takes it for accept",

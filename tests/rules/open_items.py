@@ -145,6 +145,17 @@ def _brings(name: str) -> Talk:
     return talk.tells("thread/started", thread=thread_object()).plain_turn()
 
 
+def _without_its_mcp_server(*, told: bool) -> Talk:
+    """No turn without the configured tools; or a notification of the server's own."""
+    talk = running()
+    if told:
+        talk.tells("mcpServer/startupStatus/updated", name="tiny", status="failed")
+        return talk.message("m", "a").end_turn()
+    error = {"message": "tiny cannot be started", "agentErrorInfo": "Other"}
+    talk.tells("error", threadId=THREAD, turnId=TURN, willRetry=False, error=error)
+    return talk.end_turn(status="failed", error=error)
+
+
 OTHERWISE = [
     Otherwise("item.id-stable", "has other ids in history", lambda: _read_with("x1", "x2")),
     Otherwise("item.id-scope", "counts items anew in each turn", _same_ids_in_each_turn),
@@ -227,6 +238,21 @@ OTHERWISE = [
             .item(mcp_call("t", "failed", result={"isError": True}, error={"message": "no"}))
             .end_turn()
         ),
+    ),
+    Otherwise(
+        "item.mcp-server-missing",
+        "fails the turn",
+        lambda: _without_its_mcp_server(told=False),
+    ),
+    Otherwise(
+        "item.mcp-server-missing",
+        "says so by a notification of its own",
+        lambda: _without_its_mcp_server(told=True),
+    ),
+    Otherwise(
+        "item.mcp-server-missing",
+        "says nothing of it",
+        lambda: running().message("m", "a").end_turn(),
     ),
     Otherwise(
         "item.mcp-progress",
