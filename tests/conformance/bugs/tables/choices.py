@@ -13,6 +13,7 @@ from tests.conformance.bugs.registry import bug
         "choices/active": "request.answered",
         "choices/empty-input": "request.answered",
         "choices/skills": "request.answered",
+        "choices/odd-tools": "request.answered",
     }
 )
 def what_nobody_expects_is_not_answered() -> None:
@@ -39,6 +40,7 @@ def a_thread_without_turns_is_not_archived_in_words() -> None:
         "choices/odd-input": "turn.completes",
         "choices/cut-message": "turn.completes",
         "choices/another-thread": "turn.completes",
+        "choices/missing-mcp-server": "turn.completes",
     }
 )
 def the_end_of_a_turn_is_forgotten() -> None:
