@@ -9,6 +9,7 @@ workspace.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
@@ -90,6 +91,8 @@ class Reader:
         self.items: dict[tuple[str, str], Played] = {}
         self.interrupted: set[str] = set()
         self._policies: dict[str, str] = {}
+        # Each client of a transcript has request ids of its own.
+        self._client = ""
         self._asked: set[Any] = set()
         self._questions: dict[Any, Played] = {}
         recorder = Recorder(Header(target="reference", profile="spec", scenario=self.scenario))
@@ -97,7 +100,11 @@ class Reader:
             if line.startswith(("-> ", "<- ")):
                 towards = Direction.TO_TARGET if line.startswith("->") else Direction.FROM_TARGET
                 recorder.record(line[3:].encode(), towards)
-                self._take(json.loads(line[3:]))
+                # Some lines are malformed on purpose, and some requests refused.
+                with contextlib.suppress(json.JSONDecodeError):
+                    self._take(json.loads(line[3:]))
+            elif line.startswith("client "):
+                self._client = line
         self.trace: Trace = recorder.trace
         self.trace.end = End.QUIESCENT
 
@@ -105,7 +112,7 @@ class Reader:
         params = message.get("params", {})
         match message.get("method"):
             case "thread/start":
-                self._asked.add(message["id"])
+                self._asked.add((self._client, message["id"]))
             case "turn/start" if "approvalPolicy" in params:
                 self._policies[params["threadId"]] = params["approvalPolicy"]
             case "item/completed" | "item/started" if params["item"]["type"] in (COMMAND, FILE):
@@ -114,7 +121,7 @@ class Reader:
                 self.interrupted.add(params["turn"]["id"])
             case method if method in QUESTIONS:
                 key = (params["turnId"], params["itemId"])
-                self._questions[message["id"]] = self.items[key]
+                self._questions[self._client, message["id"]] = self.items[key]
             case None:
                 self._answer(message)
             case _:
@@ -131,13 +138,15 @@ class Reader:
 
     def _answer(self, message: dict[str, Any]) -> None:
         result = message.get("result") or {}
-        if message["id"] in self._asked:
-            self._asked.discard(message["id"])
-            self._policies[result["thread"]["id"]] = result["approvalPolicy"]
-        elif message["id"] in self._questions:
+        key = (self._client, message["id"])
+        if key in self._asked:
+            self._asked.discard(key)
+            if "approvalPolicy" in result:
+                self._policies[result["thread"]["id"]] = result["approvalPolicy"]
+        elif key in self._questions:
             decision = result.get("decision")
             given = decision if isinstance(decision, str) else ""
-            self._questions.pop(message["id"]).decisions.append(given)
+            self._questions.pop(key).decisions.append(given)
 
 
 @cache

@@ -366,7 +366,7 @@ def test_reasoning_in_small_pieces(kind: str) -> None:
 
 
 def _reasoned(kind: str, pieces: int) -> None:
-    ignoring = SimpleNamespace(tell=_ignore, send=_ignore)
+    ignoring = SimpleNamespace(tell=_ignore, send=_ignore, send_delta=_ignore)
     thread: Any = SimpleNamespace(id="t", subscribers=ignoring, new_item_id=lambda: "i")
     log: Any = SimpleNamespace(thread=thread, turn_id="u", started=_ignore, completed=_ignore)
     reasoning = GrowingReasoning(log)

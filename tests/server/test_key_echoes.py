@@ -252,8 +252,8 @@ def test_standard_error_tells_no_key(tmp_path: Path) -> None:
 import logging
 from reference_server.cli import app_server
 basic = app_server.load_config
-def load(*given):
-    found = basic(*given)
+def load(*given, **more):
+    found = basic(*given, **more)
     app_server.start_helper = speak
     return found
 def speak():

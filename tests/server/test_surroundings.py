@@ -93,7 +93,7 @@ class TestAProcess:
     @pytest.mark.parametrize("path", ["/dev/null/home", "/" + "x" * 300])
     def test_a_home_that_cannot_be_is_said_so(self, tmp_path, path: str) -> None:
         line = one_line(run(tmp_path, AGENT_HOME=path))
-        assert line.startswith(f"{path}/config.toml:1: cannot be read: ")
+        assert line.startswith(f"{path}/config.toml:1:1: cannot be read: ")
 
     def test_a_home_that_cannot_be_made_refuses_threads(self, tmp_path) -> None:
         ended = run(tmp_path, AGENT_HOME="/proc/none/home")
@@ -137,7 +137,7 @@ class TestAProcess:
         (home / "config.toml").write_text(text, encoding="utf-8")
         plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         ended = run(tmp_path, AGENT_HOME=str(home), **plain)
-        assert one_line(ended).startswith(f"{home}/config.toml:1: ")
+        assert one_line(ended).startswith(f"{home}/config.toml:1:")
 
     def test_paths_that_are_not_ascii_are_told_in_any_locale(self, tmp_path) -> None:
         (tmp_path / "dír").mkdir()

@@ -40,7 +40,6 @@ def a_thread_without_turns_is_not_archived_in_words() -> None:
         "choices/odd-input": "turn.completes",
         "choices/cut-message": "turn.completes",
         "choices/another-thread": "turn.completes",
-        "choices/missing-mcp-server": "turn.completes",
     }
 )
 def the_end_of_a_turn_is_forgotten() -> None:

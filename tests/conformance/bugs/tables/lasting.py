@@ -172,8 +172,8 @@ def a_policy_is_for_one_operation() -> None:
 
     def after_a_call(forget: Strike) -> None:
         def carry_out(original: Any) -> Any:
-            async def changed(box: Any, call: Any, scene: Any) -> Any:
-                told = await original(box, call, scene)
+            async def changed(box: Any, call: Any, scene: Any, *other: Any) -> Any:
+                told = await original(box, call, scene, *other)
                 forget(scene.thread)
                 return told
 

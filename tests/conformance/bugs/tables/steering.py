@@ -75,8 +75,8 @@ def what_is_added_while_a_command_runs_is_forgotten() -> None:
     """When a command has ended, what was added while it ran is gone."""
 
     def carry_out(original: Any) -> Any:
-        async def changed(toolbox: Any, call: Any, scene: Any) -> Message:
-            answer: Message = await original(toolbox, call, scene)
+        async def changed(toolbox: Any, call: Any, scene: Any, *other: Any) -> Message:
+            answer: Message = await original(toolbox, call, scene, *other)
             scene.thread.turn._steering._waiting = []
             return answer
 

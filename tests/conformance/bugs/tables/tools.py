@@ -16,8 +16,8 @@ def answers(change: Any) -> None:
     """Change what the model is told of its calls."""
 
     def carry_out(original: Any) -> Any:
-        async def changed(toolbox: Any, call: Any, scene: Any) -> Message:
-            answer: Message = await original(toolbox, call, scene)
+        async def changed(*of_call: Any) -> Message:
+            answer: Message = await original(*of_call)
             answer["output"] = change(answer["output"])
             return answer
 
