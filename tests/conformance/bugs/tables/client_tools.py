@@ -111,9 +111,9 @@ def an_interrupt_waits_for_the_clients_tool() -> None:
     """A turn whose interrupt is granted goes on until the client has answered."""
 
     def ask(original: Any) -> Any:
-        async def asked(*given: Any) -> Any:
+        async def asked(*given: Any, **more: Any) -> Any:
             with anyio.CancelScope(shield=True):
-                return await original(*given)
+                return await original(*given, **more)
 
         return asked
 
