@@ -153,8 +153,8 @@ class _Reader:
         Where the environment gives an address, a provider need not be in the file.
         """
         name = config.model_provider
-        has_none = not config.providers or name in config.providers
-        if "model_provider" in self._table and not has_none and not config.address_elsewhere:
+        may_be_meant = not config.providers or name in config.providers or config.address_elsewhere
+        if "model_provider" in self._table and not may_be_meant:
             words = suggestion(name, config.providers) or choices(config.providers)
             raise ConfigError(
                 f"{self._source.place(('model_provider',))}: `model_provider` must be the name of "

@@ -70,7 +70,6 @@ class ForcedListings(Monitor, ABC):
     @abstractmethod
     def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
         """Judge the entry of a working directory."""
-        raise NotImplementedError
 
 
 def in_root(disk: Disk, root: str) -> list[SkillFile]:
