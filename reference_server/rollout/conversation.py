@@ -20,8 +20,8 @@ from reference_server.words import (
 Fields = dict[str, Any]
 ABORTED = "aborted: the server ended"
 """The output, for the model, of a call that its server did not live to answer."""
-_CALLS = ("function_call", "custom_tool_call")
-_OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
+_CALL, _OUTPUT = "_call", "_call_output"
+"""How the types end of calls that have a `call_id`, and of their outputs."""
 _ENDED = "the server ended"
 
 
@@ -38,7 +38,7 @@ class Conversation:
     def extend(self, record: HistoryRecord) -> None:
         """Add what a record says."""
         self._add(record.items)
-        if any(item.get("type") not in _OUTPUTS for item in record.items):
+        if any(not item["type"].endswith(_OUTPUT) for item in record.items):
             # What was shown until now belongs to these items.
             self._unheard.clear()
         for item_id in record.steered or []:
@@ -89,13 +89,13 @@ class Conversation:
 
     def _add(self, items: list[Fields]) -> None:
         for item in items:
-            kind, call_id = item.get("type"), item.get("call_id")
-            if kind in _CALLS and isinstance(call_id, str):
+            kind, call_id = item["type"], item.get("call_id")
+            if kind.endswith(_CALL) and isinstance(call_id, str):
                 if call_id in self._open:
                     # The line is there twice. (An id that has its output may be given again.)
                     continue
                 self._open[call_id] = item
-            elif kind in _OUTPUTS and self._open.pop(str(call_id), None) is None:
+            elif kind.endswith(_OUTPUT) and self._open.pop(str(call_id), None) is None:
                 # The line with its call is lost, or this one is there twice.
                 continue
             self.items.append(item)

@@ -7,7 +7,7 @@ of each have no counterpart in the other. The format is ours, the document shows
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from harness.wire.base import WireModel
 from harness.wire.error import TurnError
@@ -24,6 +24,33 @@ APP_SERVER = "appServer"
 YEAR_10000 = 253_402_300_800
 Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
 """Seconds since 1970, before the year 10000."""
+
+
+_MEMBERS = {
+    "message": ("role", "content"),
+    "function_call": ("call_id",),
+    "function_call_output": ("call_id", "output"),
+    "custom_tool_call": ("call_id",),
+    "custom_tool_call_output": ("call_id", "output"),
+}
+
+
+def _sendable(item: dict[str, Any]) -> dict[str, Any]:
+    """Refuse an item that no provider takes: it would fail each later turn of its thread.
+
+    An item of another type is as a provider sent it, and is kept as it is.
+    """
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        raise ValueError("an item of the conversation has no type")
+    for name in _MEMBERS.get(kind, ()):
+        if name not in item:
+            raise ValueError(f"a {kind} of the conversation has no {name}")
+    return item
+
+
+ModelItem = Annotated[dict[str, Any], AfterValidator(_sendable)]
+"""A Responses API item, as it is sent to the model."""
 
 
 class NewerFormat(ValueError):
@@ -108,7 +135,7 @@ class HistoryRecord(WireModel):
     type: Literal["history"] = "history"
     at: Moment
     turn_id: str
-    items: list[dict[str, Any]]
+    items: list[ModelItem]
     steered: list[str] | None = None
     tokens: TokenCounts | None = None
 
@@ -123,7 +150,7 @@ class SteeredRecord(WireModel):
     at: Moment
     turn_id: str
     item: UserMessageItem
-    history: dict[str, Any]
+    history: ModelItem
 
 
 class CompactedRecord(WireModel):
@@ -135,7 +162,7 @@ class CompactedRecord(WireModel):
     type: Literal["compacted"] = "compacted"
     at: Moment
     turn_id: str
-    history: list[dict[str, Any]]
+    history: list[ModelItem]
     tokens: TokenCounts | None = None
 
 

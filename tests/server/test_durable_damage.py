@@ -102,6 +102,12 @@ async def check(home: Path, expected: list[Message]) -> None:
     assert texts[-1] == "Very well."
 
 
+def said(item: Message) -> bytes:
+    """A line by which the conversation with the model grew by this item."""
+    record = {"type": "history", "at": 1, "turnId": "turn_1", "items": [item]}
+    return json.dumps(record).encode() + b"\n"
+
+
 HARMLESS: dict[str, Callable[[Lines, int], Lines]] = {
     "empty lines": lambda lines, at: [*lines[:at], b"\n\r\n\n", *lines[at:]],
     "NULs": lambda lines, at: [*lines[:at], b"\0" * 4096 + b"\n", *lines[at:]],
@@ -118,6 +124,17 @@ HARMLESS: dict[str, Callable[[Lines, int], Lines]] = {
     "a record of another version": lambda lines, at: [
         *lines[:at],
         b'{"type":"weather","at":1,"turnId":"turn_1","sun":true}\n',
+        *lines[at:],
+    ],
+    "words without a type": lambda lines, at: [*lines[:at], said({"role": "user"}), *lines[at:]],
+    "words of nobody": lambda lines, at: [
+        *lines[:at],
+        said({"type": "message", "content": []}),
+        *lines[at:],
+    ],
+    "a call without an id": lambda lines, at: [
+        *lines[:at],
+        said({"type": "function_call", "name": "shell", "arguments": "{}"}),
         *lines[at:],
     ],
     "every line twice": lambda lines, _: [one for line in lines for one in (line, line)],

@@ -146,7 +146,9 @@ def check_words(words: list[Message]) -> None:
     """A provider takes the conversation: each call has its output, right or wrong."""
     unanswered: set[str] = set()
     for one in words:
-        if one["type"].endswith("_call") and "call_id" in one:
+        if one["type"] == "message":
+            assert {"role", "content"} <= set(one)
+        elif one["type"].endswith("_call") and "call_id" in one:
             assert one["call_id"] not in unanswered
             unanswered.add(one["call_id"])
         elif one["type"].endswith("_call_output"):
