@@ -27,7 +27,7 @@ judge() { # profile, program; fails if either run does
     red=0
     echo "== $1"
     $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" \
-        -n 2 --json ".harness/reports/$1.json" ${HARNESS_ARGS:-scenarios .harness/examples} || red=1
+        -n 3 --json ".harness/reports/$1.json" ${HARNESS_ARGS:-scenarios .harness/examples} || red=1
     if [ -z "${HARNESS_ARGS:-}" ]; then
         echo "== $1 over WebSocket"
         $offline $bin/harness run --target "$1" --server-cmd "$2 app-server --listen {listen}" \
