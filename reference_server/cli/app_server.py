@@ -5,19 +5,23 @@ Here lives how a server is started from the command line and the environment, an
 
 import asyncio
 import gc
-import logging
 import os
 import signal
-import sys
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
+from reference_server.cli.process import (
+    begin_log,
+    hide_secrets_in_log,
+    leave_hung_threads,
+    start_helper,
+    without_secrets,
+)
+from reference_server.cli.scenario_model import scenario_environment, scenario_transport
 from reference_server.cli.surroundings import (
     UsageError,
     check_streams,
@@ -29,7 +33,6 @@ from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import Connection
-from reference_server.exec.launcher import SHARED, LaunchFailed
 from reference_server.recovery import recover
 from reference_server.server import Server, running_server
 from reference_server.transport.stdio import StdioTransport
@@ -40,14 +43,8 @@ if TYPE_CHECKING:
     import httpx
 
     from reference_server.cli.listening import Listening, ListenOptions
-    from reference_server.model.secrets import Secrets
 
-LOG_LINE = "agent: %(message)s"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-THREADS_END = 1.0
-"""Seconds that worker threads have to end after the server has."""
-SCENARIO_ADDRESS = "http://scenario.invalid/v1"
-"""The address of a scenario's model. Its transport is in process, so nothing is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +147,17 @@ def run(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments)
         check_streams(spoken_on=options.listening is None)
-        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
+        begin_log()
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
-        model_transport = None if options.scenario is None else _scenario(options.scenario)
+        model_transport = None if options.scenario is None else scenario_transport(options.scenario)
         listening = None if options.listening is None else _listen(options.listening)
     except (ConfigError, UsageError) as error:
-        complain(_without_secrets(str(error)))
+        complain(without_secrets(str(error)))
         return 2
-    _hide_secrets_in_log(config)
+    hide_secrets_in_log(config)
     if model_transport is not None:
-        config = replace(config, environment=_scenario_environment(config.environment))
+        config = replace(config, environment=scenario_environment(config.environment))
     if listening is not None:
         hidden = listening.hidden_from_commands(config.environment)
         config = replace(config, environment=hidden)
@@ -174,52 +171,6 @@ def _listen(options: "ListenOptions") -> "Listening":
     from reference_server.cli.listening import listen
 
     return listen(options, os.environ)
-
-
-def leave_hung_threads() -> None:
-    """End the process at once if a worker thread does not end within `THREADS_END`.
-
-    It may wait for a disk that does not answer, or for a lock of another process. The interpreter
-    would wait for the thread without limit.
-    """
-    deadline = time.monotonic() + THREADS_END
-    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
-    for one in others:
-        if not one.daemon:
-            one.join(max(0.0, deadline - time.monotonic()))
-    if any(one.is_alive() and not one.daemon for one in others):
-        SHARED.close()
-        logging.shutdown()
-        os._exit(0)
-
-
-def _without_secrets(text: str) -> str:
-    """Take keys and passwords out of an error message, which quotes what is wrong."""
-    from reference_server.model.secrets import Secrets
-
-    return Secrets.of_config(Config(environment=dict(os.environ))).hidden_in(text)
-
-
-def _hide_secrets_in_log(config: Config) -> None:
-    """Take keys and passwords out of every line of the log, tracebacks included."""
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(_HidingFormatter(config))
-
-
-class _HidingFormatter(logging.Formatter):
-    """Writes a line of the log without the secrets of the configuration."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(LOG_LINE)
-        self._config = config
-        self._secrets: Secrets | None = None
-
-    def format(self, record: logging.LogRecord) -> str:
-        # Imported with the first line: most servers write none.
-        from reference_server.model.secrets import Secrets
-
-        self._secrets = self._secrets or Secrets.of_config(self._config)
-        return self._secrets.hidden_in(super().format(record))
 
 
 async def _serve(
@@ -252,15 +203,6 @@ async def _serve(
             signal.signal(number, signal.SIG_IGN)
 
 
-def start_helper() -> None:
-    """Start the process that starts commands now, so that no turn sees a new child process."""
-    try:
-        SHARED.start()
-    except LaunchFailed as error:
-        # Not fatal: the first command that needs it reports the failure.
-        logging.getLogger(__name__).warning("%s", error)
-
-
 def _stop_on_signals(server: Server) -> None:
     """Let SIGTERM and SIGINT stop the server in order, however often they come."""
     loop = asyncio.get_running_loop()
@@ -270,32 +212,3 @@ def _stop_on_signals(server: Server) -> None:
 
     for number in SIGNALS:
         signal.signal(number, stop)
-
-
-def _scenario(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
-    """Give the transport that plays a scenario's model. Raises UsageError with one line."""
-    from harness.backend.inprocess import ScriptedTransport
-    from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
-    from harness.scenario.loader import ScenarioError, load_scenario
-
-    bundled = bundled_folder() / f"{path}{SUFFIX}"
-    # A row of a family is named like a file of its own.
-    is_own = path.exists() or row_of_path(path) is not None
-    if not is_own and not bundled.is_file() and row_of_path(bundled) is None:
-        raise UsageError(
-            f"--scenario {path}: there is no such file, and no bundled scenario has this id; "
-            "harness scenario list shows the ids"
-        )
-    if path.is_dir():
-        raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")
-    try:
-        scenario = load_scenario(path if is_own else bundled)
-    except ScenarioError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    return lambda: ScriptedTransport.from_scenario(scenario)
-
-
-def _scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {**environment, "PROVIDER_BASE_URL": SCENARIO_ADDRESS}

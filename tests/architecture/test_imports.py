@@ -189,7 +189,7 @@ def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
     for one in imports("reference_server"):
         if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
             continue
-        allowed = one.importer == "reference_server.cli.app_server" and one.lazy
+        allowed = one.importer == "reference_server.cli.scenario_model" and one.lazy
         if not (allowed and within(one.imported, *scenario_path)):
             wrong.append(f"{one.place}: {one.importer} imports {one.imported}")
     assert not wrong, "\n".join(wrong)

@@ -1,0 +1,82 @@
+"""What every long-running command does with its own process: log, helper, end.
+
+Here live the log without secrets, the helper that starts commands, and an end that waits for no
+hung thread.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from reference_server.config.model import Config
+from reference_server.exec.launcher import SHARED, LaunchFailed
+
+if TYPE_CHECKING:
+    from reference_server.model.secrets import Secrets
+
+LOG_LINE = "agent: %(message)s"
+THREADS_END = 1.0
+"""Seconds that worker threads have to end after the server has."""
+
+
+def begin_log() -> None:
+    """Write warnings and errors of this process to standard error."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
+
+
+def without_secrets(text: str) -> str:
+    """Take keys and passwords out of an error message, which quotes what is wrong."""
+    from reference_server.model.secrets import Secrets
+
+    return Secrets.of_config(Config(environment=dict(os.environ))).hidden_in(text)
+
+
+def hide_secrets_in_log(config: Config) -> None:
+    """Take keys and passwords out of every line of the log, tracebacks included."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_HidingFormatter(config))
+
+
+class _HidingFormatter(logging.Formatter):
+    """Writes a line of the log without the secrets of the configuration."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(LOG_LINE)
+        self._config = config
+        self._secrets: Secrets | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Imported with the first line: most servers write none.
+        from reference_server.model.secrets import Secrets
+
+        self._secrets = self._secrets or Secrets.of_config(self._config)
+        return self._secrets.hidden_in(super().format(record))
+
+
+def start_helper() -> None:
+    """Start the process that starts commands now, so that no turn sees a new child process."""
+    try:
+        SHARED.start()
+    except LaunchFailed as error:
+        # Not fatal: the first command that needs it reports the failure.
+        logging.getLogger(__name__).warning("%s", error)
+
+
+def leave_hung_threads(status: int = 0) -> None:
+    """End the process at once if a worker thread does not end within `THREADS_END`.
+
+    It may wait for a disk that does not answer, or for a lock of another process. The interpreter
+    would wait for the thread without limit.
+    """
+    deadline = time.monotonic() + THREADS_END
+    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
+    for one in others:
+        if not one.daemon:
+            one.join(max(0.0, deadline - time.monotonic()))
+    if any(one.is_alive() and not one.daemon for one in others):
+        SHARED.close()
+        logging.shutdown()
+        os._exit(status)
