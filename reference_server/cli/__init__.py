@@ -7,7 +7,8 @@ its start to its first answer.
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
 USAGE = """\
@@ -15,6 +16,7 @@ usage: agent COMMAND [OPTION...]
 
 commands:
   app-server    serve the agent session protocol on standard input and output
+  exec          run one turn without a user, and print what came of it
 
 options:
   --version     print the version
@@ -30,16 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _without_working_directory()
     match words:
         case ["app-server", *rest]:
-            # Imported modules are never garbage: collections would take a twentieth of the start
-            # and find nothing.
-            gc.disable()
-            _without_plugins()
-            try:
+            with _importing():
                 from reference_server.cli import app_server
-            finally:
-                gc.freeze()
-                gc.enable()
             return app_server.run(rest)
+        case ["exec", *rest]:
+            with _importing():
+                from reference_server.cli import exec as one_turn
+            return one_turn.run(rest)
         case ["--version", *_]:
             from reference_server import VERSION
 
@@ -52,6 +51,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case _:
             sys.stderr.write(f"agent: there is no command `{words[0]}`; see agent --help\n")
             return 2
+
+
+@contextmanager
+def _importing() -> Generator[None]:
+    """Import the bulk of a command fast.
+
+    Imported modules are never garbage: collections would take a twentieth of the start and find
+    nothing.
+    """
+    gc.disable()
+    _without_plugins()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _without_working_directory() -> None:

@@ -1,0 +1,54 @@
+"""How a run ends: its exit status, and what interrupted it.
+
+Source: the exit statuses of commands are not shown in the document; docs/exec.md has this table.
+"""
+
+import signal
+
+import anyio
+
+COMPLETED = 0
+FAILED = 1
+"""The turn failed, or could not begin after the thread was told."""
+NOT_BEGUN = 2
+"""Nothing was done and nothing told: wrong usage, a setting, no prompt, an unknown thread."""
+NOT_READ = 128 + signal.SIGPIPE
+"""Nobody reads the output any more."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NotBegun(Exception):
+    """Nothing was done and nothing told; str() is one line for standard error."""
+
+
+class Interruption:
+    """Whether the run was told to stop, and by which signal; the first one counts."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.output_gone = False
+        self.told = anyio.Event()
+
+    def by_signal(self, number: int) -> None:
+        """Stop because of a signal."""
+        if self.number is None:
+            self.number = number
+        self.told.set()
+
+    def by_closed_output(self) -> None:
+        """Stop because nobody reads any more."""
+        self.output_gone = True
+        self.told.set()
+
+    def why(self) -> str:
+        """Say what interrupted the turn."""
+        if self.number is None:
+            return "the turn was interrupted"
+        return f"the turn was interrupted by {signal.Signals(self.number).name}"
+
+    def status(self) -> int | None:
+        """Give the exit status of a run that was told to stop; None for one that was not."""
+        if self.number is not None:
+            return 128 + self.number
+        return NOT_READ if self.output_gone else None

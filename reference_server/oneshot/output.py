@@ -1,0 +1,82 @@
+"""Standard output: claimed for the events, and written without holding up anything else.
+
+Here live the claim (what a library prints goes to standard error) and the JSON Lines of a run.
+"""
+
+import json
+import os
+from typing import Any, Protocol
+
+from anyio import to_thread
+
+from reference_server.transport.base import PeerGone
+
+Fields = dict[str, Any]
+
+
+class Sink(Protocol):
+    """Where the events of a run go."""
+
+    async def tell(self, events: list[Fields]) -> None:
+        """Write events, in order. Raises PeerGone where nobody reads any more."""
+        ...
+
+    async def finish(self) -> None:
+        """Write what is written at the end, after the last event. Raises PeerGone."""
+        ...
+
+
+class Stream:
+    """A descriptor that is written to in a worker thread: a reader that stops holds up that alone.
+
+    It is not made non-blocking, since other programs may write to the same pipe.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it. Raises PeerGone."""
+        await to_thread.run_sync(self._write, data, abandon_on_cancel=True)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise PeerGone from error
+
+    def close(self) -> None:
+        """Let the reader see the end."""
+        os.close(self._descriptor)
+
+
+def claim_output() -> Stream:
+    """Take standard output away from everybody else in this process."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    return Stream(output)
+
+
+class JsonLines:
+    """Each event is a line of JSON; nothing else is ever written."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def tell(self, events: list[Fields]) -> None:
+        """Write events. Raises PeerGone."""
+        await self._stream.write(b"".join(_line(event) for event in events))
+
+    async def finish(self) -> None:
+        """Write nothing: the last event was the end."""
+
+
+def _line(event: Fields) -> bytes:
+    text = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        # Half of a surrogate pair has no UTF-8 form.
+        return json.dumps(event, separators=(",", ":")).encode() + b"\n"
