@@ -74,15 +74,19 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def lock(descriptor: int, path: Path) -> None:
-    """Lock an open file against other servers. Blocks, for LOCK_TIME at most. Raises OSError."""
-    deadline = time.monotonic() + LOCK_TIME
+def lock(descriptor: int, path: Path, patience: float | None = None) -> None:
+    """Lock an open file against other servers. Blocks, for `patience` seconds at most.
+
+    Raises OSError. Without `patience` it is LOCK_TIME.
+    """
+    bound = LOCK_TIME if patience is None else patience
+    deadline = time.monotonic() + bound
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                words = f"another process has had it locked for {LOCK_TIME:g} s; end that one"
+                words = f"another process has had it locked for {bound:g} s; end that one"
                 raise OSError(errno.EAGAIN, words, str(path)) from None
             # The only other way to learn that it is free is a wait without a time limit.
             threading.Event().wait(_LOOK_AGAIN)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from reference_server.brief import brief, brief_value
+from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import ConfigError, Source, Steps, choices, suggestion
 from reference_server.config.model import PROVIDER_KEY, Config, Provider
+from reference_server.config.text import NoText, read_text
 from reference_server.exec.environment import CommandVariables
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 
     from reference_server.config.file import CommandEnvironment, ConfigFile, ProviderTable
 
-__all__ = ["ConfigError", "load_config"]
+__all__ = [
+    "ConfigError",
+    "load_config",
+    "load_mcp_servers",
+    "mcp_servers_of",
+    "parse_toml",
+    "read_config",
+]
 
 Table = dict[str, Any]
 WARNINGS = 20
@@ -41,10 +50,10 @@ def load_config(
     `overrides` are arguments of `--config`, each `key=value`; they take the place of what the file
     says. `warn` is given a line, `path:line:column: what`, for each key that has no effect.
     """
-    text = _read(path)
+    text = read_config(path)
     if not text and not overrides:
         return Config(environment=environment)
-    table = _parse(path, text)
+    table = parse_toml(path, text)
     given: dict[Steps, str] = {}
     if overrides:
         from reference_server.config.overrides import lay_over
@@ -57,19 +66,36 @@ def load_config(
     return config
 
 
-def _read(path: Path) -> str:
+def load_mcp_servers(path: Path) -> dict[str, McpServer]:
+    """Read the MCP servers, those that are not enabled too. Raises ConfigError.
+
+    Whatever else the file says may be wrong.
+    """
+    text = read_config(path)
+    return mcp_servers_of(path, text, parse_toml(path, text))
+
+
+def mcp_servers_of(path: Path, text: str, table: Mapping[str, Any]) -> dict[str, McpServer]:
+    """Give the MCP servers of a text that has been parsed. Raises ConfigError."""
+    alone = {key: value for key, value in table.items() if key == "mcp_servers"}
+    return _Reader(Source(path, text, {}), alone).mcp_servers()
+
+
+def read_config(path: Path) -> str:
+    """Give the text of the file; a missing one is an empty one. Raises ConfigError."""
     try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}:1:1: is not a file; remove it, or put a file in its place")
-        # Read as bytes: columns are those of the file, whatever ends its lines.
-        return path.read_bytes().decode("utf-8")
+        return read_text(path)
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{path}:1:1: cannot be read: {_why(error)}") from error
+    except NoText as error:
+        raise ConfigError(f"{path}:1:1: {error}") from None
+    except OSError as error:
+        words = f"cannot be read: {error.strerror or error}"
+        raise ConfigError(f"{path}:1:1: {words}") from error
 
 
-def _parse(path: Path, text: str) -> Table:
+def parse_toml(path: Path, text: str) -> Table:
+    """Give the tables of a text of this file. Raises ConfigError."""
     # Most homes have no such file, and their server need not wait for its parser.
     import tomllib
 
@@ -82,10 +108,6 @@ def _parse(path: Path, text: str) -> Table:
         raise ConfigError(f"{path}:1:1: cannot be read as TOML: {brief(str(error))}") from error
 
 
-def _why(error: OSError | UnicodeError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
 def _syntax_error(path: Path, message: str, text: str) -> str:
     found = re.search(r"\(at line (\d+), column (\d+)\)", message)
     if found:
@@ -94,6 +116,10 @@ def _syntax_error(path: Path, message: str, text: str) -> str:
 
     line, column = line_and_column(text, len(text))
     return f"{path}:{line}:{column}: {message.removesuffix(' (at end of document)')}"
+
+
+def _in_mcp_server(steps: Steps) -> bool:
+    return len(steps) > 2 and steps[0] == "mcp_servers"
 
 
 def _provider(name: str, table: "ProviderTable") -> Provider:
@@ -136,6 +162,11 @@ class _Reader:
         )
         self._check_provider(config)
         return config
+
+    def mcp_servers(self) -> dict[str, McpServer]:
+        """Give the MCP servers, those that are not enabled too. Raises ConfigError."""
+        tables = self._validated().mcp_servers
+        return {name: table.settings(name) for name, table in tables.items()}
 
     def _validated(self) -> "ConfigFile":
         from pydantic import ValidationError
@@ -190,10 +221,11 @@ class _Reader:
         steps, key, value = self._reached(error["loc"])
         is_key = error["loc"][-1] == WRONG_KEY
         wrong = key if is_key else value
-        words = (
-            f"{self._source.place(steps, of_key=is_key)}: `{brief(key)}` must be {expected(error)}"
-        )
-        if may_be_secret(error):
+        owner = f" of the MCP server `{brief(str(steps[1]))}`" if _in_mcp_server(steps) else ""
+        place = self._source.place(steps, of_key=is_key)
+        words = f"{place}: `{brief(key)}`{owner} must be {expected(error)}"
+        # A table can hold passwords and keys.
+        if may_be_secret(error) or isinstance(wrong, dict):
             return ConfigError(words)
         near = suggestion(wrong, valid_words(error)) if isinstance(wrong, str) else ""
         return ConfigError(f"{words}, not {brief_value(wrong)}{near}")

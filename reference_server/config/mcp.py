@@ -19,7 +19,7 @@ class McpServer:
     `env` is what the program gets beside the few variables that all programs need; `cwd` is where
     it runs, the server's own folder if None. `token_variable` names the environment variable that
     holds the bearer token. Times in seconds. `only`: the tools that are offered, None for all;
-    `without`: those that are not.
+    `without`: those that are not. One that is not `enabled` is never started.
     """
 
     name: str
@@ -33,6 +33,7 @@ class McpServer:
     call_timeout: float = CALL
     only: Set[str] | None = None
     without: Set[str] = frozenset()
+    enabled: bool = True
 
     def offers(self, tool: str) -> bool:
         """Tell whether a tool of that name is offered to the model."""

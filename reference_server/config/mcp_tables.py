@@ -110,4 +110,5 @@ class McpTable(TransportTable):
             call_timeout=self.tool_timeout_sec,
             only=None if self.enabled_tools is None else frozenset(self.enabled_tools),
             without=frozenset(self.disabled_tools),
+            enabled=self.enabled,
         )

@@ -75,7 +75,12 @@ Size = Annotated[int, Field(ge=1), expect("a number from 1")]
 VariableName = Annotated[
     str, Field(pattern=r"^[^=\x00]+$"), expect("the name of a variable, without `=` and NUL")
 ]
-VariableValue = Annotated[str, Field(pattern=r"^[^\x00]*$"), expect("a string without NUL")]
+VariableValue = Annotated[
+    str,
+    Field(pattern=r"^[^\x00]*$"),
+    # It may be a key, though of the wrong type.
+    expect("a string without NUL", secret=True),
+]
 
 
 class Table(BaseModel):

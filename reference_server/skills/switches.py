@@ -1,32 +1,26 @@
 """Which skills are disabled: `[[skills.config]]` in config.toml of the home.
 
 Here live reading these entries and changing one. Everything else in the file stays as its user
-wrote it. The document does not show where it is kept; the form is the shipping server's.
+wrote it; the file is changed by `config.editing`. The document does not show where it is kept; the
+form is the shipping server's.
 """
 
-import contextlib
 import os
-import tempfile
 import tomllib
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from reference_server.safe_files import lock, make_private, open_regular
+from reference_server.config.editing import Unwritable, change_config
+from reference_server.config.text import NoText, read_text
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.scan import FILE_LIMIT
 from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Skill
 from reference_server.skills.toml import read_toml
 
-CONFIG_LIMIT = 1024 * 1024
-"""Bytes of a config.toml: changing a larger one takes too long."""
-_TRIES = 5
-"""How often a change is made again because somebody else saved the file meanwhile."""
-
-
-class Unwritable(Exception):
-    """The file cannot be changed; str() names it, and says why and what to do."""
+__all__ = ["Disabled", "Switches", "Unwritable", "check_skill"]
 
 
 class Disabled:
@@ -78,106 +72,35 @@ class Switches:
         """Write that a skill is disabled, or take away what says so.
 
         Raises NoSkill where no skill is at the path (and, to enable it, no entry either),
-        Unwritable, OSError. Other servers of the home wait for each other; a program that saves the
-        file meanwhile is not overwritten. Blocks.
+        Unwritable, OSError. Blocks.
         """
-        make_private(self._file.parent)
-        with self._locked():
-            if not (enabled and self._has_entry(path)):
-                check_skill(path)
-            for _ in range(_TRIES):
-                if self._changed(path, enabled=enabled):
-                    return
-        raise Unwritable(f"{self._file}: is being saved by another program; try again")
+        change_config(self._file, partial(self._changed, path, enabled=enabled))
 
-    def _has_entry(self, path: str) -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            return any(_is_of(entry, path) for entry in _entries(self._parsed()[0]))
-        return False
-
-    def _changed(self, path: str, *, enabled: bool) -> bool:
-        """Make the change; False if the file has changed meanwhile."""
+    def _changed(self, path: str, text: str, *, enabled: bool) -> str:
         try:
-            table, text, before = self._parsed()
-        except FileNotFoundError:
-            table, text, before = cast("dict[str, Any]", {}), "", None
+            table = read_toml(text)
+        except NoSkill as error:
+            raise Unwritable(f"{self._file}: {error}") from None
         ours = [entry for entry in _entries(table) if _is_of(entry, path)]
+        if not (enabled and ours):
+            check_skill(path)
         if enabled and not ours:
-            return True
+            return text
         made = _edited(text, path, enabled=enabled)
         if made is None:
             raise Unwritable(
                 f"{self._file}: `skills.config` is not written as `[[skills.config]]`; "
                 "write it so, or change it by hand"
             )
-        return self._replace(made, before)
-
-    def _parsed(self) -> tuple[dict[str, Any], str, os.stat_result]:
-        before = os.stat(self._file)
-        try:
-            text = _text(self._file)
-            return read_toml(text), text, before
-        except NoSkill as error:
-            raise Unwritable(f"{self._file}: {error}") from None
-
-    def _replace(self, text: str, before: os.stat_result | None) -> bool:
-        # A link to a file in the user's own keeping stays a link.
-        target = Path(os.path.realpath(self._file))
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".config.toml.")
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                if before is not None:
-                    os.fchmod(file.fileno(), before.st_mode & 0o777)
-                os.fsync(file.fileno())
-            if not self._is_as(before):
-                os.unlink(name)
-                return False
-            os.replace(name, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
-        return True
-
-    def _is_as(self, before: os.stat_result | None) -> bool:
-        try:
-            now = os.stat(self._file)
-        except FileNotFoundError:
-            return before is None
-        return before is not None and _identity(now) == _identity(before)
-
-    @contextlib.contextmanager
-    def _locked(self) -> Generator[None]:
-        path = self._file.with_name("config.lock")
-        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
-        try:
-            lock(descriptor, path)
-            yield
-        finally:
-            os.close(descriptor)
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return made
 
 
 def _text(file: Path) -> str:
     """Read a config.toml. Raises NoSkill, OSError."""
-    if not file.is_file():
-        if os.path.lexists(file):
-            raise NoSkill("is not a file; remove it, or put a file in its place")
-        raise FileNotFoundError(str(file))
-    with file.open("rb") as opened:
-        content = opened.read(CONFIG_LIMIT + 1)
-    if len(content) > CONFIG_LIMIT:
-        raise NoSkill(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     try:
-        # As it is, also where its lines end in CR LF.
-        return content.decode()
-    except UnicodeDecodeError:
-        raise NoSkill("is not UTF-8; save it in that encoding") from None
+        return read_text(file)
+    except NoText as error:
+        raise NoSkill(str(error)) from None
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -188,7 +188,7 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
 
 def test_a_file_that_is_not_text_is_a_mistake(tmp_path) -> None:
     (tmp_path / "config.toml").write_bytes(b"model = '\xff'")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is not UTF-8; save it"):
         load_config(tmp_path / "config.toml", {})
 
 

@@ -101,7 +101,11 @@ ONE_WAY = "a table of one kind: stdio has `command`, streamable_http has `url`"
         ('[mcp_servers.a]\ncommand = "x"\nenabled = 1', 3, "true or false, not 1"),
         ('[mcp_servers.a]\ncommand = "x"\ntool_timeout_sec = 0', 3, "a number of seconds"),
         ('[mcp_servers.a]\ncommand = "x"\nstartup_timeout_sec = nan', 3, "a number of seconds"),
-        ('[mcp_servers.a]\ncommand = "x"\nenv.A = 1', 3, "a string without NUL, not 1"),
+        (
+            '[mcp_servers.a]\ncommand = "x"\nenv.A = 1',
+            3,
+            "`A` of the MCP server `a` must be a string without NUL",
+        ),
         ("mcp_servers = 1", 1, "a table, not 1"),
         ("[mcp_servers]\na = 1", 2, "a table, not 1"),
     ],

@@ -10,6 +10,7 @@ from anyio import to_thread
 from session_peer import session
 from skill_folders import entry, project, put_skill, switch
 
+from reference_server.config.text import CONFIG_LIMIT
 from reference_server.safe_files import lock, open_regular
 from reference_server.skills import switches
 from reference_server.skills.switches import Switches, Unwritable
@@ -165,7 +166,7 @@ def no_table(config: Path) -> str:
 
 
 def large(config: Path) -> str:
-    config.write_text("#" * (switches.CONFIG_LIMIT + 1))
+    config.write_text("#" * (CONFIG_LIMIT + 1))
     return f"{config}: is larger than 1024 KiB"
 
 

@@ -1,0 +1,143 @@
+"""Changing config.toml on disk: whole or not at all, one writer at a time.
+
+Here live the lock and the exchange of the file; every part of the agent that writes the file does
+it through here. What is changed in the text is the caller's. The file belongs to its user: it keeps
+its permissions, owner and place behind a link, and a file that somebody else saves meanwhile is
+read again, not overwritten.
+"""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+from reference_server.config.text import NoText, read_text
+from reference_server.patch.attributes import copy_attributes
+from reference_server.safe_files import lock, make_private, open_regular
+
+LOCK_FILE = "config.lock"
+"""Beside config.toml. It stays there: who removed it could remove another one's lock."""
+_TRIES = 5
+"""How often a change is made again because somebody else saved the file meanwhile."""
+_PREFIX = ".config.toml.agent-"
+
+
+class Unwritable(Exception):
+    """The file cannot be changed; str() names it, and says why and what to do."""
+
+
+def change_config(file: Path, edit: Callable[[str], str], *, patience: float | None = None) -> None:
+    """Replace the text of config.toml by what `edit` gives for it; a missing file is empty.
+
+    Where `edit` gives the same text nothing is written; what it raises leaves the file as it is. It
+    may be called several times. `patience`: seconds to wait for other writers. Raises Unwritable,
+    OSError. Blocks.
+    """
+    make_private(file.parent)
+    with _locked(file, patience):
+        for _ in range(_TRIES):
+            if _changed(file, edit):
+                return
+    raise Unwritable(f"{file}: is being saved by another program; try again")
+
+
+@contextlib.contextmanager
+def _locked(file: Path, patience: float | None) -> Generator[None]:
+    path = file.with_name(LOCK_FILE)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    try:
+        lock(descriptor, path, patience)
+        yield
+    finally:
+        # A lock ends with its descriptor, so also when its holder is killed.
+        os.close(descriptor)
+
+
+def _changed(file: Path, edit: Callable[[str], str]) -> bool:
+    """Make the change; False if the file has changed meanwhile."""
+    try:
+        before = os.stat(file)
+        text = read_text(file)
+    except FileNotFoundError:
+        before, text = None, ""
+    except NoText as error:
+        raise Unwritable(f"{file}: {error}") from None
+    made = edit(text)
+    return made == text or _replaced(file, made, before)
+
+
+def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
+    # A link to a file in the user's own keeping stays a link.
+    target = Path(os.path.realpath(file))
+    if before is not None and not before.st_mode & stat.S_IWUSR:
+        raise Unwritable(f"{file}: is write-protected; chmod u+w {target}")
+    _remove_left_over(target.parent)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=_PREFIX)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="") as opened:
+            opened.write(text)
+            opened.flush()
+            if before is not None:
+                _keep_rights(target, opened.fileno(), before)
+            os.fsync(opened.fileno())
+        if not _is_as(file, before):
+            os.unlink(name)
+            return False
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    _sync_folder(target.parent)
+    return True
+
+
+def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:
+    """Give the new file owner, permissions and access list of the old one. Raises Unwritable."""
+    own = os.fstat(descriptor)
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    if own.st_uid != before.st_uid:
+        try:
+            os.fchown(descriptor, before.st_uid, -1)
+        except OSError:
+            raise Unwritable(f"{target}: belongs to another user; change it as that user") from None
+    if own.st_gid != before.st_gid:
+        try:
+            os.fchown(descriptor, -1, before.st_gid)
+        except OSError:
+            # Another group must not get what was that one's.
+            mode &= ~stat.S_IRWXG
+    os.fchmod(descriptor, mode)
+    with contextlib.suppress(OSError), open(target, "rb") as old:
+        copy_attributes(old.fileno(), descriptor)
+
+
+def _is_as(file: Path, before: os.stat_result | None) -> bool:
+    try:
+        now = os.stat(file)
+    except FileNotFoundError:
+        return before is None
+    return before is not None and _identity(now) == _identity(before)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Remove what a writer that was killed has left: it can hold secrets."""
+    for left in folder.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            left.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the exchange last, where the file system takes that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
