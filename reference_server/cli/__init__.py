@@ -17,6 +17,7 @@ usage: agent COMMAND [OPTION...]
 commands:
   app-server    serve the agent session protocol on standard input and output
   exec          run one turn without a user, and print what came of it
+  mcp           list, add, remove and sign in to MCP servers
 
 options:
   --version     print the version
@@ -39,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with _importing():
                 from reference_server.cli import exec as one_turn
             return one_turn.run(rest)
+        case ["mcp", *rest]:
+            _without_plugins()
+            from reference_server.cli import mcp
+
+            return mcp.run(rest)
         case ["--version", *_]:
             from reference_server import VERSION
 

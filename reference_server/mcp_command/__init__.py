@@ -1,0 +1,13 @@
+"""What `agent mcp` does: the MCP servers of config.toml are listed, shown, added and removed.
+
+Here live values, texts and edits. The command line is `cli.mcp`'s; how the file is read and written
+is `config`'s. Source: mcp-cli-and-sdk "Command-line commands", "MCP server configuration".
+
+| module | what lives there |
+|---|---|
+| `given` | what `add` is given, checked |
+| `edits` | adding a server to a text and removing one |
+| `shown` | a server as JSON, as lines, as the cells of a table |
+| `masking` | what of it nobody may see, or no terminal |
+| `table` | the table |
+"""
