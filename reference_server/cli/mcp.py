@@ -6,6 +6,7 @@ commands"; it shows no exit status.
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,6 +73,9 @@ def _guarded(name: str, command: Callable[[Sequence[str]], int], words: Sequence
     speak_utf8()
     try:
         check_streams(spoken_on=False)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # Not every terminal has every letter.
+            sys.stdout.reconfigure(errors="backslashreplace")
         status = command(words)
         sys.stdout.flush()
         return status
@@ -106,7 +110,7 @@ def _list(words: Sequence[str]) -> int:
     _add_json(parser)
     found = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = sorted(load_mcp_servers(home.config_file).items())
+    servers = sorted(load_mcp_servers(home.config_file, complain).items())
     shown = [_shown(home, one, secrets=found.show_secrets) for _, one in servers]
     if found.json:
         print(as_json([one.fields() for one in shown]))  # noqa: T201
@@ -127,7 +131,7 @@ def _get(words: Sequence[str]) -> int:
     _add_json(parser)
     found = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = load_mcp_servers(home.config_file)
+    servers = load_mcp_servers(home.config_file, complain)
     if found.name not in servers:
         raise Failed(_none(found.name, servers))
     shown = _shown(home, servers[found.name], secrets=found.show_secrets)
@@ -161,7 +165,13 @@ def _add(words: Sequence[str]) -> int:
     own, command = _split(words)
     found, rest = parser.parse_known_args(own)
     if rest:
-        parser.error(f"put `--` before the command: {' '.join(rest)}")
+        # The rest is not quoted: it can hold a key.
+        first = brief(rest[0].partition("=")[0])
+        parser.error(
+            f"there is no option {first} here; what is for the command stands after `--`"
+            if first.startswith("-")
+            else f"put `--` before the command: agent mcp add {found.name} -- {first} …"
+        )
     try:
         server = checked(
             found.name,

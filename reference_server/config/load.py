@@ -66,19 +66,30 @@ def load_config(
     return config
 
 
-def load_mcp_servers(path: Path) -> dict[str, McpServer]:
+def load_mcp_servers(
+    path: Path, warn: Callable[[str], None] = lambda _line: None
+) -> dict[str, McpServer]:
     """Read the MCP servers, those that are not enabled too. Raises ConfigError.
 
-    Whatever else the file says may be wrong.
+    Whatever else the file says may be wrong. `warn` is as for `load_config`.
     """
     text = read_config(path)
-    return mcp_servers_of(path, text, parse_toml(path, text))
+    return mcp_servers_of(path, text, parse_toml(path, text), warn)
 
 
-def mcp_servers_of(path: Path, text: str, table: Mapping[str, Any]) -> dict[str, McpServer]:
+def mcp_servers_of(
+    path: Path,
+    text: str,
+    table: Mapping[str, Any],
+    warn: Callable[[str], None] = lambda _line: None,
+) -> dict[str, McpServer]:
     """Give the MCP servers of a text that has been parsed. Raises ConfigError."""
     alone = {key: value for key, value in table.items() if key == "mcp_servers"}
-    return _Reader(Source(path, text, {}), alone).mcp_servers()
+    reader = _Reader(Source(path, text, {}), alone)
+    servers = reader.mcp_servers()
+    for line in reader.warnings():
+        warn(line)
+    return servers
 
 
 def read_config(path: Path) -> str:

@@ -82,11 +82,15 @@ def without(text: str, target: Steps) -> str:
     """
     places = Places(text)
     cuts: list[Cut] = []
+    goes_on = False
     for section in places.sections:
-        if _within(section.steps, target) and section.steps:
-            cuts.append(_lines_of(text, section))
+        if _within(section.steps, target):
+            start, end = _lines_of(text, section)
+            cuts.append((cuts.pop()[0] if goes_on else start, end))
+            goes_on = True
         else:
             cuts += _cuts_of_pairs(text, section.pairs, target, places)
+            goes_on = False
     return _without_cuts(text, cuts)
 
 

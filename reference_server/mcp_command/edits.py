@@ -24,8 +24,11 @@ from reference_server.config.text_edits import (
 from reference_server.mcp_command.given import Given
 
 SERVERS = "mcp_servers"
-_REPLACED = ("transport", "type", "command", "args", "url", "env", "bearer_token_env_var")
-"""The keys that say what a server is; the others say how it is used."""
+_REPLACED = (
+    *("enabled", "transport", "type", "command", "args", "url", "env"),
+    "bearer_token_env_var",
+)
+"""The keys that `add` writes, or other ways to say the same; the others say how it is used."""
 
 
 class AlreadyThere(Exception):
@@ -49,11 +52,14 @@ def added(file: Path, text: str, server: Given, *, replace: bool) -> str:
     wanted = {**table, SERVERS: {**servers, server.name: said}}
     if _is(text, wanted):
         return text
-    for made in _attempts(text, server.name, said, kept):
-        if _is(made, wanted):
-            # Another one of the servers can be wrong.
-            mcp_servers_of(file, made, tomllib.loads(made))
-            return made
+    try:
+        for made in _attempts(text, server.name, said, kept, is_there=old is not None):
+            if _is(made, wanted):
+                # Another one of the servers can be wrong.
+                mcp_servers_of(file, made, tomllib.loads(made))
+                return made
+    except RecursionError:
+        pass  # nested more deeply than anything that has an effect
     raise Unwritable(f"{file}: is written so that no server can be added; write it by hand")
 
 
@@ -67,7 +73,10 @@ def removed(file: Path, text: str, name: str) -> str:
     if name not in servers:
         return text
     left = {key: value for key, value in servers.items() if key != name}
-    made = without(text, (SERVERS, name))
+    try:
+        made = without(text, (SERVERS, name))
+    except RecursionError:
+        made = text
     if not _is(made, {**table, SERVERS: left}):
         place = Source(file, text, {}).place((SERVERS, name), of_key=True)
         raise Unwritable(f"{place}: is written so that it cannot be taken out; do so by hand")
@@ -75,17 +84,18 @@ def removed(file: Path, text: str, name: str) -> str:
 
 
 def _attempts(
-    text: str, name: str, said: Mapping[str, Any], kept: Mapping[str, Any]
+    text: str, name: str, said: Mapping[str, Any], kept: Mapping[str, Any], *, is_there: bool
 ) -> Iterator[str]:
     """Give the texts that may say what is wanted, the best one first."""
     way = (SERVERS, name)
-    fresh = {key: value for key, value in said.items() if key not in kept}
-    # Into the table that is there, whose other lines stay.
-    bare = text
-    for key in said.keys() | set(_REPLACED):
-        bare = bare if key in kept else without(bare, (*way, key))
-    yield from _made(with_lines(bare, way, _lines(fresh)))
-    text = without(text, way)
+    if is_there:
+        # Into the table that is there, whose other lines stay.
+        bare = text
+        for key in _REPLACED:
+            bare = without(bare, (*way, key))
+        fresh = {key: value for key, value in said.items() if key not in kept}
+        yield from _made(with_lines(bare, way, _lines(fresh)))
+        text = without(text, way)
     yield from _made(with_inline(text, (SERVERS,), f"{key_of(name)} = {written(said)}"))
     yield with_block(text, [f"[{SERVERS}.{key_of(name)}]", *_lines(said)])
 
