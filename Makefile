@@ -9,13 +9,13 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test lint check real bugs kills attacks runs transcripts wheel readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable . --group dev
+	  --constraint constraints.txt --editable . --editable sdk/python --group dev
 	@$(BIN)/python -m compileall -q harness reference_server
 	@touch $@
 

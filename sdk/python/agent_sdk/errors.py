@@ -1,0 +1,100 @@
+"""What the SDK raises: one tree, so that `except AgentError` catches all of it.
+
+Every error can be pickled, and none shows the API key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_sdk.events import Usage
+    from agent_sdk.items import ThreadItem
+
+
+class AgentError(Exception):
+    """Anything that the SDK raises."""
+
+    def __reduce__(self) -> tuple[Callable[..., AgentError], tuple[Any, ...], dict[str, Any]]:
+        return _rebuilt, (type(self), self.args), dict(self.__dict__)
+
+
+def _rebuilt(kind: type[AgentError], args: tuple[Any, ...]) -> AgentError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
+
+class ConfigError(AgentError, ValueError):
+    """An option or an input that cannot be passed to the agent. Nothing was started."""
+
+
+class AgentNotFoundError(AgentError):
+    """There is no program at `path`, or it cannot be run. Nothing was started."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class ProcessError(AgentError):
+    """The agent ended before the turn did.
+
+    `exit_code` is its exit status, or None where a signal ended it; `signal` is that signal's
+    number. `stderr` is the last part of what it wrote to its standard error.
+    """
+
+    def __init__(
+        self, message: str, *, exit_code: int | None, signal: int | None, stderr: str
+    ) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.signal = signal
+        self.stderr = stderr
+
+
+class ProtocolError(AgentError):
+    """The agent wrote a line that is no event; `line` is its beginning."""
+
+    def __init__(self, message: str, line: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class TurnFailedError(AgentError):
+    """The agent said that the turn failed, and why: that is the text of this error.
+
+    `items` are the items that were completed before, `usage` the tokens if the agent told them,
+    `stderr` the last part of what it wrote to its standard error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        thread_id: str | None,
+        items: tuple[ThreadItem, ...],
+        usage: Usage | None,
+        stderr: str,
+    ) -> None:
+        super().__init__(message)
+        self.thread_id = thread_id
+        self.items = items
+        self.usage = usage
+        self.stderr = stderr
+
+    @property
+    def message(self) -> str:
+        """Why the turn failed, in the agent's words."""
+        return str(self)
+
+
+class AbortError(AgentError):
+    """The turn was ended by its `AbortSignal`; `reason` is what was given to `abort`."""
+
+    name = "AbortError"
+
+    def __init__(self, reason: object = None) -> None:
+        super().__init__("the turn was aborted" + ("" if reason is None else f": {reason}"))
+        self.reason = reason

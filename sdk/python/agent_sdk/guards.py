@@ -1,0 +1,30 @@
+"""What a caller's value is: types have no say at run time."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+StrPath = str | os.PathLike[str]
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Whether it is a mapping."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether it is a sequence whose elements are meant, and not a text."""
+    return isinstance(value, Sequence) and not isinstance(
+        value, str | bytes | bytearray | memoryview
+    )
+
+
+def is_path(value: object) -> TypeGuard[StrPath]:
+    """Whether it is a path."""
+    return isinstance(value, str | os.PathLike)
+
+
+def brief(value: object) -> str:
+    """A value as errors show it."""
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:80]}…"

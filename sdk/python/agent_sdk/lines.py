@@ -1,0 +1,42 @@
+"""Bytes in, lines out. Knows nothing of where the bytes come from."""
+
+from agent_sdk.errors import ProtocolError
+
+LONGEST = 256 * 1024 * 1024
+"""Bytes of a line. An agent that never ends its line must not fill the memory."""
+
+
+class Lines:
+    """Splits at line feeds alone: U+2028 and a carriage return are parts of a line."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._longest = longest
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that end in `data`, without their line feeds.
+
+        Raises ProtocolError where a line is longer than it may be.
+        """
+        *ended, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for part in ended:
+            lines.append(b"".join([*self._parts, part]))
+            self._parts.clear()
+            self._size = 0
+        if rest:
+            self._parts.append(rest)
+            self._size += len(rest)
+            if self._size > self._longest:
+                raise ProtocolError(
+                    f"the agent wrote a line of more than {self._longest} bytes", ""
+                )
+        return lines
+
+    def rest(self) -> bytes:
+        """What came after the last line feed."""
+        rest = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return rest

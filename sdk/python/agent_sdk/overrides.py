@@ -1,0 +1,94 @@
+"""The `config` of an agent as `--config` words: dotted paths and values in TOML.
+
+Every mistake is a ConfigError that names the path.
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_sdk.errors import ConfigError
+from agent_sdk.guards import is_list, is_mapping, is_path
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_DEEPEST = 64
+
+
+def overrides(config: Mapping[str, object]) -> list[str]:
+    """`{"a": {"b": 1}}` gives `["a.b=1"]`; nested empty objects stay, at the top they are nothing.
+
+    >>> overrides({"show_raw_agent_reasoning": True, "tools": {"web.search": "live"}})
+    ['show_raw_agent_reasoning=true', 'tools."web.search"="live"']
+    """
+    return list(_flat((), {**config}))
+
+
+def _flat(path: tuple[str, ...], config: Mapping[Any, object]) -> Iterator[str]:
+    for key, value in config.items():
+        here = (*path, _key(key, path))
+        if len(here) > _DEEPEST:
+            raise ConfigError(f"config: {_shown(path)} is nested too deeply")
+        if is_mapping(value) and value:
+            yield from _flat(here, value)
+        else:
+            yield f"{'.'.join(here)}={_toml(value, here)}"
+
+
+def _key(key: object, path: tuple[str, ...]) -> str:
+    if not isinstance(key, str) or not key:
+        raise ConfigError(f"config: a key in {_shown(path)} is {key!r}, and not a non-empty string")
+    return key if _BARE.fullmatch(key) else toml_string(key, _shown((*path, repr(key))))
+
+
+def _toml(value: object, path: tuple[str, ...]) -> str:
+    if len(path) > _DEEPEST:
+        raise ConfigError(f"config: {_shown(path)} is nested too deeply")
+    # A bool is an int too.
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return toml_string(value, _shown(path))
+    if is_path(value):
+        return toml_string(os.fsdecode(value), _shown(path))
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ConfigError(f"config: {_shown(path)} does not fit into 64 bits")
+        return str(int(value))
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ConfigError(f"config: {_shown(path)} is {value}, and not a finite number")
+        return repr(float(value))
+    return _composite(value, path)
+
+
+def _composite(value: object, path: tuple[str, ...]) -> str:
+    if is_mapping(value):
+        named = [(_key(key, path), one) for key, one in value.items()]
+        members = [f"{name} = {_toml(one, (*path, name))}" for name, one in named]
+        return "{" + ", ".join(members) + "}"
+    if is_list(value):
+        return "[" + ", ".join(_toml(one, (*path, "[]")) for one in value) + "]"
+    raise ConfigError(
+        f"config: {_shown(path)} is {_kind(value)}; "
+        "it can be a string, a number, true or false, a list or a mapping"
+    )
+
+
+def _kind(value: object) -> str:
+    return value.__class__.__name__
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    return "`" + ".".join(path) + "`" if path else "the top"
+
+
+def toml_string(value: str, name: str) -> str:
+    """A basic string of TOML; that is one of JSON, but for U+007F. `name` is for the error."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{name} holds a lone surrogate, which is no text") from None
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,314 @@
+"""One run of the agent as a child process: its three pipes, its exit, its end.
+
+Here: starting it in a session of its own, writing the prompt while reading both streams, knowing
+when it has exited whoever holds its pipes, ending all of its processes however the caller left.
+Not here: what its lines mean (stream).
+
+The child is reaped last: until then no other process can take its id, nor its group's.
+"""
+
+import _thread
+import asyncio
+import atexit
+import contextlib
+import errno
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from agent_sdk import tree
+from agent_sdk.errors import AgentNotFoundError, ConfigError
+from agent_sdk.tree import Tree
+
+LINGER = 5.0
+"""Seconds that the agent has to exit after its turn has ended or its output is closed."""
+CHUNK = 1 << 16
+STDERR_KEPT = 1 << 16
+"""Bytes of standard error, the last ones, that are kept for error texts."""
+_unfinished: set["Process"] = set()
+
+
+class Interrupted(Exception):
+    """Reading was given up, by `Process.interrupt`."""
+
+
+class Process:
+    """A running agent. All methods but `abandon` belong to the loop that started it."""
+
+    def __init__(
+        self, child: "subprocess.Popen[bytes]", prompt: bytes, clean_up: Callable[[], None]
+    ) -> None:
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
+        self._child = child
+        self._clean_up = clean_up
+        self._owner = os.getpid()
+        self._tree = Tree(child.pid)
+        self._loop = asyncio.get_running_loop()
+        self._exited = asyncio.Event()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._interrupt: Exception | None = None
+        self._errors = bytearray()
+        self._cut = False
+        self.turn_ended = False
+        """Whether the agent said that its turn has ended; then it may exit by itself."""
+        self.done = False
+        """Whether nothing is left of it."""
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            os.set_blocking(pipe.fileno(), False)
+        _unfinished.add(self)
+        self._pumps = [
+            asyncio.create_task(self._write(child.stdin.fileno(), prompt)),
+            asyncio.create_task(self._keep_errors(child.stderr.fileno())),
+        ]
+        threading.Thread(target=self._watch, daemon=True, name="agent_sdk exit").start()
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status, negative for a signal's number; None until it is done."""
+        return self._child.returncode
+
+    def errors(self) -> tuple[bytes, bool]:
+        """The last part of standard error, and whether there was more before it."""
+        return bytes(self._errors), self._cut
+
+    def _watch(self) -> None:
+        """Wait in a thread for the exit, without reaping where the system can do that."""
+        with contextlib.suppress(ChildProcessError):
+            if hasattr(os, "waitid"):
+                os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
+            else:
+                self._child.wait()
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
+            self._loop.call_soon_threadsafe(self._on_exit)
+
+    def _on_exit(self) -> None:
+        self._exited.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def interrupt(self, error: Exception) -> None:
+        """Make `read` raise the error, now and from now on; the first one counts."""
+        self._interrupt = self._interrupt or error
+        self._wake()
+
+    async def read(self) -> bytes:
+        """The next bytes of standard output; none at its end, or after the exit."""
+        return await self._read(self._stdout, lambda: self._interrupt)
+
+    @property
+    def _stdout(self) -> int:
+        assert self._child.stdout
+        return self._child.stdout.fileno()
+
+    async def _read(self, pipe: int, interrupted: Callable[[], Exception | None]) -> bytes:
+        # A child that never stops writing must not stop all other tasks.
+        await asyncio.sleep(0)
+        while True:
+            if error := interrupted():
+                raise error
+            # What the child has written is there before its exit is known. Who else holds the
+            # other end of the pipe, and for how long, does not matter then.
+            exited = self._exited.is_set()
+            try:
+                return os.read(pipe, CHUNK)
+            except BlockingIOError:
+                if exited:
+                    return b""
+            await self._ready(pipe, self._loop.add_reader, self._loop.remove_reader)
+
+    async def _ready(
+        self,
+        pipe: int,
+        add: Callable[..., object],
+        remove: Callable[[int], object],
+    ) -> None:
+        """Wait until a pipe is ready, the child has exited, or `interrupt` is called."""
+        future = self._loop.create_future()
+        self._waiting.add(future)
+        add(pipe, lambda: future.done() or future.set_result(None))
+        try:
+            if not self._exited.is_set():
+                await future
+        finally:
+            remove(pipe)
+            self._waiting.discard(future)
+
+    async def _write(self, pipe: int, prompt: bytes) -> None:
+        """Write the prompt; a child that does not want it has reasons, which it tells itself."""
+        rest = memoryview(prompt)
+        try:
+            while rest and not self._exited.is_set():
+                try:
+                    rest = rest[os.write(pipe, rest[:CHUNK]) :]
+                except BlockingIOError:
+                    await self._ready(pipe, self._loop.add_writer, self._loop.remove_writer)
+        except OSError:
+            pass
+        finally:
+            assert self._child.stdin
+            self._child.stdin.close()
+
+    async def _keep_errors(self, pipe: int) -> None:
+        try:
+            while data := await self._read(pipe, lambda: None):
+                self._errors += data
+                if len(self._errors) > 2 * STDERR_KEPT:
+                    self._cut = True
+                    del self._errors[:-STDERR_KEPT]
+        finally:
+            assert self._child.stderr
+            self._child.stderr.close()
+
+    async def exits_within(self, seconds: float) -> bool:
+        """Wait for the exit, while what it still writes is thrown away."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while await self._read(self._stdout, lambda: None):
+                    pass
+                await self._exited.wait()
+        return self._exited.is_set()
+
+    async def end(self) -> None:
+        """Let it exit if its turn has ended, else end it and all below it; reap it."""
+        if self.done:
+            return
+        try:
+            if not (self.turn_ended and await self.exits_within(LINGER)):
+                await self._end_tree()
+            await asyncio.wait(self._pumps, timeout=tree.KILLED)
+        except asyncio.CancelledError:
+            # The loop itself is about to close: there is no time for more.
+            self._tree.kill()
+            raise
+        finally:
+            self._finish()
+
+    async def finish(self) -> None:
+        """Reap a child that has exited by itself. What it left running on purpose stays."""
+        if not self._exited.is_set():
+            await self.end()
+            return
+        try:
+            await asyncio.wait(self._pumps)
+        finally:
+            self._finish()
+
+    async def _end_tree(self) -> None:
+        drain = asyncio.create_task(self.exits_within(tree.GRACE + tree.KILLED))
+        try:
+            for seconds in self._tree.steps(tree.GRACE):
+                await asyncio.sleep(seconds)
+        finally:
+            drain.cancel()
+            await asyncio.gather(drain, return_exceptions=True)
+
+    def _finish(self) -> None:
+        if self.done:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(tree.KILLED)
+        for pump in self._pumps:
+            # The loop may be closed, where the child was abandoned.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(pump.cancel)
+        assert self._child.stdout
+        self._child.stdout.close()
+        self.done = True
+        _unfinished.discard(self)
+        self._clean_up()
+
+    async def gone(self) -> None:
+        """Wait until nothing is left of a process that is being ended, wherever that is done."""
+        until = time.monotonic() + LINGER + tree.GRACE + 2 * tree.KILLED
+        # It may end in a thread, or in another loop.
+        while not self.done and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    def abandon(self) -> None:
+        """End it from any thread, also while garbage is collected: nobody reads it any more."""
+        # `threading` has locks that the collector may have been called under.
+        if not self.done:
+            _thread.start_new_thread(self.bury, ())
+
+    def bury(self) -> None:
+        """End it, blocking: SIGTERM, then SIGKILL. Not in a process that was forked off."""
+        if self.done or self._owner != os.getpid():
+            return
+        until = time.monotonic() + LINGER
+        while (
+            self.turn_ended and time.monotonic() < until and self._child.pid in self._tree.alive()
+        ):
+            time.sleep(0.01)
+        for seconds in self._tree.steps(tree.GRACE):
+            time.sleep(seconds)
+        self._finish()
+
+
+@atexit.register
+def _bury_all() -> None:
+    for one in list(_unfinished):
+        one.bury()
+
+
+def start(
+    program: str,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    prompt: bytes,
+    clean_up: Callable[[], None],
+) -> Process:
+    """Start the agent with the running loop. Raises AgentNotFoundError or another AgentError.
+
+    `clean_up` is called once, when it has ended or could not be started.
+    """
+    try:
+        child = _popen(find(program, environment), words, environment)
+        return Process(child, prompt, clean_up)
+    except BaseException:
+        clean_up()
+        raise
+
+
+def _popen(
+    path: str, words: Sequence[str], environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [path, *words],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        reason = "the interpreter that its first line names is missing"
+        raise AgentNotFoundError(f"{path} cannot be run: {reason}", path) from error
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise ConfigError("the options of the agent are too long for a command line") from error
+        raise AgentNotFoundError(f"{path} cannot be run: {error.strerror}", path) from error
+
+
+def find(program: str, environment: Mapping[str, str]) -> str:
+    """The path of a program: a name alone is looked up on the agent's PATH, then on ours."""
+    if os.path.dirname(program):
+        if not os.path.exists(program):
+            raise AgentNotFoundError(f"there is no agent at {program}", program)
+        return program
+    for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
+        if path and (found := shutil.which(program, path=path)):
+            return found
+    raise AgentNotFoundError(
+        f"there is no `{program}` on PATH; give agent_path the path of the program", program
+    )

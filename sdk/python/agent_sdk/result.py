@@ -1,0 +1,33 @@
+"""What a buffered turn gives."""
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from agent_sdk.events import Usage
+from agent_sdk.items import ThreadItem
+from agent_sdk.schema import parse
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult(Generic[T]):
+    """A turn that completed.
+
+    `final_response` is the text of the last message of the agent, "" without any; with an output
+    schema it is JSON. `items` are the completed items in their order, `usage` is None where the
+    agent does not tell it.
+    """
+
+    final_response: str
+    items: tuple[ThreadItem, ...]
+    usage: Usage | None
+    output_type: type | None = field(default=None, repr=False)
+
+    def parse(self) -> T:
+        """The final response as an instance of the type that was given as `output_schema`.
+
+        Without such a type: the value of its JSON. Raises AgentError where it is not that.
+        """
+        value: Any = parse(self.final_response, self.output_type)
+        return value

@@ -1,0 +1,113 @@
+"""Output schemas: from a mapping as it is, or from a type by pydantic; the file that holds one.
+
+pydantic is imported where a type is given, and only there.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_sdk.errors import AgentError, ConfigError
+from agent_sdk.fields import is_array, is_object
+
+OutputSchema = Mapping[str, Any] | type
+"""A JSON Schema, or a type that pydantic knows: a model, a dataclass, a TypedDict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as it is written to its file, and the type that answers are made to, if any."""
+
+    document: str
+    type: type | None
+
+
+def schema(given: object) -> Schema:
+    """The schema of what a caller gave. Raises ConfigError."""
+    if isinstance(given, type):
+        made = strict(_adapter(given).json_schema())
+        return Schema(json.dumps(made, ensure_ascii=False), given)
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"output_schema is {type(given).__name__}, and neither a JSON Schema nor a type"  # pyright: ignore[reportUnknownArgumentType]
+        )
+    try:
+        text = json.dumps(dict(given), ensure_ascii=False, allow_nan=False)  # pyright: ignore[reportUnknownArgumentType]
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"output_schema cannot be written as JSON: {error}") from None
+    return Schema(text, None)
+
+
+def strict(node: Any) -> Any:
+    """A schema as providers want it: each object is closed and has all of its properties.
+
+    Defaults are left out: what is always there needs none.
+    """
+    if is_array(node):
+        return [strict(one) for one in node]
+    if not is_object(node):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs") and is_object(value):
+            # The keys in here are names, whatever they read like.
+            made[key] = {name: strict(one) for name, one in value.items()}
+        elif key in ("const", "enum", "examples"):
+            made[key] = value
+        elif key != "default":
+            made[key] = strict(value)
+    if is_object(node.get("properties")):
+        made.setdefault("additionalProperties", False)
+        made["required"] = list(made["properties"])
+    return made
+
+
+def parse(text: str, kind: type | None) -> Any:
+    """The value of a final response: an instance of `kind`, or what the JSON holds.
+
+    Raises AgentError where the text is not that.
+    """
+    try:
+        return json.loads(text) if kind is None else _adapter(kind).validate_json(text)
+    except (ValueError, RecursionError) as error:
+        what = "JSON" if kind is None else f"JSON of a {kind.__name__}"
+        raise AgentError(f"the final response is not {what}: {error}") from error
+
+
+def _adapter(kind: type) -> Any:
+    try:
+        from pydantic import PydanticUserError, TypeAdapter
+    except ImportError:
+        raise ConfigError(
+            f"a schema of {kind.__name__} needs pydantic: install agent-sdk[pydantic], "
+            "or give a JSON Schema"
+        ) from None
+    try:
+        return TypeAdapter(kind)
+    except PydanticUserError as error:
+        raise ConfigError(f"{kind.__name__} gives no schema: {error.message}") from None
+
+
+class SchemaFile:
+    """A schema in a folder of its own that only this user can read."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._folder = tempfile.mkdtemp(prefix="agent-output-schema-")
+        self.path = os.path.join(self._folder, "schema.json")
+        try:
+            with open(
+                os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
+                file.write(schema.document.encode())
+        except BaseException:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Remove the folder; it may be gone."""
+        shutil.rmtree(self._folder, ignore_errors=True)

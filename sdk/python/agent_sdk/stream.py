@@ -1,0 +1,246 @@
+"""One turn as a stream of events, and what its end means."""
+
+import asyncio
+import contextlib
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from agent_sdk import process as processes
+from agent_sdk.abort import AbortSignal
+from agent_sdk.errors import AgentError, ProcessError, ProtocolError
+from agent_sdk.events import (
+    ThreadErrorEvent,
+    ThreadEvent,
+    TurnCompletedEvent,
+    TurnFailedEvent,
+    parse_line,
+)
+from agent_sdk.lines import Lines
+from agent_sdk.process import Interrupted, Process
+
+_endings: set["asyncio.Task[None]"] = set()
+"""A task that nobody else holds would be collected."""
+SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the agent of one turn is started, and whom its events are told to first."""
+
+    start: Callable[[], Awaitable[Process]]
+    observe: Callable[[ThreadEvent], None]
+    secrets: tuple[str, ...]
+    signal: AbortSignal | None
+
+
+class RunStreamedResult:
+    """The events of one turn, an asynchronous iterator. The agent is started by the first step.
+
+    To leave it early ends the agent and every process below it: by `aclose()`, by the end of an
+    `async with`, by cancelling the task that iterates, or by dropping the last reference. After
+    `turn.completed` or `turn.failed` the agent has five seconds to exit by itself.
+
+    Iterating raises AbortError, ProcessError, ProtocolError, AgentNotFoundError. A turn that fails
+    is told by `turn.failed`, or by an `error` as the last event, and raises nothing.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._process: Process | None = None
+        self._lines = Lines()
+        self._pending: deque[bytes] = deque()
+        self._last: ThreadEvent | None = None
+        self._begun = False
+        self.closed = False
+        """Whether there are no more events."""
+        self._advancing = False
+        self._unsubscribe: Callable[[], None] = _nothing
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it was begun, and is neither at its end nor closed."""
+        return self._begun and not self.closed
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit status of the agent, negative for a signal's number; None until it has ended."""
+        return None if self._process is None else self._process.exit_status
+
+    @property
+    def stderr(self) -> str:
+        """The last part of what the agent wrote to its standard error so far."""
+        if self._process is None:
+            return ""
+        data, cut = self._process.errors()
+        text = redacted(data.decode("utf-8", "replace"), self._launch.secrets)
+        # The beginning could be the rest of a secret.
+        return text.partition("\n")[2] or text[256:] if cut else text
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ThreadEvent:
+        event = await self.next_event()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def next_event(self) -> ThreadEvent | None:
+        """The next event, None after the last one."""
+        if self.closed:
+            return None
+        if self._advancing:
+            raise AgentError("two tasks iterate over one stream")
+        self._advancing = self._begun = True
+        try:
+            event = await self._advance(self._process or await self._start())
+        except BaseException:
+            self._advancing = False
+            await self.aclose()
+            raise
+        self._advancing = False
+        if event is None:
+            self.closed = True
+            self._unsubscribe()
+        return event
+
+    async def _start(self) -> Process:
+        signal = self._launch.signal
+        if signal is not None:
+            signal.raise_if_aborted()
+        process = self._process = await self._launch.start()
+        weakref.finalize(self, process.abandon).atexit = False
+        if signal is not None:
+            self._unsubscribe = signal.subscribe(_interrupter(signal, process))
+        return process
+
+    async def _advance(self, process: Process) -> ThreadEvent | None:
+        try:
+            while True:
+                if event := self._parsed(process):
+                    return event
+                data = await process.read()
+                if not data:
+                    break
+                self._pending += self._lines.feed(data)
+        except Interrupted:
+            # The turn has ended, the agent lingers.
+            await process.end()
+            return None
+        return await self._at_end(process)
+
+    def _parsed(self, process: Process) -> ThreadEvent | None:
+        """The next event of the lines that were read, if there is one."""
+        while self._pending:
+            try:
+                event = parse_line(self._pending.popleft())
+            except ProtocolError as error:
+                secrets = self._launch.secrets
+                text, line = redacted(str(error), secrets), redacted(error.line, secrets)
+                raise ProtocolError(text, line) from None
+            if event is None:
+                continue
+            self._last = event
+            if isinstance(event, TurnCompletedEvent | TurnFailedEvent) and not process.turn_ended:
+                process.turn_ended = True
+                loop = asyncio.get_running_loop()
+                loop.call_later(processes.LINGER, process.interrupt, Interrupted())
+            self._launch.observe(event)
+            return event
+        return None
+
+    async def _at_end(self, process: Process) -> ThreadEvent | None:
+        """What the agent's end means: the last event, no more events, or an error."""
+        rest = self._lines.rest()
+        exited = await process.exits_within(processes.LINGER)
+        await process.finish()
+        status = process.exit_status
+        if rest:
+            self._pending.append(rest)
+            try:
+                if event := self._parsed(process):
+                    return event
+            except ProtocolError:
+                # A line that an agent could not finish: that it died matters more.
+                if status == 0 and exited:
+                    raise
+        if process.turn_ended:
+            return None
+        if self._launch.signal is not None:
+            self._launch.signal.raise_if_aborted()
+        # The last word of an agent whose turn could not go on.
+        if isinstance(self._last, ThreadErrorEvent) and status is not None and status >= 0:
+            return None
+        raise self._died(status, exited)
+
+    def _died(self, status: int | None, exited: bool) -> ProcessError:
+        if not exited:
+            how = "closed its output before its turn had ended, and was ended"
+        elif status is not None and status < 0:
+            how = f"was ended by signal {-status}"
+        else:
+            how = f"exited with status {status} before its turn had ended"
+        said = self.stderr.strip()
+        if isinstance(self._last, ThreadErrorEvent):
+            said = f"{redacted(self._last.message, self._launch.secrets)}\n{said}".strip()
+        by_signal = status is not None and status < 0
+        return ProcessError(
+            f"the agent {how}" + (f": {said}" if said else ""),
+            exit_code=None if by_signal else status,
+            signal=-status if by_signal and status is not None else None,
+            stderr=self.stderr,
+        )
+
+    async def aclose(self) -> None:
+        """End the agent, if it has not ended, with every process below it. It can be repeated.
+
+        If the task that closes is cancelled, the agent is ended all the same.
+        """
+        self.closed = True
+        self._unsubscribe()
+        if self._process is None or self._process.done:
+            return
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._process.end())
+            _endings.add(self._ending)
+            self._ending.add_done_callback(_endings.discard)
+        await asyncio.shield(self._ending)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
+    """What an abort does to a process. It knows no stream, which could not be collected else."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
+            loop.call_soon_threadsafe(process.interrupt, signal.error())
+
+    return interrupt
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """A text without secrets; one that is shorter than any real key would garble it."""
+    for secret in secrets:
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, "[API key]")
+    return text

@@ -1,0 +1,144 @@
+"""The synchronous face: an event loop in a thread of its own, for one turn.
+
+So it also works where a loop runs already, as in a notebook, which it blocks meanwhile.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+import weakref
+from collections.abc import Coroutine, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from agent_sdk.events import ThreadEvent
+from agent_sdk.stream import RunStreamedResult
+
+T = TypeVar("T")
+
+
+class Loop:
+    """A running event loop. It is closed by `close`, or as the block of a `with` ends."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=_serve, args=(self._loop,), daemon=True, name="agent_sdk loop"
+        )
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end. What interrupts the wait, as Ctrl-C does, cancels it."""
+        ended = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_told(coroutine, ended), self._loop)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                ended.wait()
+            raise
+
+    def close(self) -> None:
+        """Cancel what still runs, and end the thread."""
+        self.stop()
+        self._thread.join()
+
+    def stop(self) -> None:
+        """End soon, without waiting for it."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _told(coroutine: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+    try:
+        return await coroutine
+    finally:
+        ended.set()
+
+
+class SyncRunStreamedResult:
+    """The events of one turn, an iterator. The agent is started by the first step.
+
+    To leave it early ends the agent and every process below it: by `close()`, by the end of a
+    `with`, or by dropping the last reference. It raises what `RunStreamedResult` raises.
+    """
+
+    def __init__(self, stream: RunStreamedResult) -> None:
+        self._stream = stream
+        self._loop: Loop | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit status of the agent, negative for a signal's number; None until it has ended."""
+        return self._stream.exit_code
+
+    @property
+    def stderr(self) -> str:
+        """The last part of what the agent wrote to its standard error so far."""
+        return self._stream.stderr
+
+    def __iter__(self) -> Iterator[ThreadEvent]:
+        return self
+
+    def __next__(self) -> ThreadEvent:
+        if self._loop is None:
+            if self._stream.closed:
+                raise StopIteration
+            self._loop = Loop()
+            weakref.finalize(self, self._loop.stop).atexit = False
+        try:
+            event = self._loop.run(self._stream.next_event())
+        except BaseException:
+            self.close()
+            raise
+        if event is None:
+            self.close()
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        """End the agent, if it has not ended, with every process below it. It can be repeated."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            self._stream.closed = True
+            return
+        with loop:
+            loop.run(self._stream.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

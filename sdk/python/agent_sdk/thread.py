@@ -1,0 +1,228 @@
+"""A thread: turns, one after the other, buffered or streamed."""
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, TypeVar, overload
+
+from agent_sdk.abort import AbortSignal
+from agent_sdk.errors import AgentError, TurnFailedError
+from agent_sdk.events import (
+    ItemCompletedEvent,
+    ThreadErrorEvent,
+    ThreadEvent,
+    ThreadStartedEvent,
+    TurnCompletedEvent,
+    TurnFailedEvent,
+    Usage,
+)
+from agent_sdk.inputs import Input, Prompt, prompt
+from agent_sdk.items import AgentMessageItem, ThreadItem
+from agent_sdk.options import KEY, AgentOptions, ThreadOptions, command_line
+from agent_sdk.process import Process, start
+from agent_sdk.result import RunResult
+from agent_sdk.schema import OutputSchema, Schema, SchemaFile, schema
+from agent_sdk.stream import Launch, RunStreamedResult, redacted
+from agent_sdk.sync import Loop, SyncRunStreamedResult
+
+T = TypeVar("T")
+
+
+class Thread:
+    """A thread of an agent; `Agent.start_thread` and `Agent.resume_thread` give one.
+
+    It keeps no process: each turn is one run of the agent. Turns follow each other; a second one
+    cannot begin while one runs.
+    """
+
+    def __init__(self, agent: AgentOptions, options: ThreadOptions, thread_id: str | None) -> None:
+        self._agent = agent
+        self._options = options
+        self._id = thread_id
+        self._current: weakref.ref[RunStreamedResult] | None = None
+        self._before: Process | None = None
+        # A mistake is told where it was made.
+        command_line(agent, options, thread_id=None, images=(), schema=None)
+
+    def __repr__(self) -> str:
+        return f"Thread(id={self._id!r})"
+
+    @property
+    def id(self) -> str | None:
+        """The id, to resume the thread later; None until the agent has told it."""
+        return self._id
+
+    def run_streamed(
+        self,
+        input: Input,
+        *,
+        output_schema: OutputSchema | None = None,
+        signal: AbortSignal | None = None,
+    ) -> RunStreamedResult:
+        """Run a turn, and get its events as they come.
+
+        >>> async with thread.run_streamed("Tidy up") as events:  # doctest: +SKIP
+        ...     async for event in events:
+        ...         print(event.type)
+
+        Raises ConfigError for an input or a schema that cannot be passed on. All else is raised
+        while iterating.
+        """
+        return self._stream(prompt(input), _schema(output_schema), signal)
+
+    @overload
+    async def run(
+        self, input: Input, *, output_schema: type[T], signal: AbortSignal | None = None
+    ) -> RunResult[T]: ...
+    @overload
+    async def run(
+        self,
+        input: Input,
+        *,
+        output_schema: Mapping[str, Any] | None = None,
+        signal: AbortSignal | None = None,
+    ) -> RunResult[Any]: ...
+    async def run(
+        self,
+        input: Input,
+        *,
+        output_schema: OutputSchema | None = None,
+        signal: AbortSignal | None = None,
+    ) -> RunResult[Any]:
+        """Run a turn to its end.
+
+        Raises TurnFailedError with the agent's message if the turn fails, AbortError if the signal
+        is aborted, and ConfigError, AgentNotFoundError, ProcessError or ProtocolError. However it
+        ends, no process of the agent is left that it did not leave itself.
+        """
+        wanted = _schema(output_schema)
+        stream = self._stream(prompt(input), wanted, signal)
+        items: list[ThreadItem] = []
+        said, usage, end, error = "", None, None, None
+        try:
+            async for event in stream:
+                match event:
+                    case ItemCompletedEvent(item=item):
+                        items.append(item)
+                        said = item.text if isinstance(item, AgentMessageItem) else said
+                    case TurnCompletedEvent() | TurnFailedEvent():
+                        end = end or event
+                        usage = event.usage if isinstance(event, TurnCompletedEvent) else usage
+                    case ThreadErrorEvent():
+                        error = event
+                    case _:
+                        pass
+        finally:
+            await stream.aclose()
+        if not isinstance(end, TurnCompletedEvent):
+            message = end.error.message if end else error.message if error else ""
+            raise self._failed(message, tuple(items), usage, stream.stderr)
+        return RunResult(
+            final_response=said,
+            items=tuple(items),
+            usage=usage,
+            output_type=wanted.type if wanted else None,
+        )
+
+    def _failed(
+        self, message: str, items: tuple[ThreadItem, ...], usage: Usage | None, stderr: str
+    ) -> TurnFailedError:
+        return TurnFailedError(
+            redacted(message, self._secrets()) or "the agent did not say why the turn failed",
+            thread_id=self._id,
+            items=items,
+            usage=usage,
+            stderr=stderr,
+        )
+
+    def _secrets(self) -> tuple[str, ...]:
+        key = self._agent.child_environment().get(KEY, "")
+        return (key,) if key else ()
+
+    def run_sync(
+        self,
+        input: Input,
+        *,
+        output_schema: OutputSchema | None = None,
+        signal: AbortSignal | None = None,
+    ) -> RunResult[Any]:
+        """`run` for code without an event loop: it blocks until the turn has ended.
+
+        Ctrl-C ends the agent and every process below it.
+        """
+        with Loop() as loop:
+            return loop.run(self.run(input, output_schema=output_schema, signal=signal))  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
+
+    def run_streamed_sync(
+        self,
+        input: Input,
+        *,
+        output_schema: OutputSchema | None = None,
+        signal: AbortSignal | None = None,
+    ) -> SyncRunStreamedResult:
+        """`run_streamed` for code without an event loop.
+
+        >>> with thread.run_streamed_sync("Tidy up") as events:  # doctest: +SKIP
+        ...     for event in events:
+        ...         print(event.type)
+        """
+        return SyncRunStreamedResult(
+            self.run_streamed(input, output_schema=output_schema, signal=signal)
+        )
+
+    def _stream(
+        self, given: Prompt, wanted: Schema | None, signal: AbortSignal | None
+    ) -> RunStreamedResult:
+        own: list[weakref.ref[RunStreamedResult]] = []
+
+        async def begin() -> Process:
+            self._claim(own[0])
+            # What it saves as it ends is what this turn goes on with.
+            if (before := self._before) is not None:
+                await before.gone()
+            self._before = self._launch(given, wanted)
+            return self._before
+
+        stream = RunStreamedResult(Launch(begin, self._observe, self._secrets(), signal))
+        # A strong reference would keep the stream from being collected.
+        own.append(weakref.ref(stream))
+        return stream
+
+    def _claim(self, own: weakref.ref[RunStreamedResult]) -> None:
+        current = self._current and self._current()
+        if current is not None and current is not own() and current.active:
+            raise AgentError("a turn of this thread still runs; let it end, or close its stream")
+        self._current = own
+
+    def _launch(self, given: Prompt, wanted: Schema | None) -> Process:
+        file = SchemaFile(wanted) if wanted else None
+        try:
+            words = command_line(
+                self._agent,
+                self._options,
+                thread_id=self._id,
+                images=given.images,
+                schema=file.path if file else None,
+            )
+        except BaseException:
+            if file:
+                file.remove()
+            raise
+        return start(
+            self._agent.program,
+            words,
+            self._agent.child_environment(),
+            given.text,
+            file.remove if file else _nothing,
+        )
+
+    def _observe(self, event: ThreadEvent) -> None:
+        if isinstance(event, ThreadStartedEvent):
+            self._id = event.thread_id
+
+
+def _schema(given: OutputSchema | None) -> Schema | None:
+    return None if given is None else schema(given)
+
+
+def _nothing() -> None:
+    pass

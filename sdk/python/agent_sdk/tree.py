@@ -1,0 +1,147 @@
+"""The processes of one run: the agent, which leads a session of its own, and all below it.
+
+Here: finding and ending them, by steps that wait for nothing themselves, so that tasks and threads
+can both take them. Not here: pipes.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+GRACE = 5.0
+"""Seconds that processes have between SIGTERM and SIGKILL."""
+KILLED = 2.0
+"""Seconds that killed processes have to be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A process of the machine; `started` tells it from a later one with the same id."""
+
+    parent: int
+    group: int
+    started: str
+    zombie: bool
+
+
+class Tree:
+    """All processes of a run that were ever seen, whatever group or session they moved to."""
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self._seen: dict[int, str] = {}
+
+    def alive(self) -> set[int]:
+        """The ids of those that have not ended."""
+        table = processes()
+        self._look(table)
+        return {
+            pid
+            for pid, started in self._seen.items()
+            if (entry := table.get(pid)) and entry.started == started and not entry.zombie
+        }
+
+    def _look(self, table: dict[int, Entry]) -> None:
+        children: dict[int, list[int]] = {}
+        for pid, entry in table.items():
+            children.setdefault(entry.parent, []).append(pid)
+        ours = {
+            pid
+            for pid, entry in table.items()
+            if pid == self._leader
+            or entry.group == self._leader
+            or self._seen.get(pid) == entry.started
+        }
+        waiting = list(ours)
+        while waiting:
+            for child in children.get(waiting.pop(), ()):
+                if child not in ours:
+                    ours.add(child)
+                    waiting.append(child)
+        self._seen = {pid: table[pid].started for pid in ours}
+
+    def steps(self, grace: float) -> Iterator[float]:
+        """End all of them: SIGTERM, and SIGKILL after `grace` seconds.
+
+        Yields the seconds to wait before the next step. First the agent and its group are asked,
+        so that it can end its commands itself; then whatever it leaves.
+        """
+        asked = self.alive()
+        self._signal_group(signal.SIGTERM)
+        asked = {pid for pid in asked if _group(pid) == self._leader}
+        until, pause = time.monotonic() + grace, 0.005
+        while (alive := self.alive()) and time.monotonic() < until:
+            if self._leader not in alive:
+                for pid in alive - asked:
+                    _kill(pid, signal.SIGTERM)
+                asked |= alive
+            yield pause
+            pause = min(pause * 1.5, 0.1)
+        until = time.monotonic() + KILLED
+        while self.kill() and time.monotonic() < until:
+            yield 0.01
+
+    def kill(self) -> bool:
+        """Kill all that live; whether there were any."""
+        alive = self.alive()
+        if alive:
+            self._signal_group(signal.SIGKILL)
+        for pid in alive:
+            _kill(pid, signal.SIGKILL)
+        return bool(alive)
+
+    def _signal_group(self, number: int) -> None:
+        """The agent's group keeps its number at least until the agent is reaped."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._leader, number)
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _group(pid: int) -> int:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        return os.getpgid(pid)
+    return -1
+
+
+def processes() -> dict[int, Entry]:
+    """All processes of the machine that this user can see."""
+    return _of_proc() if sys.platform == "linux" else _of_ps()
+
+
+def _of_proc() -> dict[int, Entry]:
+    table: dict[int, Entry] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            stat = Path(f"/proc/{name}/stat").read_bytes()
+        except OSError:
+            continue
+        # The name of the program, in brackets, can hold anything.
+        words = stat.rpartition(b")")[2].split()
+        table[int(name)] = Entry(
+            int(words[1]), int(words[2]), words[19].decode(), words[0] in (b"Z", b"X")
+        )
+    return table
+
+
+def _of_ps() -> dict[int, Entry]:
+    command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="]
+    told = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    table: dict[int, Entry] = {}
+    for line in told.stdout.splitlines():
+        pid, parent, group, state, started = line.split(None, 4)
+        table[int(pid)] = Entry(int(parent), int(group), started, state.startswith("Z"))
+    return table

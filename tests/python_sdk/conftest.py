@@ -1,0 +1,46 @@
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_agents import Fake
+
+from agent_sdk import process, tree
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[Callable[[str], Fake]]:
+    """Writes a fake agent that does what a piece of Python says; none may be left behind."""
+    made: list[Fake] = []
+
+    def make(body: str) -> Fake:
+        made.append(Fake.written(tmp_path / f"fake{len(made)}", body))
+        return made[-1]
+
+    yield make
+    left = [pid for one in made for pid in one.living()]
+    for pid in left:
+        os.kill(pid, 9)
+    assert not left, "processes were left behind"
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent has little time to exit, so that tests wait little for one that never does."""
+    monkeypatch.setattr(tree, "GRACE", 0.3)
+    monkeypatch.setattr(process, "LINGER", 0.3)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of temporary files; nothing is left in it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,110 @@
+"""Agents that do what a test wants: small programs, each told by a piece of Python.
+
+Here: writing them, what they were given, which of their processes live. A program imports nothing
+of the project, so it cannot share its mistakes.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MARK = "FAKE_AGENT_MARK"
+"""All processes of a fake agent carry this variable with the path of its program."""
+
+PRELUDE = f"""#!{sys.executable} -IS
+import json, os, signal, subprocess, sys
+out = sys.stdout.buffer
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+def dump(prompt=None):
+    runs = len(os.listdir(HERE))
+    with open(os.path.join(HERE, f"run-{{runs:03}}.json"), "w") as file:
+        json.dump({{"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd(),
+                   "prompt": prompt, "session": os.getsid(0), "pid": os.getpid()}}, file)
+
+def line(data):
+    out.write(data + b"\\n")
+    out.flush()
+
+def say(kind, **members):
+    line(json.dumps({{"type": kind, **members}}).encode())
+
+def read():
+    prompt = sys.stdin.buffer.read().decode()
+    dump(prompt)
+    return prompt
+
+def begin(thread="thr_1"):
+    say("thread.started", thread_id=thread)
+    say("turn.started")
+
+def message(text, id="item_0"):
+    say("item.completed", item={{"id": id, "type": "agent_message", "text": text}})
+
+def complete(**usage):
+    usage = {{"input_tokens": 1, "cached_input_tokens": 2, "output_tokens": 3, **usage}}
+    say("turn.completed", usage=usage)
+
+def forever():
+    while True:
+        signal.pause()
+
+def mark():
+    os.environ["{MARK}"] = os.path.abspath(__file__)
+    # The environment that /proc shows is the one that a program is started with.
+    if "{MARK}" not in open("/proc/self/environ").read():
+        os.execv(sys.executable, [sys.executable, "-IS", *sys.argv])
+
+mark()
+"""
+
+ECHO = """
+begin()
+message(read())
+complete()
+"""
+"""One turn, in which the agent repeats the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fake:
+    """A fake agent: `path` is its program, alone in a folder, where it writes what it was given."""
+
+    path: Path
+
+    @classmethod
+    def written(cls, folder: Path, body: str) -> "Fake":
+        """Write the program into a new folder."""
+        folder.mkdir()
+        path = folder / "agent"
+        path.write_text(PRELUDE + body, "utf-8")
+        path.chmod(0o755)
+        return cls(path)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What each of its runs was given: argv, env, cwd, prompt, session, pid."""
+        files = sorted(self.path.parent.glob("run-*.json"))
+        return [json.loads(file.read_text("utf-8")) for file in files]
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What its one run was given."""
+        (run,) = self.runs()
+        return run
+
+    def living(self) -> list[int]:
+        """Its processes, and those that they started, that have not ended."""
+        return [
+            int(folder.name)
+            for folder in Path("/proc").iterdir()
+            if folder.name.isdecimal() and self._owns(folder)
+        ]
+
+    def _owns(self, process: Path) -> bool:
+        try:
+            words = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return f"{MARK}={self.path}".encode() in words
