@@ -19,6 +19,13 @@ $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
 	@$(BIN)/python -m compileall -q harness reference_server
 	@touch $@
 
+# What the TypeScript SDK is built with, where npm is; its tests say so where it is not.
+TYPESCRIPT := sdk/typescript/node_modules/.installed
+$(TYPESCRIPT): sdk/typescript/package.json
+	@command -v npm > /dev/null || { echo "no npm: the TypeScript SDK is not built or tested"; exit 0; }; \
+	  npm install --prefix sdk/typescript --no-package-lock --ignore-scripts --no-audit --no-fund \
+	    --silent && touch $@
+
 # The reference server confines commands with bubblewrap.
 sandbox: $(STAMP) ## install bubblewrap, where that can be done; all targets do without it too
 	@tools/bubblewrap.sh
@@ -28,7 +35,7 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server and print t
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
 
-test: $(STAMP) sandbox ## all tests, but of what the seven targets from bugs to readings run a sample
+test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the seven targets from bugs to readings run a sample
 	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not transcripts and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
