@@ -26,7 +26,7 @@ export function prompt(input: unknown): Prompt {
     const { type, text, path } = (entry ?? {}) as Record<string, unknown>;
     if (type === "text" && typeof text === "string") {
       texts.push(text);
-    } else if (type === "local_image" && typeof path === "string" && path !== "") {
+    } else if (type === "local_image" && isPath(path)) {
       images.push(path);
     } else {
       throw new ConfigError(
@@ -35,4 +35,8 @@ export function prompt(input: unknown): Prompt {
     }
   }
   return { text: texts.join("\n\n"), images };
+}
+
+function isPath(path: unknown): path is string {
+  return typeof path === "string" && path !== "" && !path.includes("\0");
 }

@@ -118,8 +118,6 @@ export class Thread {
       throw new ConfigError("signal must be an AbortSignal");
     }
     const token = {};
-    // Checked here, so that a mistake is told by the call that made it.
-    turnArguments({ threadId: null, images, schemaFile: null });
     return new TurnEvents({
       schema: outputSchema === undefined ? null : schemaText(outputSchema),
       signal: signal ?? null,
