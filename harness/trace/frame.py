@@ -6,12 +6,12 @@ Not here: what a message means (views), whether it is right (rules), where it ca
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from harness.trace.excerpt import Spot, excerpt, visible
-from harness.trace.values import MISSING, obj
+from harness.trace.values import MISSING, obj, text
 
 
 class Direction(StrEnum):
@@ -94,7 +94,8 @@ class Frame:
     `at` is in seconds since the trace began; `raw` has no line end. `json` is the parsed value
     with the profile's renames applied, `MISSING` where the bytes are no JSON or are damaged; then
     `damage` says what is wrong with them. `deliberate` marks a frame that a scenario made malformed
-    on purpose (`send_raw`).
+    on purpose (`send_raw`). `method` is its name, "" where there is none, and `params` that member,
+    an empty object where there is none: attributes, since rules ask for them many times a frame.
     """
 
     seq: int
@@ -107,22 +108,19 @@ class Frame:
     kind: Kind
     deliberate: bool = False
     damage: Damage | None = None
+    method: str = field(init=False, repr=False)
+    params: Any = field(init=False, repr=False)
 
-    @property
-    def method(self) -> str:
-        """The method name, "" where there is none."""
-        value = obj(self.json).get("method")
-        return value if isinstance(value, str) else ""
+    def __post_init__(self) -> None:
+        """Read off the message what is asked for most."""
+        message = obj(self.json)
+        object.__setattr__(self, "method", text(message.get("method")))
+        object.__setattr__(self, "params", message.get("params", {}))
 
     @property
     def id(self) -> Any:
         """The JSON-RPC id, `MISSING` where there is none."""
         return obj(self.json).get("id", MISSING)
-
-    @property
-    def params(self) -> Any:
-        """The `params` member, an empty object where there is none."""
-        return obj(self.json).get("params", {})
 
     @property
     def result(self) -> Any:
