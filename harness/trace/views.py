@@ -135,9 +135,13 @@ class Conversation:
         self._correlation = Correlation()
         self._questions: dict[tuple[str, str, str], list[Frame]] = {}
         self._over: list[ItemView] = []
+        # The turn of the message that came last, which many rules ask for one after the other.
+        self._latest: Frame | None = None
+        self._latest_turn: TurnView | None = None
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
+        self._latest = None
         asked = self._correlation.feed(frame)
         if self._over:
             for item in self._over:
@@ -150,6 +154,9 @@ class Conversation:
             self._request(frame)
         elif asked is not None and frame.kind is Kind.RESPONSE:
             self._answer(frame, asked)
+        if self._latest is None:
+            self._latest_turn = self.turn_of(frame)
+            self._latest = frame
 
     def request_of(self, answer: Frame) -> Frame | None:
         """The request that an answer answers, None for an answer to nothing."""
@@ -181,9 +188,11 @@ class Conversation:
         Without a thread it is the last turn of that id; one whose thread nothing has named yet is
         that of any thread.
         """
-        alike = self._alike.get(turn_id, ())
+        alike = self._alike.get(turn_id)
+        if alike is None:
+            return None
         if not thread_id:
-            return alike[-1] if alike else None
+            return alike[-1]
         for wanted in (thread_id, ""):
             for turn in alike:
                 if turn.thread_id == wanted:
@@ -196,6 +205,8 @@ class Conversation:
         It is named by `turnId` or the id of its `turn`, and by `threadId`. A message that names a
         thread without such a turn, and an open item of a turn of that id, is about that turn.
         """
+        if frame is self._latest:
+            return self._latest_turn
         thread_id, turn_id = self._named(frame)
         if not turn_id:
             return None
@@ -214,11 +225,11 @@ class Conversation:
 
     def _named(self, frame: Frame) -> tuple[str, str]:
         """The ids of thread and turn that a message names, "" for one that it does not."""
-        params = obj(frame.params)
         if frame.kind is Kind.RESPONSE:
             asked = self.request_of(frame)
             thread_id = text(obj(asked.params).get("threadId")) if asked is not None else ""
             return thread_id, text(dig(frame.result, "turn", "id"))
+        params = obj(frame.params)
         turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
         return text(params.get("threadId")), turn_id
 
@@ -339,9 +350,15 @@ class Conversation:
         whole = obj(params.get("item"))
         if not turn_id or not item_id:
             return
-        turn = self.turn_of(frame)
-        if turn is None or not turn.thread_id:
-            turn = self._made(text(params.get("threadId")), turn_id)
+        thread_id = text(params.get("threadId"))
+        turn = self.turn_at(thread_id, turn_id)
+        if turn is not None and turn.thread_id:
+            # What comes of this message cannot change which turn these ids name.
+            self._latest, self._latest_turn = frame, turn
+        else:
+            turn = turn or self._by_item(turn_id, item_id)
+            if turn is None or not turn.thread_id:
+                turn = self._made(thread_id, turn_id)
         item = turn.items.get(item_id)
         if item is None:
             item = turn.items[item_id] = ItemView(item_id, turn)
