@@ -33,6 +33,18 @@ from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
 
+# The notifications that owe something, or meet it; most are none of these.
+_CHANGING = frozenset(
+    {
+        "thread/started",
+        "turn/started",
+        "turn/completed",
+        "item/started",
+        "item/completed",
+        "serverRequest/resolved",
+        "error",
+    }
+)
 # What tells an obligation from others: its kind, then ids.
 Key: TypeAlias = tuple[Id, ...]
 
@@ -212,6 +224,8 @@ class Owed:
             self._away.setdefault(left, {}).update({key: self._open.pop(key) for key in mine})
 
     def _notification(self, frame: Frame) -> None:
+        if frame.method not in _CHANGING and not self._asked_only:
+            return
         params = obj(frame.params)
         turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
         turn = (text(params.get("threadId")), turn_id)

@@ -77,6 +77,12 @@ class RebuildsReply(Monitor):
     @on(*_NEXT)
     def goes_on(self, frame: Frame) -> Outcomes:
         """What was found in the item before, which may have been the last of its turn."""
+        # Most messages are deltas, and most items are right.
+        if not self._found and frame.method != "item/completed":
+            return None
+        return self._went_on(frame)
+
+    def _went_on(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         found = self._found.pop(turn.key, None) if turn is not None else None
         if turn is not None and found is not None:
