@@ -20,7 +20,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingAnswer, IncomingRequest
-from reference_server.handlers import discover
+from reference_server.handlers import discover, discover_first
 from reference_server.lanes import Lanes
 from reference_server.outbox import Outbox
 from reference_server.router import Router
@@ -137,11 +137,12 @@ class Server:
         await connection.outbox.written()
         with importing():
             await to_thread.run_sync(import_module, "reference_server.services")
-            await to_thread.run_sync(discover)
+            await to_thread.run_sync(discover_first)
             await to_thread.run_sync(self.services.warm)
         # A client in a hurry has begun its first turn by now: it gets the processor to itself.
         await self.services.no_turn()
         with importing():
+            await to_thread.run_sync(discover)
             await to_thread.run_sync(self.services.tools.warm)
         self._warmed()
 

@@ -11,17 +11,40 @@ from functools import cache
 
 from reference_server.handlers.registry import AnyHandler, registered
 
+FIRST_TURN = ("thread/start", "turn/start")
+"""What a client asks for to have its first turn."""
+
 
 def handler_of(method: str) -> AnyHandler | None:
     """Give the handler of a method, if it has one."""
-    return registered().get(method) or discover().get(method)
+    return registered().get(method) or _by_name(method) or discover().get(method)
+
+
+def discover_first() -> None:
+    """Import what a first turn needs; may run in a worker thread."""
+    for method in FIRST_TURN:
+        handler_of(method)
+
+
+def _by_name(method: str) -> AnyHandler | None:
+    """Look in the module that is named like the resource: the others need not be there yet."""
+    resource = method.partition("/")[0]
+    if resource not in _modules():
+        return None
+    importlib.import_module(f"{__name__}.{resource}")
+    return registered().get(method)
+
+
+@cache
+def _modules() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__))
 
 
 @cache
 def discover() -> Mapping[str, AnyHandler]:
     """Import every module of the package and give the handlers by method."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in sorted(_modules()):
+        importlib.import_module(f"{__name__}.{module}")
     return registered()
 
 
