@@ -39,6 +39,8 @@ commands:
   get       show one
   add       add one: a program, or an address
   remove    remove one
+  login     sign in to one with OAuth
+  logout    remove its OAuth credentials
 
 `agent mcp COMMAND --help` tells more.
 """
@@ -60,9 +62,13 @@ def run(arguments: Sequence[str]) -> int:
     if name in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
         return 0
+    if name in ("login", "logout"):
+        from reference_server.cli import mcp_login
+
+        return mcp_login.login(rest) if name == "login" else mcp_login.logout(rest)
     if name in COMMANDS:
         return _guarded(name, COMMANDS[name], rest)
-    near = suggestion(name, COMMANDS)
+    near = suggestion(name, [*COMMANDS, "login", "logout"])
     complain(f"agent mcp: there is no command `{escaped(brief(name))}`{near}")
     return 2
 

@@ -11,13 +11,14 @@ from pydantic import BaseModel, Field
 from pydantic_core import ErrorDetails
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
-from reference_server.config.mcp_tables import McpTable, ServerName
-from reference_server.config.model import WebSearch
+from reference_server.config.mcp_tables import McpTable, Seconds, ServerName
+from reference_server.config.model import CredentialsStore, WebSearch
 from reference_server.config.skills import FeaturesTable, SkillsTable
 from reference_server.config.values import (
     Address,
     Count,
     KeyVariable,
+    Port,
     Size,
     Table,
     Text,
@@ -77,6 +78,13 @@ class ConfigFile(Table):
     """After how many tokens the history is compacted without a request; never if absent."""
     web_search: Annotated[WebSearch, one_of(WebSearch)] | None = None
     """Whether the provider's own web search is offered to the model."""
+    mcp_oauth_credentials_store: Annotated[CredentialsStore, one_of(CredentialsStore)] | None = None
+    """Where `agent mcp login` keeps credentials: in the keyring of the system, in a file of the
+    home, or (auto) in the keyring where one works, else in the file."""
+    mcp_oauth_callback_port: Port | None = None
+    """The port of 127.0.0.1 at which `agent mcp login` waits for the browser; 0 is any free one."""
+    mcp_oauth_login_timeout_sec: Seconds | None = None
+    """Seconds that `agent mcp login` waits for the browser."""
     model_providers: dict[str, ProviderTable] = Field(default_factory=dict[str, ProviderTable])
     mcp_servers: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
     command_environment: CommandEnvironment = CommandEnvironment.model_construct()

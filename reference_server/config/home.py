@@ -50,6 +50,11 @@ class Home:
         return self.root / "skills"
 
     @property
+    def credentials(self) -> Path:
+        """The OAuth credentials of MCP servers, where they are in no keyring."""
+        return self.root / ".credentials.json"
+
+    @property
     def thread_index(self) -> Path:
         """The folder of the index of threads, which is made again from the rollouts."""
         return self.root / "index"

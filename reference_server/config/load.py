@@ -138,6 +138,14 @@ def _provider(name: str, table: "ProviderTable") -> Provider:
     return Provider(name, **given)
 
 
+def _servers(file: "ConfigFile", *, enabled: bool) -> dict[str, McpServer]:
+    return {
+        name: table.settings(name)
+        for name, table in file.mcp_servers.items()
+        if table.enabled is enabled
+    }
+
+
 class _Reader:
     """Checks one parsed file with what is laid over it."""
 
@@ -163,11 +171,8 @@ class _Reader:
             remote_skills=file.features.remote_skills,
             skill_catalogue=file.skills.catalogue,
             providers=providers,
-            mcp_servers={
-                name: table.settings(name)
-                for name, table in file.mcp_servers.items()
-                if table.enabled
-            },
+            mcp_servers=_servers(file, enabled=True),
+            disabled_mcp_servers=_servers(file, enabled=False),
             environment=environment,
             command_variables=self._variables(file.command_environment, providers),
         )

@@ -18,8 +18,10 @@ class McpServer:
 
     `env` is what the program gets beside the few variables that all programs need; `cwd` is where
     it runs, the server's own folder if None. `token_variable` names the environment variable that
-    holds the bearer token. Times in seconds. `only`: the tools that are offered, None for all;
-    `without`: those that are not. One that is not `enabled` is never started.
+    holds the bearer token. `scopes` are asked for at a login unless others are, `client_id` is the
+    client that was registered for this agent by hand. Times in seconds. `only`: the tools that are
+    offered, None for all; `without`: those that are not. One that is not `enabled` is never
+    started.
     """
 
     name: str
@@ -29,6 +31,8 @@ class McpServer:
     cwd: str | None = None
     url: str = ""
     token_variable: str | None = None
+    scopes: tuple[str, ...] = ()
+    client_id: str | None = None
     startup_timeout: float = STARTUP
     call_timeout: float = CALL
     only: Set[str] | None = None

@@ -26,6 +26,8 @@ from reference_server.config.values import (
 
 LONGEST = 86_400
 """Seconds of the longest time limit: a day."""
+SCOPE = r"^[\x21\x23-\x5b\x5d-\x7e]+$"
+"""What a scope may be (RFC 6749, 3.3)."""
 Kind = Literal["stdio", "streamable_http"]
 ServerName = Annotated[
     str,
@@ -33,6 +35,13 @@ ServerName = Annotated[
     expect("a name of letters, digits, hyphens and underscores"),
 ]
 Strings = Annotated[list[str], expect("an array of strings")]
+Scopes = Annotated[
+    list[Annotated[str, Field(pattern=SCOPE)]],
+    expect("an array of scopes, words without spaces and quotes"),
+]
+ClientId = Annotated[
+    str, Field(pattern=r"^[\x20-\x7e]+$"), expect("the id of a client, in printable ASCII")
+]
 Program = Annotated[
     str, Field(min_length=1, pattern=r"^[^\x00]*$"), expect("a program, without NUL")
 ]
@@ -69,6 +78,10 @@ class McpTable(TransportTable):
     """The folder in which the program runs; without, that of the server."""
     bearer_token_env_var: KeyVariable | None = None
     """The environment variable that holds the bearer token for the address."""
+    scopes: Scopes | None = None
+    """The OAuth scopes that `agent mcp login` asks for; without, those that the server names."""
+    oauth_client_id: ClientId | None = None
+    """The client that was registered by hand, where clients cannot register themselves."""
     startup_timeout_sec: Seconds = STARTUP
     """Seconds that a server has to start and to list its tools."""
     tool_timeout_sec: Seconds = CALL
@@ -106,6 +119,8 @@ class McpTable(TransportTable):
             cwd=self.cwd,
             url=way.url or "",
             token_variable=self.bearer_token_env_var if way.url else None,
+            scopes=tuple(self.scopes or ()),
+            client_id=self.oauth_client_id,
             startup_timeout=self.startup_timeout_sec,
             call_timeout=self.tool_timeout_sec,
             only=None if self.enabled_tools is None else frozenset(self.enabled_tools),

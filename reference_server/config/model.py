@@ -13,6 +13,8 @@ from reference_server.exec.environment import CommandVariables
 
 WebSearch = Literal["disabled", "live"]
 """Whether the provider's own search is offered to the model."""
+CredentialsStore = Literal["auto", "file", "keyring"]
+"""Where the OAuth credentials of MCP servers are kept."""
 DEFAULT_PROVIDER = "default"
 PROVIDER_KEY = "PROVIDER_API_KEY"
 """The environment variable with the key of a provider that has no `env_key`."""
@@ -48,6 +50,10 @@ class Config:
     skill_catalogue: str | None = None
     providers: Mapping[str, Provider] = field(default_factory=dict[str, Provider])
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    disabled_mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    mcp_oauth_credentials_store: CredentialsStore = "auto"
+    mcp_oauth_callback_port: int = 0
+    mcp_oauth_login_timeout_sec: float = 300.0
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     command_variables: CommandVariables = field(
         default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))

@@ -71,6 +71,7 @@ KeyVariable = Annotated[
 ]
 Flag = Annotated[bool, expect("true or false")]
 Count = Annotated[int, Field(ge=0, le=MOST), expect(f"a number from 0 to {MOST}")]
+Port = Annotated[int, Field(ge=0, le=65535), expect("a port, from 0 to 65535")]
 Size = Annotated[int, Field(ge=1), expect("a number from 1")]
 VariableName = Annotated[
     str, Field(pattern=r"^[^=\x00]+$"), expect("the name of a variable, without `=` and NUL")

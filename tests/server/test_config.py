@@ -177,6 +177,7 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
         "providers",
         "environment",
         "command_variables",
+        "disabled_mcp_servers",
         "remote_skills",
         "skill_catalogue",
     } | {"model_providers", "command_environment", "skills", "features"}

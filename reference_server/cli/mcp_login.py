@@ -1,0 +1,171 @@
+"""`agent mcp login` and `agent mcp logout`.
+
+Here live their arguments, what they print, and their exit statuses: 0, 1 where there is no login, 2
+for wrong usage or a config.toml that cannot be used, 130 after Ctrl-C. Source: mcp-cli-and-sdk
+"Command-line commands".
+"""
+
+import argparse
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from reference_server.brief import brief
+from reference_server.cli.surroundings import UsageError, complain, find_home, speak_utf8
+from reference_server.config.load import ConfigError, load_config
+from reference_server.config.mcp import McpServer
+from reference_server.config.mcp_tables import SCOPE
+from reference_server.config.model import Config
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.store import Store
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def login(arguments: Sequence[str]) -> int:
+    """Run `agent mcp login`; gives the exit status."""
+    parser = _parser("login", "Log in to a streamable HTTP MCP server with OAuth.")
+    parser.add_argument(
+        "--scopes",
+        metavar="SCOPE,SCOPE",
+        type=_scopes,
+        default=[],
+        help="the scopes to ask for; without, those of config.toml, else those that the server "
+        "names",
+    )
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="open no browser; without, one is opened if this runs in a terminal on a desktop",
+    )
+    found = parser.parse_args(arguments)
+    try:
+        server, config, store = _found(found.name, found.config)
+        if not server.url:
+            raise OAuthFailure(
+                f"OAuth login is unsupported for `{server.name}`: it is a stdio server, and only "
+                "streamable HTTP servers have one"
+            )
+        _log_in(server, config, store, found.scopes, browser=not found.no_browser)
+    except (ConfigError, UsageError) as error:
+        complain(str(error))
+        return 2
+    except OAuthFailure as error:
+        complain(f"agent: {error}")
+        return 1
+    except KeyboardInterrupt:
+        complain("agent: interrupted; nothing was stored")
+        return INTERRUPTED
+    print(f"Successfully logged in to MCP server '{server.name}'.", flush=True)  # noqa: T201
+    return 0
+
+
+def logout(arguments: Sequence[str]) -> int:
+    """Run `agent mcp logout`; gives the exit status."""
+    found = _parser("logout", "Remove the OAuth credentials of an MCP server.").parse_args(
+        arguments
+    )
+    try:
+        server, _, store = _found(found.name, found.config)
+        removed, unasked = store.remove(server.name, server.url)
+    except (ConfigError, UsageError) as error:
+        complain(str(error))
+        return 2
+    except OAuthFailure as error:
+        complain(f"agent: {error}")
+        return 1
+    if unasked:
+        complain(f"agent: {unasked}, and may still hold some")
+    said = "Removed" if removed else "No"
+    rest = "credentials for" if removed else "credentials stored for"
+    print(f"{said} OAuth {rest} '{server.name}'.", flush=True)  # noqa: T201
+    return 0
+
+
+def _parser(command: str, words: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"agent mcp {command}", description=words)
+    parser.add_argument("name", metavar="NAME", help="the server, as config.toml names it")
+    parser.add_argument(
+        "-c",
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that takes the place of what config.toml says",
+    )
+    return parser
+
+
+def _scopes(text: str) -> list[str]:
+    found = [one.strip() for one in text.split(",")]
+    found = list(dict.fromkeys(one for one in found if one))
+    if wrong := [one for one in found if not re.fullmatch(SCOPE, one)]:
+        raise argparse.ArgumentTypeError(
+            f"{brief(wrong[0])!r} is no scope; separate them by commas"
+        )
+    if not found:
+        raise argparse.ArgumentTypeError("there is no scope in it")
+    return found
+
+
+def _found(name: str, overrides: Sequence[str]) -> tuple[McpServer, Config, Store]:
+    """Find a server of config.toml. Raises ConfigError, UsageError, OAuthFailure."""
+    speak_utf8()
+    home = find_home(os.environ)
+    config = load_config(home.config_file, dict(os.environ), complain, overrides=overrides)
+    server = config.mcp_servers.get(name) or config.disabled_mcp_servers.get(name)
+    if server is None:
+        raise OAuthFailure(f"No MCP server named '{brief(name)}' found in {home.config_file}.")
+    return server, config, Store(home, config.mcp_oauth_credentials_store)
+
+
+def _log_in(
+    server: McpServer, config: Config, store: Store, scopes: Sequence[str], *, browser: bool
+) -> None:
+    import anyio
+
+    from reference_server.oauth.credentials import Credentials
+    from reference_server.oauth.login import login as log_in
+
+    def show(address: str) -> None:
+        print(  # noqa: T201
+            f"Authorize `{server.name}` by opening this URL in your browser:\n{address}\n",
+            flush=True,
+        )
+        if browser and _on_a_desktop():
+            _open(address)
+
+    def keep(credentials: Credentials) -> None:
+        if words := store.save(credentials):
+            complain(f"agent: {words}; the credentials are in a file of the home")
+
+    async def run() -> None:
+        await log_in(
+            server,
+            scopes,
+            port=config.mcp_oauth_callback_port,
+            patience=config.mcp_oauth_login_timeout_sec,
+            show=show,
+            keep=keep,
+        )
+
+    anyio.run(run)
+
+
+def _on_a_desktop() -> bool:
+    """Tell whether a browser would open before the user's eyes: not over ssh, nor in a script."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or "SSH_CONNECTION" in os.environ:
+        return False
+    return sys.platform == "darwin" or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def _open(address: str) -> None:
+    """Open the browser of the user; the address was shown, so nothing is lost if it does not."""
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,172 @@
+"""The address on this machine to which the browser comes back.
+
+Here lives a small HTTP server on 127.0.0.1 for one login: it gives the answer of the authorization
+server to `login`, and shows in the browser how the login ended. Anybody on this machine, and any
+page in the browser, can send it requests: only one with the `state` of the login counts.
+"""
+
+import html
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import h11
+from anyio.abc import SocketAttribute, SocketStream
+
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.web import plain
+
+PATH = "/callback"
+PATIENCE = 10.0
+"""Seconds that a browser has to send its request."""
+MOST = 20
+"""Browsers, or others, that are listened to at once."""
+LARGEST = 32_768
+"""Bytes of the largest request line and headers."""
+LAST_WORDS = 2.0
+"""Seconds that the browser has to take how the login ended."""
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
+<body><h1>{title}</h1><p>{words}</p><p>You may close this window.</p></body></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What the authorization server answered; `issuer` is its name, where it tells (RFC 9207)."""
+
+    code: str = field(repr=False)
+    issuer: str | None
+
+
+class Callback:
+    """One login's address; `redirect_uri` is how the browser finds it."""
+
+    def __init__(self, state: str, port: int) -> None:
+        self.redirect_uri = f"http://127.0.0.1:{port}{PATH}"
+        self._state = state
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._answered = anyio.Event()
+        self._ended = anyio.Event()
+        self._told = anyio.Event()
+        self._code: Code | None = None
+        self._failure = ""
+        self._limit = anyio.Semaphore(MOST)
+
+    async def code(self) -> Code:
+        """Wait for the browser. Raises OAuthFailure."""
+        await self._answered.wait()
+        if self._code is None:
+            raise OAuthFailure(self._failure)
+        return self._code
+
+    async def end(self, failure: str = "") -> None:
+        """Show in the browser how the login ended, if it is there."""
+        self._failure = failure
+        self._ended.set()
+        if self._answered.is_set():
+            with anyio.move_on_after(LAST_WORDS, shield=True):
+                await self._told.wait()
+
+    async def serve(self, stream: SocketStream) -> None:
+        """Answer one connection."""
+        async with stream, self._limit:
+            try:
+                request = None
+                with anyio.move_on_after(PATIENCE):
+                    request = await _request(stream)
+                if request is not None:
+                    await self._answer(stream, request)
+            except (OSError, anyio.BrokenResourceError, anyio.EndOfStream, h11.ProtocolError):
+                pass  # It left, or it is no browser.
+
+    async def _answer(self, stream: SocketStream, request: h11.Request) -> None:
+        target = urlsplit(request.target.decode("ascii", "replace"))
+        host = next(
+            (value.decode("latin-1") for name, value in request.headers if name == b"host"), ""
+        )
+        if host not in self._hosts or target.path != PATH or request.method != b"GET":
+            return await _page(stream, 404, "Not found", "Nothing is here.")
+        query = parse_qs(target.query, keep_blank_values=True)
+        if "code" not in query and "error" not in query:
+            return await _page(stream, 400, "Not a login", "This is no answer to a login.")
+        if self._answered.is_set():
+            return await _page(stream, 400, "Not a login", "The login has had its answer.")
+        self._take(query)
+        self._answered.set()
+        # The browser is told how it ended, which the exchange of the code decides.
+        await self._ended.wait()
+        try:
+            if self._failure:
+                await _page(stream, 400, "The login failed", self._failure)
+            else:
+                await _page(stream, 200, "You are logged in", "The agent has what it needs.")
+        finally:
+            self._told.set()
+
+    def _take(self, query: dict[str, list[str]]) -> None:
+        given = query.get("state", [])
+        state = given[0].encode("utf-8", "surrogateescape") if given else b""
+        if len(given) != 1 or not secrets.compare_digest(state, self._state.encode()):
+            self._failure = "the answer in the browser belongs to another login (wrong state)"
+        elif "error" in query:
+            words = plain(query.get("error_description", [""])[0])
+            error = plain(query["error"][0])
+            denied = error == "access_denied"
+            said = "the login was refused" if denied else "the authorization server failed"
+            self._failure = f"{said}: `{error}`" + (f", {words}" if words else "")
+        elif len(query["code"]) != 1 or len(query.get("iss", [])) > 1 or not query["code"][0]:
+            self._failure = "the answer in the browser is not one code"
+        else:
+            self._code = Code(query["code"][0], query.get("iss", [None])[0])
+
+
+@asynccontextmanager
+async def listening(port: int) -> AsyncGenerator[tuple[str, Callback]]:
+    """Listen on 127.0.0.1 for the block; gives the state of the login. Raises OAuthFailure."""
+    state = secrets.token_urlsafe(32)
+    try:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+    except OSError as error:
+        raise OAuthFailure(
+            f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}"
+        ) from None
+    bound: int = listener.extra(SocketAttribute.local_port)
+    callback = Callback(state, bound)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, callback.serve)
+        try:
+            yield state, callback
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _request(stream: SocketStream) -> h11.Request | None:
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST)
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await stream.receive())
+        else:
+            return event if isinstance(event, h11.Request) else None
+
+
+async def _page(stream: SocketStream, status: int, title: str, words: str) -> None:
+    text = PAGE.format(title=html.escape(title), words=html.escape(words))
+    body = text.encode("utf-8", "replace")
+    headers = [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("Content-Security-Policy", "default-src 'none'"),
+        ("Referrer-Policy", "no-referrer"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Connection", "close"),
+    ]
+    connection = h11.Connection(h11.SERVER)
+    response = h11.Response(status_code=status, headers=headers)
+    parts = [response, h11.Data(data=body), h11.EndOfMessage()]
+    await stream.send(b"".join(connection.send(part) or b"" for part in parts))

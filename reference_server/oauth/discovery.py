@@ -1,0 +1,198 @@
+"""Finding the authorization server of an MCP server.
+
+Here lives which documents are asked for, in which order, and what is checked of them: metadata of
+the protected resource (RFC 9728), then of the authorization server (RFC 8414, or OpenID Connect
+Discovery). A server that has no metadata of its own may be its own authorization server, as MCP had
+it in 2025-03-26. Source: MCP "Authorization".
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    issuers_match,
+)
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
+from pydantic import BaseModel, ValidationError
+
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.web import Answer, ask, check_address, plain
+
+PATIENCE = 30.0
+"""Seconds that all of it may take."""
+Document = TypeVar("Document", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An authorization server that protects an MCP server.
+
+    `resource`: what tokens are asked for (RFC 8707); `scopes`: what the MCP server says that its
+    clients need.
+    """
+
+    issuer: str
+    resource: str
+    authorization_endpoint: str
+    token_endpoint: str
+    registration_endpoint: str | None
+    methods: tuple[str, ...] | None
+    scopes: tuple[str, ...]
+    names_issuer: bool
+
+
+async def discover(url: str) -> Found:
+    """Find the authorization server of the MCP server at an address. Raises OAuthFailure."""
+    check_address(url, "the MCP server", of=url)
+    try:
+        with anyio.fail_after(PATIENCE):
+            return await _discover(url)
+    except TimeoutError:
+        raise OAuthFailure(
+            f"the authorization server of {plain(url)} was not found within {PATIENCE:g} seconds"
+        ) from None
+
+
+async def _discover(url: str) -> Found:
+    challenge = _challenge(await ask(url, "the MCP server", head_only=True))
+    resource = await _resource(url, challenge.get("resource_metadata"))
+    if resource is None:
+        issuer, metadata = await _own_metadata(url)
+        scopes, target = None, resource_url_from_server_url(url)
+    else:
+        issuer = str(resource.authorization_servers[0])
+        check_address(issuer, "the authorization server", of=url)
+        metadata = await _metadata(issuer, url)
+        scopes, target = resource.scopes_supported, str(resource.resource)
+    words = challenge["scope"].split() if "scope" in challenge else scopes or []
+    known = metadata.scopes_supported or []
+    if words and "offline_access" in known and "offline_access" not in words:
+        words = [*words, "offline_access"]
+    return _checked(url, issuer, target, metadata, tuple(words))
+
+
+def _challenge(answer: Answer) -> dict[str, str]:
+    """Give the parameters of the challenge of an answer that wants a token."""
+    if answer.status not in (401, 403):
+        return {}
+    found: dict[str, str] = {}
+    for header in answer.headers.get_list("www-authenticate"):
+        for name in ("resource_metadata", "scope"):
+            pattern = rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))'
+            if match := re.search(pattern, header):
+                found.setdefault(name, match[1] or match[2] or "")
+    return {name: value for name, value in found.items() if value}
+
+
+async def _resource(url: str, named: str | None) -> ProtectedResourceMetadata | None:
+    what = "the metadata of the MCP server"
+    for address in build_protected_resource_metadata_discovery_urls(named, url):
+        check_address(address, f"the address of {what}", of=url)
+        found = await _document(address, what, ProtectedResourceMetadata, must=address == named)
+        if found is None:
+            continue
+        wanted = resource_url_from_server_url(url)
+        if not check_resource_allowed(wanted, str(found.resource)):
+            raise OAuthFailure(f"{what} is of another one, {plain(str(found.resource))}")
+        return found
+    return None
+
+
+async def _metadata(issuer: str, url: str) -> OAuthMetadata:
+    what = f"the metadata of the authorization server {plain(issuer)}"
+    for address in build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
+        found = await _document(address, what, OAuthMetadata)
+        if found is not None:
+            _check_issuer(found, issuer)
+            return found
+    raise OAuthFailure(f"{what} is not there")
+
+
+async def _own_metadata(url: str) -> tuple[str, OAuthMetadata]:
+    what = f"the metadata of the authorization server of {plain(url)}"
+    for issuer, address in _own_addresses(url):
+        found = await _document(address, what, OAuthMetadata)
+        if found is not None:
+            _check_issuer(found, issuer)
+            return str(found.issuer), found
+    raise OAuthFailure(
+        f"{plain(url)} names no authorization server, and is none itself: it has no OAuth login"
+    )
+
+
+def _own_addresses(url: str) -> Iterator[tuple[str, str]]:
+    """Give issuers that a server may be itself, each with the address of its metadata."""
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    path = parts.path.rstrip("/")
+    issuers = [f"{origin}{path}", origin] if path else [origin]
+    for issuer in issuers:
+        for address in build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
+            yield issuer, address
+
+
+def _check_issuer(metadata: OAuthMetadata, issuer: str) -> None:
+    if not issuers_match(str(metadata.issuer), issuer):
+        raise OAuthFailure(
+            f"the authorization server {plain(issuer)} calls itself {plain(str(metadata.issuer))}: "
+            "its metadata may be another server's"
+        )
+
+
+async def _document(
+    address: str, what: str, model: type[Document], *, must: bool = False
+) -> Document | None:
+    """Ask for a document; None if there is none there, unless it `must` be. Raises OAuthFailure."""
+    answer = await ask(address, what)
+    if answer.status != 200:
+        if must or answer.status == 429 or answer.status >= 500:
+            raise OAuthFailure(f"{what}: {plain(address)} answers with HTTP status {answer.status}")
+        return None
+    try:
+        return model.model_validate(answer.json())
+    except OAuthFailure as error:
+        # Some servers have a page at every address.
+        if not must and not answer.is_json:
+            return None
+        raise OAuthFailure(f"{what}, from {plain(address)}, cannot be read: {error}") from None
+    except ValidationError as error:
+        raise OAuthFailure(
+            f"{what}, from {plain(address)}, cannot be read: {_first_mistake(error)}"
+        ) from None
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    return plain(f"`{where}`: {first['msg']}" if where else first["msg"])
+
+
+def _checked(
+    url: str, issuer: str, resource: str, metadata: OAuthMetadata, scopes: tuple[str, ...]
+) -> Found:
+    challenges = metadata.code_challenge_methods_supported
+    if challenges is not None and "S256" not in challenges:
+        raise OAuthFailure(f"the authorization server {plain(issuer)} does not know PKCE with S256")
+    registration = metadata.registration_endpoint
+    methods = metadata.token_endpoint_auth_methods_supported
+    return Found(
+        issuer=str(metadata.issuer),
+        resource=resource,
+        authorization_endpoint=check_address(
+            str(metadata.authorization_endpoint), "the authorization endpoint", of=url
+        ),
+        token_endpoint=check_address(str(metadata.token_endpoint), "the token endpoint", of=url),
+        registration_endpoint=None
+        if registration is None
+        else check_address(str(registration), "the registration endpoint", of=url),
+        methods=None if methods is None else tuple(methods),
+        scopes=scopes,
+        names_issuer=bool(metadata.authorization_response_iss_parameter_supported),
+    )

@@ -1,0 +1,164 @@
+"""Credentials in a file of the home that nobody else may read.
+
+Here lives how the file is read and replaced: a JSON object of entries (`credentials.key_of`), mode
+0600, replaced as a whole under a lock, so that neither a crash nor a second process leaves half of
+it or loses an entry. The last entry takes the file with it.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from reference_server.oauth.credentials import Credentials, key_of, parsed
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
+
+LARGEST = 16 * 2**20
+"""Bytes of the largest file that is read."""
+Entries = dict[str, Any]
+
+
+class FileStore:
+    """The file; all methods block for a moment, and raise OAuthFailure."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self, server: str, url: str) -> Credentials | None:
+        """Give the credentials of a server at this address."""
+        entry = self._read().get(key_of(server, url))
+        if entry is None:
+            return None
+        try:
+            found = Credentials.from_json(entry)
+        except OAuthFailure as error:
+            raise OAuthFailure(
+                f"{self._path}: the entry of `{server}` cannot be used: {error}"
+            ) from None
+        # The key is a digest, and somebody may have edited the file.
+        return found if (found.server, found.url) == (server, url) else None
+
+    def save(self, credentials: Credentials) -> None:
+        """Keep credentials in the place of those of that name, whatever their address."""
+
+        def put(entries: Entries) -> None:
+            _drop(entries, credentials.server)
+            entries[key_of(credentials.server, credentials.url)] = credentials.to_json()
+
+        self._change(put)
+
+    def replace(self, old: Credentials, new: Credentials) -> bool:
+        """Keep `new` if `old` is what is there; tells whether it was.
+
+        Else somebody has logged out, or in again, since `old` was read.
+        """
+        replaced = False
+
+        def put(entries: Entries) -> None:
+            nonlocal replaced
+            key = key_of(old.server, old.url)
+            entry = entries.get(key)
+            if isinstance(entry, dict) and entry == json.loads(json.dumps(old.to_json())):
+                entries[key] = new.to_json()
+                replaced = True
+
+        self._change(put)
+        return replaced
+
+    def remove(self, server: str) -> bool:
+        """Remove all credentials of that name, whatever their address; tells whether any were."""
+        if not os.path.lexists(self._path):
+            return False
+        removed = False
+
+        def drop(entries: Entries) -> None:
+            nonlocal removed
+            removed = _drop(entries, server)
+
+        self._change(drop)
+        return removed
+
+    def _read(self) -> Entries:
+        try:
+            with open_for_reading(self._path) as file:
+                text = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise OAuthFailure(f"{self._path}: cannot be read: {_why(error)}") from None
+        if len(text) > LARGEST:
+            raise OAuthFailure(f"{self._path}: is larger than {LARGEST // 2**20} MiB; remove it")
+        try:
+            entries = parsed(text)
+        except OAuthFailure as error:
+            raise OAuthFailure(f"{self._path}: {error}; remove it, and log in again") from None
+        if not isinstance(entries, dict):
+            raise OAuthFailure(f"{self._path}: is no JSON object; remove it, and log in again")
+        return cast("Entries", entries)
+
+    def _change(self, change: Callable[[Entries], None]) -> None:
+        try:
+            with self._locked():
+                before = self._read()
+                entries = dict(before)
+                change(entries)
+                if entries == before:
+                    return
+                if entries:
+                    self._write(json.dumps(entries, indent=1).encode())
+                else:
+                    self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise OAuthFailure(f"{self._path}: cannot be written: {_why(error)}") from None
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        with locked(self._path.with_name(f"{self._path.name}.lock")):
+            yield
+
+    def _write(self, content: bytes) -> None:
+        beside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
+        descriptor = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Hold a lock against other processes for the block. Blocks; raises OSError."""
+    make_private(path.parent)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    try:
+        lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _drop(entries: Entries, server: str) -> bool:
+    keys = [key for key in entries if key.partition("|")[0] == server]
+    for key in keys:
+        del entries[key]
+    return bool(keys)
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,105 @@
+"""Credentials in the keyring of the system.
+
+Here lives how the `keyring` package is asked: it is imported with the first question, and asked in
+a thread that is left behind when it does not answer, as a desktop may hang or wait for somebody to
+unlock the keyring. What it says in an error is not passed on: it may quote what it was given.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reference_server.oauth.credentials import Credentials, key_of, parsed
+from reference_server.oauth.failure import OAuthFailure
+
+PATIENCE = 5.0
+"""Seconds that the keyring has for an answer."""
+SERVICE = "agent MCP credentials"
+Answer = TypeVar("Answer")
+
+
+class NoKeyring(OAuthFailure):
+    """The keyring cannot be used. `there`: whether there is one, so that it may hold something."""
+
+    def __init__(self, words: str, *, there: bool) -> None:
+        super().__init__(words)
+        self.there = there
+
+
+class KeyringStore:
+    """The keyring; all methods block for up to `PATIENCE` seconds, and raise NoKeyring."""
+
+    def __init__(self, home: Path) -> None:
+        # The keyring is the user's; another home is another set of logins.
+        self._home = hashlib.sha256(str(home).encode()).hexdigest()[:16]
+        self._failure: NoKeyring | None = None
+
+    def load(self, server: str, url: str) -> Credentials | None:
+        """Give the credentials of a server at this address."""
+        key = self._key(server, url)
+        text = self._ask(lambda keyring: keyring.get_password(SERVICE, key))
+        if text is None:
+            return None
+        try:
+            found = Credentials.from_json(parsed(text))
+        except OAuthFailure as error:
+            raise NoKeyring(
+                f"its entry of `{server}` cannot be used: {error}", there=True
+            ) from None
+        return found if (found.server, found.url) == (server, url) else None
+
+    def save(self, credentials: Credentials) -> None:
+        """Keep credentials in the place of those that were there."""
+        key = self._key(credentials.server, credentials.url)
+        text = json.dumps(credentials.to_json())
+
+        def put(keyring: Any) -> bool:
+            keyring.set_password(SERVICE, key, text)
+            return keyring.get_password(SERVICE, key) == text
+
+        # There is a keyring that keeps nothing, for tests of other programs.
+        if not self._ask(put):
+            raise NoKeyring("it does not keep what it is given", there=False)
+
+    def remove(self, server: str, url: str) -> bool:
+        """Remove the credentials of a server at this address; tells whether any were there."""
+        key = self._key(server, url)
+
+        def drop(keyring: Any) -> bool:
+            if keyring.get_password(SERVICE, key) is None:
+                return False
+            keyring.delete_password(SERVICE, key)
+            return True
+
+        return self._ask(drop)
+
+    def _key(self, server: str, url: str) -> str:
+        return f"{key_of(server, url)}|{self._home}"
+
+    def _ask(self, question: Callable[[Any], Answer]) -> Answer:
+        if self._failure is not None:
+            raise self._failure
+        answers: list[Answer] = []
+        failures: list[NoKeyring] = []
+
+        def ask() -> None:
+            try:
+                import keyring
+
+                answers.append(question(keyring))
+            except BaseException as error:
+                absent = type(error).__name__ in ("NoKeyringError", "ModuleNotFoundError")
+                words = "there is none" if absent else f"it fails ({type(error).__name__})"
+                failures.append(NoKeyring(words, there=not absent))
+
+        thread = threading.Thread(target=ask, name="keyring", daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if answers:
+            return answers[0]
+        late = NoKeyring(f"it does not answer within {PATIENCE:g} seconds", there=True)
+        self._failure = failures[0] if failures else late
+        raise self._failure

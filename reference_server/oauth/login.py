@@ -1,0 +1,131 @@
+"""One login, from the address of an MCP server to its credentials.
+
+Here lives the order of the steps (the authorization code grant with PKCE, RFC 7636). What is
+printed, and whether a browser is opened, is the caller's.
+"""
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Callable, Sequence
+from urllib.parse import urlencode, urlsplit
+
+import anyio
+
+from reference_server.config.mcp import McpServer
+from reference_server.oauth.callback import Callback, Code, listening
+from reference_server.oauth.credentials import Credentials
+from reference_server.oauth.discovery import Found, discover
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.tokens import Client, Granted, exchange, register
+from reference_server.oauth.web import plain
+
+
+async def login(
+    server: McpServer,
+    scopes: Sequence[str],
+    *,
+    port: int,
+    patience: float,
+    show: Callable[[str], None],
+    keep: Callable[[Credentials], None],
+) -> None:
+    """Log in to a server, and `keep` what comes of it. Raises OAuthFailure.
+
+    `show` is given the address to visit. Without `scopes` those of config.toml are asked for, else
+    those that the server names. The browser is waited for `patience` seconds, on `port`, 0 for any.
+    """
+    found = await discover(server.url)
+    wanted = tuple(scopes) or server.scopes or found.scopes
+    failure: OAuthFailure | None = None
+    async with listening(port) as (state, callback):
+        words = "the login was ended"
+        try:
+            client = await _client(server, found, callback, wanted)
+            verifier = secrets.token_urlsafe(64)
+            show(_address(found, client, callback.redirect_uri, state, verifier, wanted))
+            code = await _code(callback, patience)
+            _check_issuer(found, code)
+            given = await exchange(found, client, code.code, verifier, callback.redirect_uri)
+            credentials = _credentials(server, found, client, given, wanted)
+            await anyio.to_thread.run_sync(keep, credentials)
+            words = ""
+        except OAuthFailure as error:
+            # Raised below: what passes the tasks that listen comes out as a group.
+            failure, words = error, str(error)
+        finally:
+            await callback.end(words)
+    if failure is not None:
+        raise failure
+
+
+async def _client(
+    server: McpServer, found: Found, callback: Callback, scopes: Sequence[str]
+) -> Client:
+    if server.client_id is not None:
+        return Client(server.client_id)
+    return await register(found, callback.redirect_uri, scopes)
+
+
+def _credentials(
+    server: McpServer, found: Found, client: Client, given: Granted, scopes: tuple[str, ...]
+) -> Credentials:
+    return Credentials(
+        server=server.name,
+        url=server.url,
+        issuer=found.issuer,
+        token_endpoint=found.token_endpoint,
+        client_id=client.id,
+        access_token=given.access_token,
+        refresh_token=given.refresh_token,
+        client_secret=client.secret,
+        client_auth=client.auth,
+        resource=found.resource,
+        expires_at=given.expires_at,
+        scopes=scopes if given.scopes is None else given.scopes,
+    )
+
+
+async def _code(callback: Callback, patience: float) -> Code:
+    try:
+        with anyio.fail_after(patience):
+            return await callback.code()
+    except TimeoutError:
+        raise OAuthFailure(f"the browser did not come back within {patience:g} seconds") from None
+
+
+def _address(
+    found: Found,
+    client: Client,
+    redirect_uri: str,
+    state: str,
+    verifier: str,
+    scopes: Sequence[str],
+) -> str:
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    parameters = {
+        "response_type": "code",
+        "client_id": client.id,
+        "redirect_uri": redirect_uri,
+        "state": state,
+        "code_challenge": challenge.decode().rstrip("="),
+        "code_challenge_method": "S256",
+        "resource": found.resource,
+    }
+    if scopes:
+        parameters["scope"] = " ".join(scopes)
+    if "offline_access" in scopes:
+        parameters["prompt"] = "consent"  # OpenID Connect Core, 11
+    between = "&" if urlsplit(found.authorization_endpoint).query else "?"
+    return f"{found.authorization_endpoint}{between}{urlencode(parameters)}"
+
+
+def _check_issuer(found: Found, code: Code) -> None:
+    """Refuse the answer of another authorization server (RFC 9207, 2.4). Raises OAuthFailure."""
+    if code.issuer is None and found.names_issuer:
+        raise OAuthFailure("the answer in the browser does not name the authorization server")
+    if code.issuer is not None and code.issuer != found.issuer:
+        raise OAuthFailure(
+            f"the answer in the browser comes from {plain(code.issuer)}, not from "
+            f"{plain(found.issuer)}"
+        )

@@ -1,0 +1,31 @@
+"""Whether an MCP server has credentials, without asking it.
+
+Here live the words of the column Auth of `agent mcp list`. Source: mcp-cli-and-sdk "MCP server
+configuration" has `authenticated` and `unsupported`; the others are ours.
+"""
+
+from typing import Literal
+
+from reference_server.config.mcp import McpServer
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.store import Store
+
+AuthStatus = Literal["authenticated", "not logged in", "bearer token", "unsupported"]
+
+
+def auth_status(server: McpServer, store: Store) -> AuthStatus:
+    """Tell how requests to a server are authenticated; blocks for a moment, asks no network.
+
+    `bearer token`: config.toml names a variable for it, which takes the place of a login.
+    `unsupported`: a stdio server. Credentials that have expired and cannot be renewed, or cannot be
+    read, are as good as none.
+    """
+    if not server.url:
+        return "unsupported"
+    if server.token_variable is not None:
+        return "bearer token"
+    try:
+        found = store.load(server.name, server.url)
+    except OAuthFailure:
+        return "not logged in"
+    return "authenticated" if found is not None and found.usable else "not logged in"

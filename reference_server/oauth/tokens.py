@@ -1,0 +1,172 @@
+"""Getting tokens: registering a client, exchanging a code, renewing.
+
+Here live the requests to an authorization server that carry secrets, and what is checked of the
+answers. Errors quote its words, but nothing that it was sent. Sources: RFC 6749, RFC 7591.
+"""
+
+import base64
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from mcp.client.auth import OAuthRegistrationError
+from mcp.client.auth.oauth2 import check_registration_usable
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+    TokenEndpointAuthMethod,
+)
+from pydantic import AnyUrl, ValidationError
+
+from reference_server.oauth.credentials import Credentials
+from reference_server.oauth.discovery import Found
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.web import Answer, ask, plain, refusal
+
+LONGEST = 10 * 365 * 86_400
+"""Seconds of the longest time for which a token is believed to be good."""
+LARGEST = 100_000
+"""Characters of the longest token: no header can be longer."""
+HIDDEN = "[key]"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client of an authorization server; `auth` is how it shows its secret (RFC 7591)."""
+
+    id: str
+    secret: str | None = field(default=None, repr=False)
+    auth: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What an authorization server gave."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    expires_at: float | None
+    scopes: tuple[str, ...] | None
+
+
+async def register(found: Found, redirect_uri: str, scopes: Iterable[str]) -> Client:
+    """Register a client for one login. Raises OAuthFailure."""
+    if found.registration_endpoint is None:
+        raise OAuthFailure(
+            f"the authorization server {plain(found.issuer)} does not let clients register "
+            "themselves; register one by hand, and set `oauth_client_id` of the server"
+        )
+    wanted = OAuthClientMetadata(
+        client_name="agent",
+        redirect_uris=[AnyUrl(redirect_uri)],
+        token_endpoint_auth_method=_method(found),
+        scope=" ".join(scopes) or None,
+    )
+    message = wanted.model_dump(by_alias=True, mode="json", exclude_none=True)
+    answer = await ask(found.registration_endpoint, "the registration endpoint", message=message)
+    if answer.status not in (200, 201):
+        raise OAuthFailure(f"the client could not be registered: {refusal(answer)}")
+    try:
+        client = OAuthClientInformationFull.model_validate(answer.json())
+        check_registration_usable(client)
+    except ValidationError:
+        raise OAuthFailure("the answer to the registration names no client") from None
+    except (OAuthFailure, OAuthRegistrationError) as error:
+        raise OAuthFailure(
+            f"the answer to the registration cannot be used: {plain(str(error))}"
+        ) from None
+    return Client(
+        client.client_id, client.client_secret, client.token_endpoint_auth_method or "none"
+    )
+
+
+def _method(found: Found) -> TokenEndpointAuthMethod:
+    """Choose how the client shows who it is; a program on somebody's machine keeps no secret."""
+    known = found.methods
+    if known is None or "none" in known:
+        return "none"
+    return "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"
+
+
+async def exchange(
+    found: Found, client: Client, code: str, verifier: str, redirect_uri: str
+) -> Granted:
+    """Exchange the code of a login for tokens. Raises OAuthFailure."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": redirect_uri,
+        "code_verifier": verifier,
+        "resource": found.resource,
+    }
+    answer = await _post(found.token_endpoint, form, client)
+    if answer.status not in (200, 201):
+        words = _without(refusal(answer), (code, verifier, client.secret))
+        raise OAuthFailure(f"the authorization server gave no token: {words}")
+    return _granted(answer)
+
+
+async def renew(old: Credentials) -> Credentials:
+    """Get new tokens with the refresh token. Raises OAuthFailure."""
+    if old.refresh_token is None:
+        raise OAuthFailure("the token has expired, and there is none to renew it with")
+    form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
+    if old.resource is not None:
+        form["resource"] = old.resource
+    client = Client(old.client_id, old.client_secret, old.client_auth)
+    answer = await _post(old.token_endpoint, form, client)
+    if answer.status not in (200, 201):
+        words = _without(refusal(answer), old.secrets)
+        raise OAuthFailure(f"the token has expired and was not renewed: {words}")
+    new = _granted(answer)
+    return replace(
+        old,
+        access_token=new.access_token,
+        refresh_token=new.refresh_token or old.refresh_token,
+        expires_at=new.expires_at,
+        scopes=old.scopes if new.scopes is None else new.scopes,
+    )
+
+
+async def _post(endpoint: str, form: Mapping[str, str], client: Client) -> Answer:
+    headers: dict[str, str] = {}
+    sent = {**form, "client_id": client.id}
+    if client.secret is not None and client.auth == "client_secret_basic":
+        pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
+        headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    elif client.secret is not None and client.auth == "client_secret_post":
+        sent["client_secret"] = client.secret
+    return await ask(endpoint, "the token endpoint", form=sent, headers=headers)
+
+
+def _granted(answer: Answer) -> Granted:
+    try:
+        token = OAuthToken.model_validate(answer.json())
+    except OAuthFailure as error:
+        raise OAuthFailure(f"the answer of the token endpoint cannot be used: {error}") from None
+    except ValidationError as error:
+        # The value of a wrong member may be a token.
+        names = sorted({str(one["loc"][0]) for one in error.errors() if one["loc"]})
+        what = f"its `{names[0]}` is missing or wrong" if names else "it is no JSON object"
+        raise OAuthFailure(f"the answer of the token endpoint cannot be used: {what}") from None
+    for one in (token.access_token, token.refresh_token):
+        if one is not None and not (
+            0 < len(one) <= LARGEST and one.isascii() and one.isprintable()
+        ):
+            raise OAuthFailure("the authorization server gave a token that no header can hold")
+    lasts = token.expires_in
+    return Granted(
+        access_token=token.access_token,
+        refresh_token=token.refresh_token,
+        expires_at=None if lasts is None else time.time() + min(max(lasts, 0), LONGEST),
+        scopes=None if token.scope is None else tuple(token.scope.split()),
+    )
+
+
+def _without(words: str, secrets: Iterable[str | None]) -> str:
+    for secret in secrets:
+        if secret:
+            words = words.replace(secret, HIDDEN)
+    return words

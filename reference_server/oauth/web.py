@@ -1,0 +1,152 @@
+"""Requests of a login: bounded, to addresses that tokens may be sent to, following nothing.
+
+Here lives what is asked of every address that somebody else names, and one request. What the
+answers mean is in `discovery` and `tokens`.
+"""
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+
+from reference_server import VERSION
+from reference_server.brief import brief
+from reference_server.model.pool import proxy_for
+from reference_server.oauth.credentials import parsed
+from reference_server.oauth.failure import OAuthFailure
+
+PATIENCE = 10.0
+"""Seconds that one request may take."""
+LARGEST = 2**20
+"""Bytes of the largest answer that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one request."""
+
+    status: int
+    headers: httpx2.Headers
+    body: bytes = field(repr=False)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it says that it is JSON."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return kind == "application/json" or kind.endswith("+json")
+
+    def json(self) -> Any:
+        """Give what it says. Raises OAuthFailure."""
+        return parsed(self.body)
+
+
+def plain(text: str) -> str:
+    """Give somebody else's words as one short line without control characters."""
+    return brief("".join(one if one.isprintable() else " " for one in text).strip(), 300)
+
+
+def on_loopback(url: str) -> bool:
+    """Tell whether an address is of this machine."""
+    host = (urlsplit(url).hostname or "").lower()
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(url: str, what: str, *, of: str) -> str:
+    """Give an address that requests with secrets may be sent to. Raises OAuthFailure.
+
+    It is https. Plain http is taken on loopback only, and only if the MCP server at the address
+    `of` is there too: a server elsewhere must not name addresses inside this machine.
+    """
+    said = f"{what} is {plain(url)}, which"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise OAuthFailure(f"{said} is no address") from None
+    if not parts.hostname or parts.scheme not in ("http", "https"):
+        raise OAuthFailure(f"{said} is not an https address")
+    if parts.scheme == "http" and not (on_loopback(url) and on_loopback(of)):
+        raise OAuthFailure(f"{said} is not an https address: tokens would be sent in the open")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise OAuthFailure(f"{what} has a login or a fragment in its address")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise OAuthFailure(f"{said} has characters that an address cannot have")
+    return url
+
+
+async def ask(
+    url: str,
+    what: str,
+    *,
+    form: Mapping[str, str] | None = None,
+    message: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    head_only: bool = False,
+) -> Answer:
+    """Send one request: GET, or POST of a form or a JSON message. Raises OAuthFailure.
+
+    Redirects are not followed. `head_only` leaves the body, which may never end, alone.
+    """
+    sent = {
+        "user-agent": f"agent/{VERSION}",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        **(headers or {}),
+    }
+    try:
+        with anyio.fail_after(PATIENCE):
+            # Reading the certificates of the machine takes a while.
+            transport = await anyio.to_thread.run_sync(_transport, url)
+            async with httpx2.AsyncClient(
+                transport=transport, headers=sent, trust_env=False, timeout=None
+            ) as client:
+                method = "GET" if form is None and message is None else "POST"
+                async with client.stream(method, url, data=form, json=message) as response:
+                    body = b"" if head_only else await _bounded(response, what)
+                    return Answer(response.status_code, response.headers, body)
+    except TimeoutError:
+        raise OAuthFailure(f"{what} does not answer within {PATIENCE:g} seconds") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        words = plain(str(error)) or type(error).__name__
+        raise OAuthFailure(f"{what} cannot be reached: {words}") from None
+
+
+def _transport(url: str) -> httpx2.AsyncHTTPTransport:
+    return httpx2.AsyncHTTPTransport(proxy=proxy_for(url))
+
+
+async def _bounded(response: httpx2.Response, what: str) -> bytes:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise OAuthFailure(f"{what} sent a compressed answer, which was not asked for")
+    body = b""
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) > LARGEST:
+            raise OAuthFailure(f"{what} sent more than {LARGEST // 2**20} MiB")
+    return body
+
+
+def refusal(answer: Answer) -> str:
+    """Say how an endpoint of OAuth refused: its words where it has them (RFC 6749, 5.2)."""
+    said = f"HTTP status {answer.status}"
+    if 300 <= answer.status < 400:
+        return f"{said}: a redirect, which is not followed"
+    try:
+        members = json.loads(answer.body)
+        error, description = members.get("error"), members.get("error_description")
+    except (ValueError, RecursionError, AttributeError):
+        return said
+    if not isinstance(error, str):
+        return said
+    words = f": {plain(description)}" if isinstance(description, str) and description else ""
+    return f"{said}, `{plain(error)}`{words}"

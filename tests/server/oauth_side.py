@@ -1,0 +1,129 @@
+"""OAuth for the tests of the reference server: `agent mcp login` as a child process, and a browser.
+
+The servers are those of `fixtures/oauth`.
+"""
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx
+from anyio.abc import Process
+
+from fixtures.oauth.pair import Pair
+
+BOUND = 30.0
+
+
+@dataclass
+class Home:
+    """A home with a config.toml, and what the agent is told of its environment."""
+
+    path: Path
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+
+    def configure(
+        self, url: str, *, store: str = "file", name: str = "docs", more: str = ""
+    ) -> None:
+        self.path.mkdir(exist_ok=True)
+        table = f'[mcp_servers.{name}]\nurl = "{url}"\n'
+        text = f'mcp_oauth_credentials_store = "{store}"\n{more}\n{table}'
+        (self.path / "config.toml").write_text(text)
+
+    @property
+    def credentials(self) -> Path:
+        return self.path / ".credentials.json"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {**kept, "HOME": str(self.path), "AGENT_HOME": str(self.path), **self.environment}
+
+
+@dataclass
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+async def agent(home: Home, *words: str) -> Ended:
+    """Run `agent` with these words to its end."""
+    command = [sys.executable, "-m", "reference_server", *words]
+    with anyio.fail_after(BOUND):
+        done = await anyio.run_process(command, check=False, env=home.variables)
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@dataclass
+class Login:
+    """An `agent mcp login` that waits for the browser at `address`."""
+
+    process: Process
+    address: str
+    out: str
+
+    async def ended(self) -> Ended:
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        with anyio.fail_after(BOUND):
+            out = self.out + "".join([part.decode() async for part in self.process.stdout])
+            err = "".join([part.decode() async for part in self.process.stderr])
+            return Ended(await self.process.wait(), out, err)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What the address asks the authorization server for."""
+        return {name: one[0] for name, one in parse_qs(urlsplit(self.address).query).items()}
+
+    def back(self, **parameters: str) -> httpx.URL:
+        """The address to which the browser comes back, with these parameters."""
+        return httpx.URL(self.parameters["redirect_uri"]).copy_merge_params(parameters)
+
+
+@asynccontextmanager
+async def logging_in(home: Home, *words: str, name: str = "docs") -> AsyncGenerator[Login]:
+    """Run `agent mcp login` until it has printed the address to visit."""
+    command = [sys.executable, "-m", "reference_server", "mcp", "login", name, *words]
+    async with await anyio.open_process(command, env=home.variables) as process:
+        try:
+            assert process.stdout is not None
+            text = ""
+            with anyio.fail_after(BOUND):
+                while "\n\n" not in text:
+                    text += (await process.stdout.receive()).decode()
+            yield Login(process, text.splitlines()[1], text)
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def consent(address: str, answer: str = "allow") -> httpx.Response:
+    """Visit the address and answer on its page; gives what the browser is shown at last."""
+    async with httpx.AsyncClient(follow_redirects=True, timeout=BOUND) as browser:
+        page = await browser.get(address)
+        page.raise_for_status()
+        request = page.text.partition('name="request" value="')[2].partition('"')[0]
+        form = {"request": request, "answer": answer}
+        return await browser.post(page.url.join("/consent"), data=form)
+
+
+async def visit(address: httpx.URL | str) -> httpx.Response:
+    """Open an address in the browser."""
+    async with httpx.AsyncClient(timeout=BOUND) as browser:
+        return await browser.get(address)
+
+
+async def logged_in(home: Home, pair: Pair, *words: str) -> Ended:
+    """Log in to the server of a pair, and allow it."""
+    home.configure(pair.url)
+    async with logging_in(home, *words) as login:
+        await consent(login.address)
+        return await login.ended()
