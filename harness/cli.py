@@ -24,6 +24,7 @@ app = typer.Typer(
 
 Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
+AgentCmd = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
 Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
 # The status of a usage error, of all commands but `run`.
 _USAGE = 2
@@ -87,6 +88,7 @@ def run(
     *,
     target: Target = "spec",
     server_cmd: ServerCmd = "",
+    agent_cmd: AgentCmd = "",
     rule: Annotated[str, typer.Option(help="judge this rule alone; or ID,ID")] = "",
     tag: Annotated[str, typer.Option(help="with this tag, area or need; or TAG,TAG")] = "",
     keyword: Annotated[
@@ -131,6 +133,7 @@ def run(
     arguments += ["--harness-target", target, "--harness-timeout-scale", str(timeout_scale)]
     for name, value in (
         ("--harness-server-cmd", server_cmd),
+        ("--harness-agent-cmd", agent_cmd),
         ("--harness-rule", rule),
         ("--harness-tag", tag),
         ("-k", keyword),

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from harness.judge.verdict import Place
+from harness.surface.known import classify_of
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import TraceFormatError, load
@@ -66,6 +67,6 @@ def stored(path: str) -> Trace | None:
     if not path:
         return None
     try:
-        return load(Path(path))
+        return load(Path(path), classify_of=classify_of)
     except (OSError, TraceFormatError):
         return None

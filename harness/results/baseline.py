@@ -16,9 +16,11 @@ from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.results.outcome import Finding
 from harness.scenario.race_id import RaceId
+from harness.scenario.surfaces import surface_of
 from harness.target.mistakes import mistake
 from harness.target.profile import Deviation
 from harness.target.tomltext import Toml, Where, read_toml
+from harness.trace.trace import SESSION
 
 _OF_SCENARIO = "scenario."
 
@@ -99,7 +101,14 @@ def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
 
 
 def _is_of(scenario: str, entry: Deviation) -> bool:
-    """Whether an entry is about a scenario, or about the scenario of a race."""
+    """Whether an entry is about a scenario, or about the scenario of a race.
+
+    One that is played on another surface than the session is another scenario: an entry is about
+    it by its whole id (`turns/*@exec`), or is about every scenario.
+    """
+    if surface_of(scenario) != SESSION:
+        ours = entry.scenario == "*" or surface_of(entry.scenario) != SESSION
+        return ours and fnmatch.fnmatchcase(scenario, entry.scenario)
     names = {scenario, RaceId.parse(scenario).scenario}
     return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
 
@@ -150,7 +159,7 @@ def staleness(
     stale: list[Stale] = []
     unchecked: list[Deviation] = []
     for entry in entries:
-        concerned = {name for name in existing(entry) if fnmatch.fnmatchcase(name, entry.scenario)}
+        concerned = {name for name in existing(entry) if _is_of(name, entry)}
         mine = [row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule]
         texts = [_text(row) for row in mine if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
         texts += [

@@ -29,6 +29,7 @@ from harness.judge.verdict import Level
 from harness.results.outcome import Finding
 from harness.runner.conversation import Conversations, Needs, needs_of
 from harness.runner.conversation_context import ConversationContext
+from harness.runner.exec_bench import ExecBench
 from harness.runner.first_turn import NO_TURN, plain_turn
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
@@ -36,6 +37,7 @@ from harness.runner.sanity import SANITY, proves, trouble
 from harness.runner.servers import Servers, SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
+from harness.scenario.surfaces import EXEC
 from harness.spec.book import Book
 from harness.target.overrides import model_told, places
 from harness.target.place import RunFolder
@@ -68,6 +70,7 @@ class Bench:
         self._conversations = Conversations(
             profile, bounds, book, folder, models, self.servers, self.hygiene
         )
+        self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
         self._model_reached = False
         self._proven = False
         self._runs_alone = False
@@ -84,6 +87,8 @@ class Bench:
 
     def blocks(self, loaded: Loaded) -> Finding | None:
         """The set-up finding because of which this scenario need not be tried, if any."""
+        if loaded.surface == EXEC:
+            return self.exec.blocked
         finding = self.blocked
         if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
             return None
@@ -107,6 +112,8 @@ class Bench:
 
         A process that a scenario wants for itself is used by none before it and none after it.
         """
+        if loaded.surface == EXEC:
+            return await self.exec.run(loaded)
         if loaded.scenario.fresh:
             return await self._run_apart(loaded)
         if not loaded.scenario.several_clients or self.profile.listening() is not None:

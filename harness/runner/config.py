@@ -16,12 +16,14 @@ from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
+from harness.scenario.surfaces import EXEC
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
 from harness.target.place import base_folder
 from harness.target.profile import Deviation, Profile, load_profile, split_command
 from harness.target.program import find_program
+from harness.trace.trace import SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Config:
     profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
     what the profile promised. `run` names the run whose traces are kept, "" keeps none. With
     `keep_going` every scenario is played, however hopeless the
-    server is.
+    server is. `surfaces` are those on which the target is played.
     """
 
     profile: Profile
@@ -49,12 +51,14 @@ class Config:
     lacks: tuple[Lack, ...] = ()
     keep_going: bool = False
     run: str = ""
+    surfaces: tuple[str, ...] = (SESSION,)
 
 
 def configure(
     *,
     target: str = "spec",
     server_cmd: str = "",
+    agent_cmd: str = "",
     baseline: str = "",
     rule: str = "",
     require: str = "",
@@ -73,12 +77,21 @@ def configure(
         command = split_command(server_cmd)
         check_command(command)
         profile = profile.model_copy(update={"command": command})
-    if not profile.command:
+    if agent_cmd:
+        command = split_command(agent_cmd)
+        check_command(command, "--agent-cmd")
+        program = profile.exec.model_copy(update={"command": command})
+        profile = profile.model_copy(update={"exec": program})
+        find_program(command)
+    surfaces = _surfaces(profile, server=bool(server_cmd), agent=bool(agent_cmd))
+    if not surfaces:
         raise UsageError(
-            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments'"
+            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
+            "or --agent-cmd for agent exec"
         )
-    profile.listening()
-    find_program(profile.command)
+    if SESSION in surfaces:
+        profile.listening()
+        find_program(profile.command)
     if not 0 < scale < math.inf:
         raise UsageError("--timeout-scale must be a number greater than 0")
     book = load_book()
@@ -111,6 +124,7 @@ def configure(
     if only:
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
+    rules = {name: one for name, one in rules.items() if one.surface in surfaces}
     return Config(
         profile,
         tuple(entries),
@@ -126,7 +140,15 @@ def configure(
         lacks=found,
         keep_going=keep_going,
         run=run,
+        surfaces=surfaces,
     )
+
+
+def _surfaces(profile: Profile, *, server: bool, agent: bool) -> tuple[str, ...]:
+    """What is played: what a command was given for, else what the profile has a command for."""
+    session = server or (bool(profile.command) and not agent)
+    program = agent or (bool(profile.exec.command) and not server)
+    return (*((SESSION,) if session else ()), *((EXEC,) if program else ()))
 
 
 def _wanted(require: str, known: list[str]) -> list[str]:

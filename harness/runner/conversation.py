@@ -121,7 +121,7 @@ class Conversations:
         cwd = self._folder.fresh("work")
         stands_for = places(self._profile, cwd)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
-        _furnish(cwd, files)
+        furnish_workspace(cwd, files)
         profile = with_overrides(
             self._profile, config=needs.config, places=stands_for, several=needs.several_clients
         )
@@ -279,7 +279,8 @@ class Conversations:
         )
 
 
-def _furnish(cwd: Path, files: Mapping[str, bytes]) -> None:
+def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a scenario into its working folder."""
     for name, content in files.items():
         file = cwd / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -88,6 +88,12 @@ class Hygiene:
                 scenario,
             )
 
+    def left_by_program(self, scenario: str, names: tuple[str, ...]) -> None:
+        """Processes that outlived a program, such as `agent exec`, which ended by itself."""
+        if names:
+            message = f"after {scenario} processes outlived the program: {', '.join(names)}"
+            self._add("leaked-process", message, scenario)
+
     def lines(self, trace: Trace) -> None:
         """A line over the bound breaks no rule, but its content was not kept: say so."""
         for frame in trace.frames:

@@ -13,12 +13,15 @@ from harness.results.baseline import known_finding, known_row
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.results.report import NOT_OFFERED
 from harness.runner.capability_evidence import absent
+from harness.runner.exec_evidence import absent_from_exec
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
-from harness.scenario.expect import Problem
+from harness.scenario.exec_expect import OfExec
+from harness.scenario.expect import OfSession, Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.scenario.steps.context import UnmetKind
+from harness.scenario.surfaces import EXEC
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
 from harness.trace.trace import End
@@ -49,7 +52,7 @@ def outcome_of(
     rows = [known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
     # What a server does not offer shows in what it did; one that broke off showed nothing.
-    missing = [] if _broke_off(run) else absent(loaded, run, conversation, profile)
+    missing = [] if _broke_off(run) else _missing(loaded, run, conversation, profile)
     # A rule that needs what is not offered does not apply: that nothing came is no breach of it.
     rows = [row for row in rows if not set(missing) & set(rules[row.rule].needs)]
     outcome = ScenarioOutcome(
@@ -117,6 +120,12 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
     )
 
 
+def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
+    if loaded.surface == EXEC:
+        return absent_from_exec(loaded, run, profile)
+    return absent(loaded, run, conversation, profile)
+
+
 def _lacks(missing: list[str]) -> str:
     return f"{NOT_OFFERED}{', '.join(missing)}"
 
@@ -166,7 +175,12 @@ def _findings(
             # We had ended the last connection ourselves, and the server was not there again.
             found.append(Finding("scenario.crash", message, unmet.line))
     elif not found:
-        problems = unmet_expectations(loaded.scenario, run.cast, conversation, run.model, run.cwd)
+        told = (
+            OfExec(run.trace, run.cast.turns)
+            if loaded.surface == EXEC
+            else OfSession(run.cast, conversation)
+        )
+        problems = unmet_expectations(loaded.scenario, told, run.model, run.cwd)
         found += [_expectation(problem, loaded) for problem in problems]
         # What breaks a rule may be why another judged nothing: the broken one is the news.
         if not any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in rows):

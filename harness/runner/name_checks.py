@@ -41,10 +41,10 @@ def check_profile(profile: Profile, book: Book) -> None:
     raise UsageError(f"{where}: {first.message}")
 
 
-def check_command(command: Iterable[str]) -> None:
-    """Raises `UsageError` where `--server-cmd` has what is nearly a placeholder."""
-    for typo in _placeholders("--server-cmd", list(command)):
-        raise UsageError(f"--server-cmd: {typo.message}")
+def check_command(command: Iterable[str], option: str = "--server-cmd") -> None:
+    """Raises `UsageError` where the command of an option has what is nearly a placeholder."""
+    for typo in _placeholders(option, list(command)):
+        raise UsageError(typo.message)
 
 
 def check_entry(entry: Deviation, where: object, rules: Collection[str]) -> None:
@@ -121,4 +121,4 @@ def _members(book: Book, kind: str) -> set[str]:
 def _placeholders(key: str, value: Any) -> Iterator[Typo]:
     for place, near, found in misspelt(value, PLACEHOLDERS):
         message = f"{key}: unknown placeholder {found!r}; did you mean {near!r}?"
-        yield Typo((key, *place), message.removeprefix("--server-cmd: "))
+        yield Typo((key, *place), message)

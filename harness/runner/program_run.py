@@ -27,7 +27,8 @@ MAX_STDERR: Final = 64 * 1024
 class Program:
     """What is run: without a shell, with exactly this environment, reading exactly this input.
 
-    `scratch` is a folder that exists, for its standard error and its temporary files.
+    `scratch` is a folder that exists, for its standard error and its temporary files. `variables`
+    are the names of what the harness set in the environment.
     """
 
     argv: list[str]
@@ -35,6 +36,7 @@ class Program:
     env: Mapping[str, str]
     scratch: Path
     stdin: bytes = b""
+    variables: tuple[str, ...] = ()
 
 
 async def run_program(
@@ -64,7 +66,8 @@ async def run_program(
         home=program.cwd,
         temporary=temporary,
     )
-    recorder.mark(ProgramStarted(connection, tuple(program.argv), str(program.cwd)))
+    argv, cwd = tuple(program.argv), str(program.cwd)
+    recorder.mark(ProgramStarted(connection, argv, cwd, program.variables))
     try:
         recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
         with within:

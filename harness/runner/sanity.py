@@ -11,7 +11,7 @@ Here: the turn, when it is needed, what is wrong with one. Not here: the process
 """
 
 from harness.runner.run import Run
-from harness.scenario.expect import unmet
+from harness.scenario.expect import OfSession, unmet
 from harness.scenario.loader import load_text
 from harness.trace.frame import Kind
 from harness.trace.values import dig
@@ -49,5 +49,6 @@ def trouble(run: Run) -> str:
         return f"step {run.unmet.step}: {run.unmet.message}"
     if not run.whole:
         return f"it did not come to its end ({run.ended.end})"
-    problems = unmet(SANITY.scenario, run.cast, conversation_of(run.trace), run.model, run.cwd)
+    told = OfSession(run.cast, conversation_of(run.trace))
+    problems = unmet(SANITY.scenario, told, run.model, run.cwd)
     return "; ".join(map(str, problems))

@@ -35,6 +35,7 @@ from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
+from harness.scenario.surfaces import EXEC
 from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.store import save
@@ -88,6 +89,8 @@ class WorkerSession:
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
+        if loaded.surface == EXEC:
+            return self._play_program(loaded)
         try:
             finding = self._blocks(loaded)
             if finding is None and self.asks:
@@ -111,6 +114,20 @@ class WorkerSession:
         self._silences.note(loaded.id, traits_of(loaded), run, outcome)
         if not run.overflow:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
+        return outcome
+
+    def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
+        """Play and judge one scenario on `agent exec`, of which no process outlives a turn."""
+        finding = self._thread.bench.blocks(loaded)
+        if finding is not None:
+            return blocked_outcome(loaded, finding)
+        try:
+            run = self._thread.run(loaded)
+        except SetupFailed as failed:
+            return setup_outcome(loaded, failed, self.config.book, self.config.rules)
+        config = self.config
+        outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        self._keep(run.trace, outcome)
         return outcome
 
     def _is_hopeless(self, run: Run) -> bool:

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.backend.model import ScriptedModel
 from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, accepted, piece_of
@@ -43,11 +43,43 @@ class Problem:
         return self.message
 
 
-def unmet(
-    scenario: Scenario, cast: Cast, conversation: Conversation, model: ScriptedModel, cwd: Path
-) -> list[Problem]:
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item in its final form, the message that shows it, and the path to it in there."""
+
+    shows: dict[str, Any]
+    frame: Frame
+    path: JsonPath = ("params", "item")
+
+    @property
+    def type(self) -> str:
+        """Its type, "?" where it has none."""
+        return text(self.shows.get("type")) or "?"
+
+
+class Reading(Protocol):
+    """What a run told of its turns and items, on whichever surface."""
+
+    def ended(self, alias: str, statuses: Sequence[str], where: JsonPath) -> Problem | None:
+        """That a turn has none of these ends."""
+        ...
+
+    def items(self) -> list[Item]:
+        """The final form of each item, in order."""
+        ...
+
+    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+        """What is wanted of the items, in the words of this surface, each with its number."""
+        ...
+
+    def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
+        """What the last diff of a turn says too little, or too much."""
+        ...
+
+
+def unmet(scenario: Scenario, told: Reading, model: ScriptedModel, cwd: Path) -> list[Problem]:
     """Every expectation that was not met."""
-    run = _Run(cast, conversation, model, cwd)
+    run = _Run(told, model, cwd)
     problems = run.problems(scenario.expect, ("expect",))
     if scenario.expect.any_of:
         tries = [
@@ -82,24 +114,9 @@ def _calls(model: ScriptedModel) -> str:
     return f"the last of {len(model.calls)}: {last}" if len(model.calls) > 3 else last
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """An item in its final form, and the message that shows it."""
-
-    shows: dict[str, Any]
-    frame: Frame
-
-    @property
-    def type(self) -> str:
-        return text(self.shows.get("type")) or "?"
-
-
 class _Run:
-    def __init__(
-        self, cast: Cast, conversation: Conversation, model: ScriptedModel, cwd: Path
-    ) -> None:
-        self._cast = cast
-        self._conversation = conversation
+    def __init__(self, told: Reading, model: ScriptedModel, cwd: Path) -> None:
+        self._told = told
         self._model = model
         self._cwd = cwd
 
@@ -107,11 +124,11 @@ class _Run:
         found: list[Problem] = []
         for alias, ends in outcome.turns.items():
             statuses = [ends] if isinstance(ends, str) else list(ends)
-            turn = self._turn(alias)
-            if turn is None or turn.status not in statuses:
-                found.append(_ended(alias, statuses, turn, (*where, "turns", alias)))
+            problem = self._told.ended(alias, statuses, (*where, "turns", alias))
+            found += [problem] if problem is not None else []
         if outcome.items is not None:
-            found += _items(outcome.items, self._items(), (*where, "items"))
+            patterns = self._told.patterns(outcome.items)
+            found += _items(patterns, self._told.items(), (*where, "items"))
         counts = outcome.model_calls
         right = [counts] if isinstance(counts, int) else counts
         if right is not None and len(self._model.calls) not in right:
@@ -122,26 +139,48 @@ class _Run:
         for name, wanted in outcome.workspace.items():
             found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
         for alias, said in outcome.diffs.items():
-            turn = self._turn(alias)
-            found += _diff(alias, said, turn, (*where, "diffs", alias))
+            found += self._told.diff(alias, said, (*where, "diffs", alias))
         return found
 
-    def _turn(self, alias: str) -> TurnView | None:
-        """A turn by its alias; ids of turns need not be unique beyond their thread."""
-        thread_id = self._cast.thread_of.get(alias, "")
-        return self._conversation.turn_at(thread_id, self._cast.turns.get(alias, ""))
 
-    def _items(self) -> list[_Item]:
+class OfSession:
+    """What a run told by the session protocol."""
+
+    def __init__(self, cast: Cast, conversation: Conversation) -> None:
+        self._cast = cast
+        self._conversation = conversation
+
+    def ended(self, alias: str, statuses: Sequence[str], where: JsonPath) -> Problem | None:
+        """That a turn has none of these ends."""
+        turn = self._turn(alias)
+        if turn is None or turn.status not in statuses:
+            return _ended(alias, statuses, turn, where)
+        return None
+
+    def items(self) -> list[Item]:
         """The final form of each item of the scenario's turns, in the order of appearance."""
-        seen: list[tuple[int, _Item]] = []
+        seen: list[tuple[int, Item]] = []
         for alias in self._cast.turns:
             turn = self._turn(alias)
             for item in turn.items.values() if turn else ():
                 frames: list[Frame] = [*item.started, *item.completed]
                 if frames:
                     shows = obj(dig(frames[-1].params, "item"))
-                    seen.append((frames[0].seq, _Item(shows, frames[-1])))
+                    seen.append((frames[0].seq, Item(shows, frames[-1])))
         return [item for _, item in sorted(seen, key=lambda entry: entry[0])]
+
+    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+        """As the scenario has them: its words are the session's."""
+        return list(enumerate(wanted))
+
+    def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
+        """What the last diff of a turn says too little, or too much."""
+        return _diff(alias, wanted, self._turn(alias), where)
+
+    def _turn(self, alias: str) -> TurnView | None:
+        """A turn by its alias; ids of turns need not be unique beyond their thread."""
+        thread_id = self._cast.thread_of.get(alias, "")
+        return self._conversation.turn_at(thread_id, self._cast.turns.get(alias, ""))
 
 
 def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: JsonPath) -> Problem:
@@ -175,9 +214,11 @@ def _diff(alias: str, wanted: DiffText, turn: TurnView | None, where: JsonPath) 
     return problems
 
 
-def _items(patterns: list[ItemPattern], items: list[_Item], where: JsonPath) -> list[Problem]:
+def _items(
+    patterns: Sequence[tuple[int, ItemPattern]], items: list[Item], where: JsonPath
+) -> list[Problem]:
     position = 0
-    for number, pattern in enumerate(patterns):
+    for number, pattern in patterns:
         start = position
         while position < len(items) and not _fits(pattern, items[position].shows):
             position += 1
@@ -188,7 +229,7 @@ def _items(patterns: list[ItemPattern], items: list[_Item], where: JsonPath) -> 
 
 
 def _no_item(
-    pattern: ItemPattern, number: int, items: list[_Item], start: int, where: JsonPath
+    pattern: ItemPattern, number: int, items: list[Item], start: int, where: JsonPath
 ) -> Problem:
     """An item that is not where it should be: the nearest one, and how it differs."""
     kind = pattern if isinstance(pattern, str) else next(iter(pattern))
@@ -204,7 +245,7 @@ def _no_item(
     shown = {key: near.shows.get(key, MISSING) for key in want}
     key = next(key for key, value in want.items() if not _right(value, shown[key]))
     path, offset, expected, actual = _differing(want[key], shown[key])
-    path = ("params", "item", key, *path)
+    path = (*near.path, key, *path)
     message = (
         f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
         f"{actual}, expected {expected}; {found}"

@@ -7,7 +7,7 @@ playing.
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
 from harness.scenario.spelling import Spelling
+from harness.scenario.surfaces import surface_id, unplayable
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
+from harness.trace.trace import SESSION
 from harness.trace.values import obj
 
 __all__ = [
@@ -47,12 +49,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A scenario, where it came from, and where each of its steps stands."""
+    """A scenario, where it came from, and where each of its steps stands.
+
+    `surface` is the one on which it is played.
+    """
 
     id: str
     path: Path
     scenario: Scenario
     document: Document
+    surface: str = SESSION
+
+    def on(self, surface: str) -> "Loaded":
+        """The scenario as it is played on another surface: `turns/plain-turn@exec`."""
+        return replace(self, id=surface_id(self.id, surface), surface=surface)
 
     def markers(self) -> dict[str, str]:
         """With several scripted threads, a nonce for each thread's first user text."""
@@ -193,6 +203,9 @@ def _checked(
     except ValidationError as error:
         raise first_mistake(error, document, path) from error
     Names(scenario, document, path).check()
+    problem = unplayable(scenario)
+    if problem is not None:
+        raise ScenarioError(path, document.place(problem[0]), problem[1])
     _beside(scenario, document, path)
     for key, names, valid in (
         ("covers", scenario.covers, rules),

@@ -220,14 +220,22 @@ def _holds_null(value: Any) -> bool:
     return value is None
 
 
+Played = Literal["session", "exec"]
+
+
 class Scenario(Strict):
-    """A whole scenario file."""
+    """A whole scenario file.
+
+    `surfaces` are the ways to talk to an agent by which it can be played: the session protocol, and
+    `agent exec`, of which each turn is a process.
+    """
 
     title: str = Field(min_length=1, max_length=200)
     covers: list[str] = Field(default_factory=list[str])
     needs: list[str] = Field(default_factory=list[str])
     tags: list[Alias] = Field(default_factory=list[str])
     extensions: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
+    surfaces: list[Played] = Field(default_factory=lambda: list[Played](("session",)), min_length=1)
     settings: Settings = Field(default_factory=Settings)
     config: Annotated[dict[str, Any], AfterValidator(_no_null)] = Field(
         default_factory=dict[str, Any]

@@ -220,7 +220,7 @@ class Player:
             except (StepFailed, TargetGone) as error:
                 failure = error
         if context.model.unfit:
-            raise _not_offered(context.model.unfit[0])
+            raise not_offered(context.model.unfit[0])
         if failure is not None:
             raise failure
 
@@ -236,7 +236,8 @@ class Player:
         return self._bounds.step
 
 
-def _not_offered(unfit: Unfit) -> StepFailed:
+def not_offered(unfit: Unfit) -> StepFailed:
+    """Why a script cannot go on that wants a tool which the target did not offer."""
     names = ", ".join(map(str, unfit.offered)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"

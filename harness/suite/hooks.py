@@ -56,8 +56,9 @@ class PytestPlugin:
     """
 
     def __init__(self, config: pytest.Config, option: argparse.Namespace) -> None:
-        if option.server_cmd is not None:
-            split_command(option.server_cmd)
+        for command in (option.server_cmd, option.agent_cmd):
+            if command is not None:
+                split_command(command)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         # The controller has checked what this machine lacks, once for all workers.
         lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
@@ -65,6 +66,7 @@ class PytestPlugin:
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
+            agent_cmd=option.agent_cmd or "",
             baseline=option.baseline,
             rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
             require=option.require,

@@ -20,6 +20,7 @@ from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
 from harness.suite.selection import Selection
+from harness.trace.trace import SESSION
 
 Play = Callable[[Loaded], ScenarioOutcome]
 Tell = Callable[[ScenarioOutcome], str]
@@ -62,14 +63,18 @@ class ScenarioFile(pytest.File):
             check_id(loaded, self.ids)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from error
-        if self.selection.scenarios:
-            # The node id is the scenario's id, so that it can be copied from pytest's output.
-            item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id, nodeid=loaded.id)  # pyright: ignore[reportUnknownMemberType]
-            item.loaded, item.play, item.tell = loaded, self.play, self.tell
-            item.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
-            yield item
-        for action in loaded.scenario.raced:
+        surfaces = [one for one in self.config_of.surfaces if one in loaded.scenario.surfaces]
+        for surface in surfaces if self.selection.scenarios else ():
+            yield self._item(loaded.on(surface))
+        for action in loaded.scenario.raced if SESSION in surfaces else ():
             yield from self._races(loaded, action)
+
+    def _item(self, loaded: Loaded) -> "ScenarioItem":
+        # The node id is the scenario's id, so that it can be copied from pytest's output.
+        item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id, nodeid=loaded.id)  # pyright: ignore[reportUnknownMemberType]
+        item.loaded, item.play, item.tell = loaded, self.play, self.tell
+        item.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
+        return item
 
     def _races(self, loaded: Loaded, action: Action) -> Iterable[pytest.Item]:
         wanted = self.selection.positions(action)

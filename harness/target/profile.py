@@ -138,6 +138,26 @@ class Program(_Table):
     places: list[str] = Field(default_factory=list[str])
 
 
+class ExecProgram(_Table):
+    """The program of `agent exec`, and the words by which it is told what to do, in this order.
+
+    Each but the first two is added where it is wanted, its placeholder filled in; an empty one says
+    that the program cannot be told that. The defaults are what the SDK of the shipping agent says.
+    """
+
+    command: Words = Field(default_factory=list[str])
+    arguments: Words = Field(
+        default_factory=lambda: ["exec", "--experimental-json", "--skip-git-repo-check"]
+    )
+    model: Words = Field(default_factory=lambda: ["--model", "{value}"])
+    sandbox: Words = Field(default_factory=lambda: ["--sandbox", "{value}"])
+    cwd: Words = Field(default_factory=lambda: ["--cd", "{value}"])
+    schema_file: Words = Field(default_factory=lambda: ["--output-schema", "{value}"])
+    setting: Words = Field(default_factory=lambda: ["--config", "{value}"])
+    resume: Words = Field(default_factory=lambda: ["resume", "{value}"])
+    image: Words = Field(default_factory=lambda: ["--image", "{value}"])
+
+
 class Profile(_Table):
     """One kind of server. See docs/profiles.md."""
 
@@ -160,6 +180,7 @@ class Profile(_Table):
     lifted: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
     home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
+    exec: ExecProgram = Field(default_factory=ExecProgram)
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"

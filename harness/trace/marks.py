@@ -278,17 +278,44 @@ class RecorderNote(MarkBody):
 class ProgramStarted(MarkBody):
     """A program was started, without a shell, in the folder `cwd`, an absolute path.
 
-    A program's process is a connection of its own.
+    A program's process is a connection of its own. `variables` are the names of those of its
+    environment that the harness set; a value may be a secret.
     """
 
     kind: ClassVar[str] = "program-started"
     connection: str
     argv: tuple[str, ...]
     cwd: str
+    variables: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:
         """The connection that is its process."""
+        return self.connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAsked(MarkBody):
+    """A program that is started next is asked for one turn, by its arguments and its input.
+
+    `turn` is what the scenario calls it, and `of` the thread; `thread` is the id of the thread with
+    which it is to go on, "" for a new one, and `earlier` the prompts of that thread's turns before.
+    `model` is the name that was asked for, "" for none, `schema` the JSON Schema of its answer, as
+    JSON text.
+    """
+
+    kind: ClassVar[str] = "turn-asked"
+    connection: str
+    turn: str
+    of: str
+    thread: str = ""
+    earlier: tuple[str, ...] = ()
+    model: str = ""
+    schema: str = ""
+
+    @property
+    def about(self) -> str:
+        """The connection that is the program's process."""
         return self.connection
 
 
@@ -399,6 +426,7 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     PartialLine,
     RecorderNote,
     ProgramStarted,
+    TurnAsked,
     ProgramErrors,
     ProgramEnded,
     FileSeen,

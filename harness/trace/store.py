@@ -28,6 +28,7 @@ from harness.trace.frame import (
     DamageKind,
     Direction,
     Frame,
+    Kind,
     Origin,
     classify,
     parse,
@@ -37,7 +38,7 @@ from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.trace import FORMAT_VERSION, SESSION, End, Header, Mark, Trace
-from harness.trace.values import MISSING
+from harness.trace.values import MISSING, obj
 
 # What the lines of a surface are, by its name; raises `ValueError` for one that is not known.
 ClassifyOf = Callable[[str], Classify]
@@ -237,4 +238,10 @@ def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None 
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
-    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=classify(parsed))
+    kind = _event(parsed) if frame.kind is Kind.EVENT else classify(parsed)
+    return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=kind)
+
+
+def _event(value: Any) -> Kind:
+    """What a line is where an event stood: events have no other surface's forms."""
+    return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED

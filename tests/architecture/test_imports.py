@@ -40,7 +40,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness.trace": ((), ()),
     "harness.surface": (("harness.spec", "harness.trace"), ()),
     "harness.judge": (("harness.spec", "harness.surface", "harness.trace"), ()),
-    "harness.rules": (("harness.judge", "harness.spec", "harness.trace"), ()),
+    "harness.rules": (("harness.judge", "harness.spec", "harness.surface", "harness.trace"), ()),
     "harness.ledger": (("harness.judge", "harness.spec", "harness.surface", "harness.trace"), ()),
     "harness.faults": (
         ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
@@ -69,7 +69,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("pydantic",),
     ),
     "harness.report": (
-        ("harness.results", "harness.spec", "harness.trace", *JUDGE),
+        ("harness.results", "harness.spec", "harness.surface", "harness.trace", *JUDGE),
         ("pydantic", "rich", "jinja2"),
     ),
     "harness.compare": (
@@ -81,6 +81,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "harness.ledger",
             "harness.results",
             "harness.spec",
+            "harness.surface",
             "harness.trace",
             "harness.wire",
             *JUDGE,

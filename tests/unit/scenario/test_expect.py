@@ -10,7 +10,7 @@ import pytest
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.scenario.expect import Problem, unmet
+from harness.scenario.expect import OfSession, Problem, unmet
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast
 from harness.trace.frame import Direction
@@ -61,7 +61,7 @@ def problems(
     for _ in range(calls):
         script.answer(b'{"input": [{"role": "user", "content": "hello"}]}')
     cast = Cast(threads={"t": THREAD}, turns={"u": TURN}, thread_of={"u": THREAD})
-    return unmet(loaded.scenario, cast, conversation_of(recorder.trace), script, cwd)
+    return unmet(loaded.scenario, OfSession(cast, conversation_of(recorder.trace)), script, cwd)
 
 
 def sentences(expect: str, **given: Any) -> list[str]:

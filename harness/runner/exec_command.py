@@ -1,0 +1,65 @@
+"""The command line of `agent exec` for one turn: what is wanted, as words of a profile.
+
+Here: the order of the words, and what a profile's program cannot be told. Not here: running it
+(exec_player), the table of words (target.profile).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.scenario.steps.context import StepFailed, UnmetKind
+from harness.target.profile import ExecProgram, fill
+from harness.trace.values import arr, obj, text
+
+# The policy of a thread is a setting of the program's configuration.
+_SETTINGS = {"approvalPolicy": "approval_policy"}
+# Between several texts of one input there is an empty line.
+BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a turn wants: parameters of its thread, the thread to go on with ("" for a new one), the
+    file of its output schema ("" for none), the paths of its images.
+    """
+
+    params: Mapping[str, Any]
+    thread: str = ""
+    schema_file: str = ""
+    images: Sequence[str] = ()
+
+
+def command_line(program: ExecProgram, wanted: Wanted) -> list[str]:
+    """The words after the program's name. Raises `StepFailed` where one cannot be said."""
+    words = list(program.arguments)
+
+    def say(what: str, template: list[str], value: str) -> None:
+        if value and not template:
+            message = f"the profile's [exec] has no words for {what}"
+            raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="core")
+        if value:
+            words.extend(fill(template, {"value": value}))
+
+    say("a model", program.model, text(wanted.params.get("model")))
+    say("a sandbox", program.sandbox, text(wanted.params.get("sandbox")))
+    say("a working directory", program.cwd, text(wanted.params.get("cwd")))
+    say("an output schema", program.schema_file, wanted.schema_file)
+    for name, key in _SETTINGS.items():
+        value = text(wanted.params.get(name))
+        say("a setting", program.setting, f"{key}={json.dumps(value)}" if value else "")
+    say("a thread to resume", program.resume, wanted.thread)
+    for image in wanted.images:
+        say("an image", program.image, image)
+    return words
+
+
+def prompt_of(entries: Any, plain: str | None) -> tuple[str, list[str]]:
+    """The prompt and the paths of images in the input of a turn."""
+    if plain is not None:
+        return plain, []
+    given = [obj(entry) for entry in arr(entries)]
+    texts = [text(one.get("text")) for one in given if one.get("type") == "text"]
+    images = [text(one.get("path")) for one in given if one.get("type") == "localImage"]
+    return BETWEEN.join(texts), images

@@ -1,0 +1,84 @@
+"""What a scenario expects, asked of the events of `agent exec`.
+
+A scenario has the session protocol's words. Here: what stands for them in these events, by the two
+documents' tables of items. A type that the second does not have, and a member whose values it does
+not list, is not asked for. Not here: comparing (expect), reading the events (exec_told).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from harness.scenario.exec_told import told_by
+from harness.scenario.expect import Item, Problem
+from harness.scenario.model import DiffText, ItemPattern
+from harness.trace.excerpt import Spot
+from harness.trace.trace import Trace
+from harness.trace.values import Path
+
+# Item type of the session -> the type in these events, and its members that say the same.
+ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "agentMessage": ("agent_message", {"text": "text"}),
+    "reasoning": ("reasoning", {}),
+    "commandExecution": (
+        "command_execution",
+        {"aggregatedOutput": "aggregated_output", "exitCode": "exit_code"},
+    ),
+    "fileChange": ("file_change", {}),
+    "mcpToolCall": (
+        "mcp_tool_call",
+        {"server": "server", "tool": "tool", "arguments": "arguments"},
+    ),
+    "webSearch": ("web_search", {"query": "query"}),
+}
+# The types that a scenario of this surface alone can name too.
+OWN: Final = ("todo_list", "error")
+
+
+class OfExec:
+    """What a run told by the events of its processes; `turns` are their connections by alias."""
+
+    def __init__(self, trace: Trace, turns: Mapping[str, str]) -> None:
+        self._told = {alias: told_by(trace, name) for alias, name in turns.items()}
+
+    def ended(self, alias: str, statuses: Sequence[str], where: Path) -> Problem | None:
+        """That a turn has none of these ends."""
+        told = self._told.get(alias)
+        if told is not None and told.status in statuses:
+            return None
+        found = "no process of it was started" if told is None else told.words
+        why = f", with the error {told.error!r}" if told is not None and told.error else ""
+        message = f"turn {alias}: expected {' or '.join(statuses)}; found {found}{why}"
+        seen = ((told.end.seq, Spot(("type",))),) if told is not None and told.end else ()
+        return Problem(message, where, seen)
+
+    def items(self) -> list[Item]:
+        """Each completed item of the turns, in order."""
+        return [
+            Item(item.shows, item.frame, ("item",))
+            for told in self._told.values()
+            for item in told.items
+        ]
+
+    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+        """The patterns that these events have words for."""
+        found = [(number, _translated(pattern)) for number, pattern in enumerate(wanted)]
+        return [(number, pattern) for number, pattern in found if pattern is not None]
+
+    def diff(self, alias: str, wanted: DiffText, where: Path) -> list[Problem]:
+        """No event shows a diff."""
+        return []
+
+
+def _translated(pattern: ItemPattern) -> ItemPattern | None:
+    kind = pattern if isinstance(pattern, str) else next(iter(pattern))
+    if kind in OWN:
+        return pattern
+    if kind not in ITEMS:
+        return None
+    name, members = ITEMS[kind]
+    if isinstance(pattern, str):
+        return name
+    want: dict[str, Any] = {
+        members[key]: value for key, value in pattern[kind].items() if key in members
+    }
+    return {name: want} if want else name

@@ -1,0 +1,70 @@
+"""What the events of one process of `agent exec` told: its thread, how its turn ended, its items.
+
+Here: reading them off a trace, for whoever plays a scenario and for its expectations. Not here:
+whether they are right (rules).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import Trace
+from harness.trace.values import dig, obj, text
+
+# The ends of a turn, as the session protocol calls them.
+ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldItem:
+    """An item as it was completed, and the event that shows it."""
+
+    shows: dict[str, Any]
+    frame: Frame
+
+
+@dataclass(slots=True)
+class Told:
+    """What one process told.
+
+    `thread` is the id that it named, "" for none; `status` is `completed`, `failed` or "" where no
+    end was told; `end` is the event that told it, or a fatal error; `error` is its message.
+    """
+
+    thread: str = ""
+    status: str = ""
+    error: str = ""
+    end: Frame | None = None
+    items: list[ToldItem] = field(default_factory=list[ToldItem])
+
+    @property
+    def words(self) -> str:
+        """The end in words."""
+        return self.status or "nothing: neither turn.completed nor turn.failed came"
+
+
+def told_by(trace: Trace, connection: str) -> Told:
+    """What a process told so far.
+
+    A fatal error ends a turn as failed where no event of the turn does.
+    """
+    told = Told()
+    fatal: Frame | None = None
+    for frame in trace.frames:
+        if frame.connection != connection or frame.kind is not Kind.EVENT:
+            continue
+        event = obj(frame.json)
+        kind = text(event.get("type"))
+        if kind == "thread.started":
+            told.thread = told.thread or text(event.get("thread_id"))
+        elif kind == "item.completed":
+            told.items.append(ToldItem(obj(event.get("item")), frame))
+        elif kind in ENDS and told.end is None:
+            told.status, told.end = ENDS[kind], frame
+            told.error = text(dig(event, "error", "message"))
+        elif kind == "error":
+            fatal = frame
+    if told.end is None and fatal is not None:
+        told.status, told.end = "failed", fatal
+        told.error = text(obj(fatal.json).get("message"))
+    return told

@@ -1,0 +1,93 @@
+"""On which surfaces a scenario can be played, and what it is called on each.
+
+The session plays every step. `agent exec` is a process for each turn: it can begin a thread or go
+on with one, and nobody can speak to it while it runs. Here: ids, and which steps and parameters
+such a run has. Not here: playing (runner).
+"""
+
+from harness.scenario.client_steps import (
+    ClientStep,
+    OpenStep,
+    ReadThreadStep,
+    SearchHomeStep,
+    StartThread,
+    StartThreadStep,
+    StartTurn,
+    StartTurnStep,
+    WaitStep,
+)
+from harness.scenario.model import Scenario
+from harness.trace.trace import SESSION
+from harness.trace.values import obj
+
+EXEC = "exec"
+_SEPARATOR = "@"
+
+_Problem = tuple[tuple[str | int, ...], str]
+
+# What `agent exec` can be told of a thread and of a turn, by the protocol's names.
+THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
+TURN_PARAMS = ("outputSchema",)
+INPUTS = ("text", "localImage")
+
+
+def surface_id(scenario: str, surface: str) -> str:
+    """What a scenario is called on a surface: on `exec` `turns/plain-turn@exec`."""
+    return scenario if surface == SESSION else f"{scenario}{_SEPARATOR}{surface}"
+
+
+def surface_of(name: str) -> str:
+    """The surface that an id names; that of a race is the session."""
+    return EXEC if name.endswith(f"{_SEPARATOR}{EXEC}") else SESSION
+
+
+def unplayable(scenario: Scenario) -> _Problem | None:
+    """What keeps a scenario from being played on a surface that it names: the place, and why."""
+    if EXEC not in scenario.surfaces:
+        return None
+    running: dict[str, str] = {}
+    for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
+        for index, step in enumerate(steps):
+            problem = _of_step(step, running)
+            if problem is not None:
+                key = next(iter(type(step).model_fields))
+                return (side, index, key, *problem[0]), problem[1]
+    return None
+
+
+def _of_step(step: ClientStep, running: dict[str, str]) -> _Problem | None:
+    """`running` are the turns that no step has waited for, by their threads."""
+    match step:
+        case StartThreadStep(start_thread=body):
+            return _params(body, THREAD_PARAMS)
+        case StartTurnStep(start_turn=body):
+            if body.thread in running:
+                turn = running[body.thread]
+                return (), f"on {EXEC} the turn {turn} must end first: add a wait for it before"
+            running[body.thread] = body.alias
+            return _inputs(body) or _params(body, TURN_PARAMS)
+        case WaitStep(wait=body) if body.what == ["turn"]:
+            for thread, turn in list(running.items()):
+                if turn == body.turn:
+                    del running[thread]
+            return None
+        case WaitStep(wait=body) if body.what in (["gate"], ["model"]):
+            return None
+        case OpenStep() | ReadThreadStep() | SearchHomeStep():
+            return None
+        case _:
+            return (), f"{EXEC} cannot play this step: nobody speaks to a process that runs"
+
+
+def _params(body: StartThread | StartTurn, known: tuple[str, ...]) -> _Problem | None:
+    for name in body.params:
+        if name not in known:
+            return ("params", name), f"{EXEC} takes no {name}; it takes {', '.join(known)}"
+    return None
+
+
+def _inputs(body: StartTurn) -> _Problem | None:
+    for index, entry in enumerate(body.input or ()):
+        if obj(entry).get("type") not in INPUTS:
+            return ("input", index), f"{EXEC} takes inputs of the types {' and '.join(INPUTS)}"
+    return None
