@@ -7,7 +7,6 @@ what the client was shown of a turn that was cut off, before it was added to the
 
 from typing import Any
 
-from harness.wire.input import UserInput
 from harness.wire.item import AgentMessageItem, ThreadItem, UserMessageItem
 from reference_server.rollout.records import CompactedRecord, HistoryRecord, SteeredRecord
 from reference_server.words import (
@@ -33,12 +32,12 @@ class Conversation:
         self.context_tokens = 0
         self._open: dict[str, Fields] = {}
         self._steered: dict[str, Fields] = {}
-        self._unheard: list[Fields] = []
+        self._unheard: list[UserMessageItem | AgentMessageItem] = []
 
     def extend(self, record: HistoryRecord) -> None:
         """Add what a record says."""
         self._add(record.items)
-        if any(not item["type"].endswith(_OUTPUT) for item in record.items):
+        if self._unheard and any(not item["type"].endswith(_OUTPUT) for item in record.items):
             # What was shown until now belongs to these items.
             self._unheard.clear()
         for item_id in record.steered or []:
@@ -59,10 +58,8 @@ class Conversation:
 
     def note(self, item: ThreadItem) -> None:
         """Note what the client is shown, which a later HistoryRecord adds, or else `settle`."""
-        if isinstance(item, UserMessageItem):
-            self._unheard.append(_words(item.content))
-        elif isinstance(item, AgentMessageItem) and item.text:
-            self._unheard.append(assistant_message(item.text))
+        if isinstance(item, UserMessageItem) or (isinstance(item, AgentMessageItem) and item.text):
+            self._unheard.append(item)
 
     def end_turn(self) -> None:
         """Leave out what the client was shown and the server did not add: it belongs to no answer.
@@ -77,7 +74,7 @@ class Conversation:
             output = {"type": f"{call['type']}_output", "call_id": call_id, "output": ABORTED}
             self.items.append(output)
         self._open.clear()
-        self.items += self._unheard
+        self.items += map(_message, self._unheard)
         self._unheard.clear()
         self.items += self._steered.values()
         self._steered.clear()
@@ -101,6 +98,8 @@ class Conversation:
             self.items.append(item)
 
 
-def _words(content: list[UserInput]) -> Fields:
-    images = [unread_image(path, _ENDED) for path in local_images(content)]
-    return user_message(content, images)
+def _message(shown: UserMessageItem | AgentMessageItem) -> Fields:
+    if isinstance(shown, AgentMessageItem):
+        return assistant_message(shown.text)
+    images = [unread_image(path, _ENDED) for path in local_images(shown.content)]
+    return user_message(shown.content, images)

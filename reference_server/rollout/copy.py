@@ -25,20 +25,20 @@ _SERVER = re.compile(rb',"server":"[^"\\]*"\}\n$')
 
 
 class Original:
-    """What is copied: the lines of a rollout, each with the id of its turn if it has one."""
+    """What is copied: the lines of a rollout, each with where its turn's id stands, if any."""
 
     def __init__(self, path: Path | str, lines: Iterable[bytes]) -> None:
         self._path = path
         self.first: ThreadRecord | None = None
-        self.turns: dict[str, str] = {}
+        self.turns: dict[bytes, bytes] = {}
         """The ids of its turns, in order; `rename` gives each the id of its copy."""
-        self._lines: list[tuple[str | None, bytes]] = []
+        self._lines: list[tuple[re.Match[bytes] | None, bytes]] = []
         self._foreign = False
         for number, line in enumerate(lines, start=1):
             if found := _TURN_ID.match(line):
                 if self.first is None and (record := record_in(path, number, line)) is not None:
                     self.first = lost_beginning(path, record)
-                self._keep(found[1].decode(errors="replace"), line)
+                self._keep(found, line)
             elif (record := record_in(path, number, line)) is not None:
                 self._take(record)
 
@@ -49,14 +49,13 @@ class Original:
             self._foreign = record.id != self.first.id
         elif not isinstance(record, NameRecord):
             line = record.encode() + b"\n"
-            found = _TURN_ID.match(line)
-            self._keep(found[1].decode() if found else None, line)
+            self._keep(_TURN_ID.match(line), line)
 
-    def _keep(self, turn: str | None, line: bytes) -> None:
+    def _keep(self, turn: re.Match[bytes] | None, line: bytes) -> None:
         if self.first is not None and not self._foreign:
             self._lines.append((turn, line))
             if turn is not None:
-                self.turns.setdefault(turn, turn)
+                self.turns.setdefault(turn[1], turn[1])
 
     @classmethod
     def read(cls, path: Path, given_up: Event) -> "Original":
@@ -70,7 +69,7 @@ class Original:
 
     def rename(self, turns: Sequence[str]) -> None:
         """Set the ids of the copied turns, as many as there are turns."""
-        self.turns = dict(zip(self.turns, turns, strict=True))
+        self.turns = dict(zip(self.turns, (turn.encode() for turn in turns), strict=True))
 
     def copied(self) -> Iterator[tuple[bytes, Record]]:
         """Give the records of the copy, but the first one, each with its line."""
@@ -83,10 +82,9 @@ class Original:
             if record is not None:
                 yield copy, record
 
-    def _renamed(self, turn: str, line: bytes) -> bytes:
-        found = _TURN_ID.match(line)
-        assert found is not None
-        return b"%b%b%b" % (line[: found.start(1)], self.turns[turn].encode(), line[found.end(1) :])
+    def _renamed(self, turn: re.Match[bytes], line: bytes) -> bytes:
+        start, end = turn.span(1)
+        return line[:start] + self.turns[turn[1]] + line[end:]
 
 
 def write_copy(original: Original, first: ThreadRecord, path: Path) -> StoredThread:

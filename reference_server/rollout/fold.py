@@ -107,7 +107,8 @@ class Fold:
             return
         if (thread := self._thread) is None or self._foreign:
             return
-        thread.updated_at = max(thread.updated_at, record.at)
+        if record.at > thread.updated_at:
+            thread.updated_at = record.at
         match record:
             case ItemRecord():
                 if self._add_item(thread, record.turn_id, record.item):
@@ -158,8 +159,9 @@ class Fold:
 
     def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
         """Give a turn, which begins here if it is new; None if it was dropped."""
-        if turn_id in self._turns or turn_id in self._dropped:
-            return self._turns.get(turn_id)
+        known = self._turns.get(turn_id)
+        if known is not None or turn_id in self._dropped:
+            return known
         # A thread has one active turn: the one before has ended, recorded or not.
         thread.unended.clear()
         self._conversation.settle()
