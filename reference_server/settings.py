@@ -13,7 +13,6 @@ from harness.wire.base import WireModel
 from harness.wire.settings import (
     ApprovalPolicy,
     DangerFullAccess,
-    Effort,
     FullAccess,
     Personality,
     ReadOnly,
@@ -24,7 +23,7 @@ from harness.wire.settings import (
 )
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
-from reference_server.config.model import Config
+from reference_server.config.model import Config, ReasoningEffort
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
 
@@ -43,18 +42,22 @@ class ThreadSettings(WireModel):
     approval_policy: ApprovalPolicy
     sandbox: SandboxPolicy
     personality: Personality | None = None
-    effort: Effort | None = None
+    effort: ReasoningEffort | None = None
     summary: Summary | None = None
     service_name: str | None = None
 
 
-def sandbox_policy(mode: SandboxMode) -> SandboxPolicy:
-    """Give the policy object of a sandbox mode, in either spelling."""
+def sandbox_policy(mode: SandboxMode, config: Config | None = None) -> SandboxPolicy:
+    """Give the policy object of a sandbox mode, in either spelling, as the configuration has it."""
     match mode:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()
         case "workspace-write" | "workspaceWrite":
-            return WorkspaceWrite(writable_roots=[], network_access=False)
+            if config is None:
+                return WorkspaceWrite(writable_roots=[], network_access=False)
+            return WorkspaceWrite(
+                writable_roots=list(config.writable_roots), network_access=config.network_access
+            )
         case "read-only" | "readOnly":
             return ReadOnly(access=FullAccess(type="fullAccess"))
 
@@ -66,8 +69,9 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
         model_provider=params.model_provider or config.model_provider,
         cwd=_absolute(None, params.cwd),
         approval_policy=params.approval_policy or config.approval_policy,
-        sandbox=sandbox_policy(params.sandbox or config.sandbox_mode),
+        sandbox=sandbox_policy(params.sandbox or config.sandbox_mode, config),
         personality=params.personality,
+        effort=config.model_reasoning_effort,
         service_name=params.service_name,
     )
 

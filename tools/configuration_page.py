@@ -14,7 +14,12 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, WrapValidator
 from pydantic.fields import FieldInfo
 
-from reference_server.config.file import CommandEnvironment, ConfigFile, ProviderTable
+from reference_server.config.file import (
+    CommandEnvironment,
+    ConfigFile,
+    ProviderTable,
+    WorkspaceWriteTable,
+)
 from reference_server.config.mcp_tables import McpTable, TransportTable
 from reference_server.config.model import Config, Provider
 from reference_server.config.skills import FeaturesTable, SkillsTable, SkillSwitch
@@ -48,6 +53,7 @@ config.toml:3:9: `model` must be a string, not 4
 
 TABLES: tuple[tuple[str, type[BaseModel], type | None], ...] = (
     ("Before the first table", ConfigFile, Config),
+    ("[sandbox_workspace_write]", WorkspaceWriteTable, Config),
     ("[model_providers.NAME]", ProviderTable, Provider),
     ("[mcp_servers.NAME]", McpTable, None),
     ("[mcp_servers.NAME.transport]", TransportTable, None),

@@ -12,11 +12,12 @@ from pydantic_core import ErrorDetails
 
 from harness.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.config.mcp_tables import McpTable, Seconds, ServerName
-from reference_server.config.model import CredentialsStore, WebSearch
+from reference_server.config.model import CredentialsStore, ReasoningEffort, WebSearch
 from reference_server.config.skills import FeaturesTable, SkillsTable
 from reference_server.config.values import (
     Address,
     Count,
+    Flag,
     KeyVariable,
     Port,
     Size,
@@ -28,6 +29,7 @@ from reference_server.config.values import (
     one_of,
 )
 
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$"), expect("an absolute path")]
 Names = Annotated[list[str], expect("an array of names of variables")]
 
 
@@ -61,6 +63,22 @@ class CommandEnvironment(Table):
     """Variables and their values."""
 
 
+class WorkspaceWriteTable(Table):
+    """What the sandbox mode workspace-write allows beside writing in the working directory."""
+
+    network_access: Flag | None = None
+    """Whether commands may reach the network."""
+    writable_roots: (
+        Annotated[
+            list[AbsolutePath],
+            Field(max_length=100),
+            expect("an array of at most 100 absolute paths"),
+        ]
+        | None
+    ) = None
+    """Absolute paths of further folders that may be written."""
+
+
 class ConfigFile(Table):
     """What a thread has unless its client says otherwise, and limits of the model."""
 
@@ -72,6 +90,12 @@ class ConfigFile(Table):
     """When the client is asked before something is done."""
     sandbox_mode: Annotated[SandboxMode, one_of(SandboxMode)] | None = None
     """What commands may do without an approval."""
+    model_reasoning_effort: Annotated[ReasoningEffort, one_of(ReasoningEffort)] | None = None
+    """How long the model thinks, in a thread whose client does not say."""
+    show_raw_agent_reasoning: Flag | None = None
+    """Whether `agent exec` shows raw blocks of reasoning too, and not the summary alone."""
+    openai_base_url: Address | None = None
+    """The address of a provider whose own table gives none."""
     model_context_window: Size | None = None
     """How many tokens the model can be given, for `thread/tokenUsage/updated`."""
     model_auto_compact_token_limit: Size | None = None
@@ -87,6 +111,7 @@ class ConfigFile(Table):
     """Seconds that `agent mcp login` waits for the browser."""
     model_providers: dict[str, ProviderTable] = Field(default_factory=dict[str, ProviderTable])
     mcp_servers: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
+    sandbox_workspace_write: WorkspaceWriteTable = WorkspaceWriteTable.model_construct()
     command_environment: CommandEnvironment = CommandEnvironment.model_construct()
     skills: SkillsTable = SkillsTable.model_construct()
     features: FeaturesTable = FeaturesTable.model_construct()

@@ -13,6 +13,7 @@ from reference_server.config.file import (
     CommandEnvironment,
     ConfigFile,
     ProviderTable,
+    WorkspaceWriteTable,
     keys_of,
 )
 from reference_server.config.mcp_tables import McpTable, TransportTable
@@ -23,6 +24,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "": keys_of(ConfigFile),
     "command_environment": keys_of(CommandEnvironment),
     "model_providers.*": keys_of(ProviderTable),
+    "sandbox_workspace_write": keys_of(WorkspaceWriteTable),
     "mcp_servers.*": keys_of(McpTable),
     "mcp_servers.*.transport": keys_of(TransportTable),
     "skills": keys_of(SkillsTable),

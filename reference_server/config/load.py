@@ -6,6 +6,7 @@ mistake is told in `config.mistakes`; a key that is not known is told and ignore
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 Table = dict[str, Any]
+DEFAULTS = Config()
 WARNINGS = 20
 """Keys without effect that are told one by one."""
 WRONG_KEY = "[key]"
@@ -44,15 +46,17 @@ def load_config(
     warn: Callable[[str], None] = lambda _line: None,
     *,
     overrides: Sequence[str] = (),
+    defaults: Config = DEFAULTS,
 ) -> Config:
     """Read the file (a missing one is an empty one) and the overrides. Raises ConfigError.
 
     `overrides` are arguments of `--config`, each `key=value`; they take the place of what the file
     says. `warn` is given a line, `path:line:column: what`, for each key that has no effect.
+    `defaults`: what counts where neither says anything.
     """
     text = read_config(path)
     if not text and not overrides:
-        return Config(environment=environment)
+        return replace(defaults, environment=environment)
     table = parse_toml(path, text)
     given: dict[Steps, str] = {}
     if overrides:
@@ -60,7 +64,7 @@ def load_config(
 
         given = lay_over(table, overrides)
     reader = _Reader(Source(path, text, given), table)
-    config = reader.config(environment)
+    config = reader.config(environment, defaults)
     for line in reader.warnings():
         warn(line)
     return config
@@ -153,21 +157,25 @@ class _Reader:
         self._source = source
         self._table = table
 
-    def config(self, environment: Mapping[str, str]) -> Config:
+    def config(self, environment: Mapping[str, str], defaults: Config) -> Config:
         """Give the settings. Raises ConfigError."""
         file = self._validated()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
-        config = Config(
+        config = replace(
+            defaults,
             **file.model_dump(
                 exclude_none=True,
                 exclude={
                     "model_providers",
                     "mcp_servers",
                     "command_environment",
+                    "sandbox_workspace_write",
                     "skills",
                     "features",
                 },
             ),
+            network_access=bool(file.sandbox_workspace_write.network_access),
+            writable_roots=tuple(file.sandbox_workspace_write.writable_roots or ()),
             remote_skills=file.features.remote_skills,
             skill_catalogue=file.skills.catalogue,
             providers=providers,

@@ -11,18 +11,25 @@ from harness.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.config.mcp import McpServer
 from reference_server.exec.environment import CommandVariables
 
-WebSearch = Literal["disabled", "live"]
-"""Whether the provider's own search is offered to the model."""
+WebSearch = Literal["disabled", "cached", "live"]
+"""Whether the provider's own search is offered to the model; `cached`: without reaching the web."""
+ReasoningEffort = Literal["minimal", "low", "medium", "high", "xhigh"]
+"""How long the model thinks. The protocol's own requests have three of these words, the SDK all."""
 CredentialsStore = Literal["auto", "file", "keyring"]
 """Where the OAuth credentials of MCP servers are kept."""
 DEFAULT_PROVIDER = "default"
 PROVIDER_KEY = "PROVIDER_API_KEY"
 """The environment variable with the key of a provider that has no `env_key`."""
+ORIGINATORS = ("AGENT_ORIGINATOR", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE")
+"""The environment variables with the name of the calling program; the second is the SDK's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One model provider: `base_url` is what `/responses` is appended to; times in milliseconds."""
+    """One model provider: `base_url` is what `/responses` is appended to; times in milliseconds.
+
+    `originator`: what the program calls itself on whose behalf the model is asked.
+    """
 
     id: str
     name: str = ""
@@ -32,17 +39,26 @@ class Provider:
     stream_max_retries: int = 5
     stream_idle_timeout_ms: int = 300_000
     retry_delay_ms: int = 200
+    originator: str | None = None
     api_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What config.toml and the environment say together; context sizes are in tokens."""
+    """What config.toml and the environment say together; context sizes are in tokens.
+
+    `network_access` and `writable_roots` (absolute paths) are those of the mode workspace-write.
+    """
 
     model: str = "default-model"
     model_provider: str = DEFAULT_PROVIDER
     approval_policy: ApprovalPolicy = "on-request"
     sandbox_mode: SandboxMode = "read-only"
+    model_reasoning_effort: ReasoningEffort | None = None
+    show_raw_agent_reasoning: bool = False
+    openai_base_url: str | None = None
+    network_access: bool = False
+    writable_roots: tuple[str, ...] = ()
     model_context_window: int | None = None
     model_auto_compact_token_limit: int | None = None
     web_search: WebSearch = "disabled"
@@ -62,22 +78,31 @@ class Config:
     @property
     def address_elsewhere(self) -> bool:
         """Whether the environment gives an address for a provider that the file does not have."""
-        return any(self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL"))
+        named = (self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL"))
+        return any((self.openai_base_url, *named))
 
     def provider(self, provider_id: str) -> Provider | None:
         """Give the provider of that id with its address and key, or None if there is none.
 
         PROVIDER_BASE_URL takes precedence over the file, so that any configuration can be used with
-        another address; OPENAI_BASE_URL is used only where the file gives no address. With an
+        another address; `openai_base_url` of the file, and after it OPENAI_BASE_URL, are used only
+        where the provider's own table gives no address. With an
         address from the environment, providers need not be in the file. The key is the value of
         the variable that `env_key` names, else of PROVIDER_API_KEY.
         """
         env = self.environment
         known = self.providers.get(provider_id)
         forced = env.get("PROVIDER_BASE_URL")
-        fallback = env.get("OPENAI_BASE_URL")
+        fallback = self.openai_base_url or env.get("OPENAI_BASE_URL")
         if known is None and not (forced or fallback) and provider_id != self.model_provider:
             return None
         base = known or Provider(provider_id)
         key = (env.get(base.env_key) if base.env_key else None) or env.get(PROVIDER_KEY)
-        return replace(base, base_url=forced or base.base_url or fallback, api_key=key)
+        address = forced or base.base_url or fallback
+        return replace(base, base_url=address, api_key=key, originator=_originator(env))
+
+
+def _originator(environment: Mapping[str, str]) -> str | None:
+    """Give what the calling program calls itself, if that can be sent in a header."""
+    named = next(filter(None, map(environment.get, ORIGINATORS)), None)
+    return named if named and named.isascii() and named.isprintable() and named.strip() else None

@@ -226,6 +226,9 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
 
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
     headers["User-Agent"] = f"agent/{VERSION}"
+    if provider.originator:
+        headers["Originator"] = provider.originator
+        headers["User-Agent"] = f"{provider.originator} agent/{VERSION}"
     # Events are read as they arrive: a decoder could hold them back.
     headers["Accept-Encoding"] = "identity"
     url = _url(provider.base_url or "")

@@ -58,7 +58,8 @@ class Secrets:
         """Give the secrets of all providers and MCP servers."""
         env = config.environment
         found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
-        for address in (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL")):
+        named = (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL"), config.openai_base_url)
+        for address in named:
             found += _of_address(address)
         for provider in config.providers.values():
             found += [env.get(provider.env_key or "", ""), *_of_address(provider.base_url)]

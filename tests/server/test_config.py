@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.wire.settings import WorkspaceWrite
+from harness.wire.thread import ThreadStartParams
 from reference_server.config.home import Home
 from reference_server.config.keys import KEYS
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config, Provider
+from reference_server.settings import settings_of_new_thread
 
 WHOLE = """
 model = "m"
@@ -180,10 +183,13 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
         "disabled_mcp_servers",
         "remote_skills",
         "skill_catalogue",
-    } | {"model_providers", "command_environment", "skills", "features"}
+        "network_access",
+        "writable_roots",
+    } | {"model_providers", "command_environment", "sandbox_workspace_write", "skills", "features"}
     assert set(KEYS["model_providers.*"]) == {field.name for field in fields(Provider)} - {
         "id",
         "api_key",
+        "originator",
     } | {"wire_api"}
 
 
@@ -230,3 +236,63 @@ def test_the_home_is_agent_home_or_the_users(tmp_path, monkeypatch) -> None:
     assert Home.from_environment({}).root == tmp_path / ".agent"
     assert Home.from_environment({"AGENT_HOME": ""}).root == tmp_path / ".agent"
     assert Home.from_environment({"AGENT_HOME": "here"}).root == tmp_path / "here"
+
+
+def test_what_workspace_write_allows_is_the_policy_of_that_mode(tmp_path) -> None:
+    config = load(
+        tmp_path,
+        'sandbox_mode = "workspace-write"\n'
+        "[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = ['/extra']\n",
+    )
+    assert settings_of_new_thread(config, ThreadStartParams()).sandbox == WorkspaceWrite(
+        writable_roots=["/extra"], network_access=True
+    )
+
+
+def test_the_effort_of_the_file_is_that_of_a_new_thread(tmp_path) -> None:
+    config = load(tmp_path, 'model_reasoning_effort = "xhigh"')
+    assert settings_of_new_thread(config, ThreadStartParams()).effort == "xhigh"
+
+
+@pytest.mark.parametrize(
+    ("environment", "table", "address"),
+    [
+        ({}, "", "http://own.invalid"),
+        ({"OPENAI_BASE_URL": "http://elsewhere.invalid"}, "", "http://own.invalid"),
+        ({"PROVIDER_BASE_URL": "http://forced.invalid"}, "", "http://forced.invalid"),
+        ({}, 'base_url = "http://near.invalid"', "http://near.invalid"),
+    ],
+)
+def test_openai_base_url_is_the_address_of_a_provider_without_one(
+    tmp_path, environment: dict[str, str], table: str, address: str
+) -> None:
+    text = f'openai_base_url = "http://own.invalid"\n[model_providers.default]\n{table}\n'
+    provider = load(tmp_path, text, **environment).provider("default")
+    assert provider is not None
+    assert provider.base_url == address
+
+
+@pytest.mark.parametrize(
+    ("environment", "sent"),
+    [
+        ({}, None),
+        ({"CODEX_INTERNAL_ORIGINATOR_OVERRIDE": "codex_sdk_ts"}, "codex_sdk_ts"),
+        ({"AGENT_ORIGINATOR": "own", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE": "sdk"}, "own"),
+        ({"AGENT_ORIGINATOR": "a\r\nX-Other: 1"}, None),
+        ({"AGENT_ORIGINATOR": "\u00e9"}, None),
+    ],
+)
+def test_the_originator_is_what_a_header_may_hold(
+    tmp_path, environment: dict[str, str], sent: str | None
+) -> None:
+    provider = load(tmp_path, "", **environment).provider("default")
+    assert provider is not None
+    assert provider.originator == sent
+
+
+def test_defaults_count_where_the_file_says_nothing(tmp_path) -> None:
+    (path := tmp_path / "config.toml").write_text('model = "m"')
+    defaults = Config(approval_policy="never", model="other")
+    found = load_config(path, {}, defaults=defaults)
+    assert (found.model, found.approval_policy) == ("m", "never")
+    assert load_config(tmp_path / "none", {}, defaults=defaults) == defaults

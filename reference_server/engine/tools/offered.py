@@ -103,11 +103,14 @@ _IMAGE: Fields = {
     },
     "strict": False,
 }
-_WEB_SEARCH: Fields = {"type": WEB_SEARCH}
+_SEARCHES: dict[str, Fields] = {
+    "live": {"type": WEB_SEARCH},
+    "cached": {"type": WEB_SEARCH, "external_web_access": False},
+}
 """The provider itself carries it out."""
 
 
 def offers(config: Config) -> list[Fields]:
     """Give `tools` of a model call."""
-    hosted = [_WEB_SEARCH] if config.web_search == "live" else []
+    hosted = [_SEARCHES[mode]] if (mode := config.web_search) in _SEARCHES else []
     return [_COMMAND, _PATCH, _PLAN, _IMAGE, *hosted]

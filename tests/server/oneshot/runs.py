@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import reference_server
 
@@ -78,11 +78,12 @@ class Agent:
             **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
             **more,
         }
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "reference_server", "exec", *words],
             env=self.environment(env),
             **settings,
         )
+        return cast("subprocess.Popen[bytes]", process)
 
     def run(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] = {}, **more: Any) -> Ran:
         process = self.start(*words, env=env, **more)
