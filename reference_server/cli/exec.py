@@ -6,6 +6,7 @@ Here lives how a run is put together from the command line and the environment, 
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from reference_server.cli.process import (
     begin_log,
     hide_secrets_in_log,
     leave_hung_threads,
+    start_helper,
     without_secrets,
 )
 from reference_server.cli.scenario_model import scenario_environment, scenario_transport
@@ -28,62 +30,117 @@ from reference_server.cli.surroundings import (
 )
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
-from reference_server.oneshot.ending import NOT_BEGUN, SIGNALS, Interruption, NotBegun
-from reference_server.oneshot.options import parse
-from reference_server.oneshot.output import JsonLines, Sink, claim_output
+from reference_server.oneshot.ending import (
+    NOT_BEGUN,
+    Interruption,
+    NotBegun,
+    end_at_once_on_signals,
+    heeded_signals,
+)
+from reference_server.oneshot.given_files import images_of, schema_of
+from reference_server.oneshot.last_message import KeepsLastMessage, MessageFile
+from reference_server.oneshot.options import Options, parse
+from reference_server.oneshot.output import JsonLines, Sink, Stream, claim_output
 from reference_server.oneshot.prompt import drain_input, prompt_of
 from reference_server.oneshot.run import Job, run_job
-from reference_server.oneshot.setting import config_of, folder_of
+from reference_server.oneshot.setting import (
+    config_of,
+    environment_of,
+    folder_of,
+    named_settings,
+)
 from reference_server.recovery import recover
 
 if TYPE_CHECKING:
     import httpx
 
+    ModelTransport = Callable[[], httpx.AsyncBaseTransport] | None
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one turn; gives the exit status, see docs/exec.md."""
+    end_at_once_on_signals()
     speak_utf8()
+    reads_input = True
     try:
+        _check_output()
         options = parse(arguments)
-        check_streams()
+        reads_input = options.prompt in (None, "-")
         begin_log()
-        home = find_home(os.environ)
-        config = config_of(options, home, complain)
-        model_transport = None if options.scenario is None else scenario_transport(options.scenario)
-        if model_transport is not None:
-            config = replace(config, environment=scenario_environment(config.environment))
-        cwd = folder_of(options)
-        prompt = prompt_of(options.prompt)
-        hide_secrets_in_log(config)
-        recover(home)
-        job = Job(config, prompt, cwd, resume=options.resume, ephemeral=options.ephemeral)
-        stream = claim_output()
-        status = anyio.run(_run, home, job, JsonLines(stream), model_transport)
+        status = _run(options)
     except (ConfigError, UsageError, NotBegun) as error:
-        complain(without_secrets(str(error)))
-        drain_input()
+        complain(without_secrets(str(error), environment_of(os.environ)))
+        if reads_input:
+            drain_input()
         return NOT_BEGUN
     leave_hung_threads(status)
     return status
 
 
-async def _run(
-    home: Home,
-    job: Job,
-    sink: Sink,
-    model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
-) -> int:
+def _check_output() -> None:
+    """Make sure that there is a standard output. Raises UsageError."""
+    closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
+    check_streams(spoken_on=False)
+    if closed:
+        raise UsageError("agent exec: standard output is closed; open it, to /dev/null if need be")
+
+
+def _run(options: Options) -> int:
+    """Check everything, then run. Raises ConfigError, UsageError, NotBegun."""
+    home = find_home(os.environ)
+    config = config_of(options, home, complain)
+    model_transport: ModelTransport = None
+    if options.scenario is not None:
+        model_transport = scenario_transport(options.scenario)
+        config = replace(config, environment=scenario_environment(config.environment))
+    job = Job(
+        config,
+        prompt="",
+        cwd=folder_of(options),
+        images=images_of(options.images),
+        schema=schema_of(options.schema),
+        resume=options.resume,
+        last=options.last,
+        ephemeral=options.ephemeral,
+        named=named_settings(options),
+    )
+    file = None if options.last_message is None else MessageFile(options.last_message)
+    job = replace(job, prompt=prompt_of(options.prompt))
+    if not job.prompt.strip() and not job.images:
+        raise NotBegun(
+            "agent exec: there is no prompt; give it as the argument or on standard input"
+        )
+    hide_secrets_in_log(config)
+    recover(home)
+    sink = _sink(options, job.cwd)
+    if file is not None:
+        sink = KeepsLastMessage(sink, file)
+    return anyio.run(_play, home, job, sink, model_transport)
+
+
+def _sink(options: Options, folder: str) -> Sink:
+    terminal = os.isatty(1)
+    output = claim_output()
+    if options.json:
+        return JsonLines(output)
+    from reference_server.oneshot.human import Human, colors_wanted
+
+    colors = colors_wanted(options.color)
+    return Human(output, Stream(2), folder, colors=colors, terminal=terminal)
+
+
+async def _play(home: Home, job: Job, sink: Sink, model_transport: "ModelTransport") -> int:
     interruption = Interruption()
     loop = asyncio.get_running_loop()
 
     def stop(number: int, _frame: object) -> None:
         loop.call_soon_threadsafe(interruption.by_signal, number)
 
-    for number in SIGNALS:
+    for number in heeded_signals():
         signal.signal(number, stop)
     try:
-        return await run_job(home, job, sink, interruption, model_transport)
+        return await run_job(home, job, sink, interruption, model_transport, begun=start_helper)
     finally:
         # The run has ended in order: a second signal must not kill it now.
-        for number in SIGNALS:
+        for number in heeded_signals():
             signal.signal(number, signal.SIG_IGN)

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reference_server.config.model import Config
@@ -27,11 +28,11 @@ def begin_log() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_LINE)
 
 
-def without_secrets(text: str) -> str:
+def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """Take keys and passwords out of an error message, which quotes what is wrong."""
     from reference_server.model.secrets import Secrets
 
-    return Secrets.of_config(Config(environment=dict(os.environ))).hidden_in(text)
+    return Secrets.of_config(Config(environment=dict(environment))).hidden_in(text)
 
 
 def hide_secrets_in_log(config: Config) -> None:

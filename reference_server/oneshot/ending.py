@@ -3,6 +3,7 @@
 Source: the exit statuses of commands are not shown in the document; docs/exec.md has this table.
 """
 
+import os
 import signal
 
 import anyio
@@ -52,3 +53,21 @@ class Interruption:
         if self.number is not None:
             return 128 + self.number
         return NOT_READ if self.output_gone else None
+
+
+def end_at_once_on_signals() -> None:
+    """Let signals end the process, without a word, as long as nothing was done.
+
+    A signal that whoever started this one ignores (nohup) stays ignored.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        os._exit(128 + number)
+
+    for number in heeded_signals():
+        signal.signal(number, end)
+
+
+def heeded_signals() -> list[signal.Signals]:
+    """Give the signals that stop a run, but for those that are ignored."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -17,13 +17,15 @@ from harness.wire.turn import TurnStartParams
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
-from reference_server.oneshot.ending import COMPLETED, FAILED, Interruption, NotBegun
-from reference_server.oneshot.events import TurnEvents, fatal, thread_started
+from reference_server.engine.turn import ActiveTurn
+from reference_server.oneshot.ending import COMPLETED, FAILED, NOT_BEGUN, Interruption, NotBegun
+from reference_server.oneshot.events import TurnEvents, fatal, thread_started, turn_failed
 from reference_server.oneshot.follower import Follower
 from reference_server.oneshot.items import View
 from reference_server.oneshot.output import Sink
+from reference_server.oneshot.setting import resumed_settings
 from reference_server.outbox import Outbox
-from reference_server.refusal import Refusal, disk_failure
+from reference_server.refusal import Refusal, disk_failure, invalid_request
 from reference_server.server import running_server
 from reference_server.services import Services
 from reference_server.session.thread import LoadedThread
@@ -45,8 +47,8 @@ LAST_WORDS = 2.0
 class Job:
     """What is to be done. `cwd` and `images` are absolute; `resume` is the id of a thread.
 
-    `config` holds what was asked for on the command line too. `named`: the settings among it that
-    the command line names, which a resumed thread takes over.
+    `last`: the newest thread of `cwd` goes on. `config` holds what the command line says too;
+    `named`: the settings that it names there, which a resumed thread takes over.
     """
 
     config: Config
@@ -55,6 +57,7 @@ class Job:
     images: tuple[str, ...] = ()
     schema: Fields | None = None
     resume: str | None = None
+    last: bool = False
     ephemeral: bool = False
     named: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -70,46 +73,93 @@ async def run_job(
     sink: Sink,
     interruption: Interruption,
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+    begun: Callable[[], None] = lambda: None,
 ) -> int:
-    """Play the turn and give the exit status. Raises NotBegun."""
-    status = FAILED
+    """Play the turn and give the exit status. Raises NotBegun.
+
+    `begun` is called once the first event is written.
+    """
+    status, run = FAILED, None
     async with running_server(home, job.config, model_transport=model_transport) as server:
-        status = await _Run(server.services, job, sink, interruption).play()
-    return interruption.status() or status
+        run = _Run(server.services, job, sink, interruption, begun)
+        status = await run.play()
+    if (by_order := interruption.status()) is not None:
+        return by_order
+    if run.not_begun:
+        # Raised here: it would leave the block above wrapped in a group.
+        raise NotBegun(f"agent exec: {run.not_begun}")
+    return status
 
 
 class _Run:
     """The steps of one run."""
 
     def __init__(
-        self, services: Services, job: Job, sink: Sink, interruption: Interruption
+        self,
+        services: Services,
+        job: Job,
+        sink: Sink,
+        interruption: Interruption,
+        begun: Callable[[], None],
     ) -> None:
         self._services = services
         self._job = job
         self._sink = sink
         self._interruption = interruption
-        view = View(job.cwd)
+        self._begun = begun
+        view = View(job.cwd, raw_reasoning=job.config.show_raw_agent_reasoning)
         self._events = TurnEvents(view, interruption.why)
-        self._ended = anyio.Event()
         self._outbox = Outbox(Follower(self._take, self._answer))
+        self._opening = anyio.CancelScope()
+        self._farewell = anyio.CancelScope()
+        self._turn: ActiveTurn | None = None
+        self._ended = anyio.Event()
+        self.not_begun = ""
+        """Why nothing was done, if nothing was."""
 
     async def play(self) -> int:
-        """Play the turn; gives the exit status. Raises NotBegun."""
-        try:
-            schema = await self._schema()
-            thread = await self._thread()
-        except Refusal as refusal:
-            raise NotBegun(refusal.message) from None
-        except OSError as error:
-            raise NotBegun(disk_failure(error)) from None
+        """Play the turn; gives the exit status. Never raises."""
         status = FAILED
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_when_told)
             tasks.start_soon(self._outbox.run)
-            await self._tell([thread_started(thread.id)])
-            status = await self._turn(thread, schema)
-            self._outbox.close()
+            status = await self._play()
             tasks.cancel_scope.cancel()
         return status
+
+    async def _play(self) -> int:
+        opened = await self._opened()
+        if opened is None:
+            return NOT_BEGUN
+        thread, schema = opened
+        await self._tell([thread_started(thread.id)])
+        self._begun()
+        try:
+            return await self._turn_on(thread, schema)
+        except Refusal as refusal:
+            words = refusal.message
+        except OSError as error:
+            words = disk_failure(error)
+        except Exception as error:
+            _log.exception("agent exec failed")
+            words = f"agent exec failed: {type(error).__name__}"
+        if self._events.ended is None:
+            await self._tell([turn_failed(words) if self._events.begun else fatal(words)])
+        return FAILED
+
+    async def _opened(self) -> tuple[LoadedThread, OutputSchema | None] | None:
+        """Give the thread and the schema; None where the run ends before there is one."""
+        with self._opening:
+            try:
+                schema = await self._schema()
+                return await self._thread(), schema
+            except NotBegun as error:
+                self.not_begun = str(error)
+            except Refusal as refusal:
+                self.not_begun = refusal.message
+            except OSError as error:
+                self.not_begun = disk_failure(error)
+        return None
 
     async def _schema(self) -> OutputSchema | None:
         if self._job.schema is None:
@@ -120,53 +170,78 @@ class _Run:
             raise NotBegun(f"--output-schema: {error}") from None
 
     async def _thread(self) -> LoadedThread:
+        """Start a thread, or load the one that goes on. Raises NotBegun, Refusal, OSError."""
         threads, job = self._services.threads, self._job
-        if job.resume is None:
+        known = await self._newest() if job.last else job.resume
+        if known is None:
             params = ThreadStartParams(cwd=job.cwd, ephemeral=job.ephemeral)
             return await threads.start(params, SOURCE)
-        thread = (await threads.load(job.resume)).thread
+        thread = (await threads.load(known)).thread
+        thread.settings = resumed_settings(thread.settings, job.config, job.named, job.cwd)
         # Tools that a client brought are not here: their calls could not be answered.
         thread.client_tools = []
         return thread
 
-    async def _turn(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
-        params = TurnStartParams(thread_id=thread.id, input=self._job.input(), cwd=self._job.cwd)
+    async def _newest(self) -> str:
+        from reference_server.index.query import Query
+
+        newest = Query(sort="updated", limit=1, cwd=self._job.cwd)
+        threads, _ = await self._services.lists.page(newest, None)
+        if not threads:
+            raise NotBegun(f"resume --last: there is no thread of the folder {self._job.cwd}")
+        return threads[0].summary.id
+
+    async def _turn_on(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
+        """Play the turn; gives the exit status. Raises Refusal, OSError."""
+        if self._interruption.told.is_set():
+            raise invalid_request(self._interruption.why())
+        params = TurnStartParams(thread_id=thread.id, input=self._job.input())
         engine = self._services.engine
         thread.subscribers.add(self._outbox)
-        try:
-            turn = await engine.prepare(thread, params, schema)
-        except Refusal as refusal:
-            return await self._cannot(refusal.message)
-        except OSError as error:
-            return await self._cannot(disk_failure(error))
+        self._turn = turn = await engine.prepare(thread, params, schema)
         engine.run(thread, turn)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._interrupt_when_told, thread)
-            await turn.done.wait()
-            tasks.cancel_scope.cancel()
-        with anyio.move_on_after(LAST_WORDS if self._interruption.told.is_set() else None):
+        if self._interruption.told.is_set():
+            turn.interrupt()
+        await turn.done.wait()
+        with self._farewell:
+            if self._interruption.told.is_set():
+                self._hurry()
             await self._ended.wait()
-            await self._sink.finish()
-        return COMPLETED if self._events.ended == "completed" else FAILED
-
-    async def _interrupt_when_told(self, thread: LoadedThread) -> None:
-        await self._interruption.told.wait()
-        if thread.turn is not None:
-            thread.turn.interrupt()
-
-    async def _cannot(self, words: str) -> int:
-        await self._tell([fatal(words)])
+            finished = await self._finish()
+            return COMPLETED if finished and self._events.ended == "completed" else FAILED
         return FAILED
 
+    async def _finish(self) -> bool:
+        """Write what comes after the last event; False where a file could not be written."""
+        try:
+            await self._sink.finish()
+        except PeerGone:
+            self._interruption.by_closed_output()
+        except OSError as error:
+            _log.error("the final message was not written: %s", disk_failure(error))
+            return False
+        return True
+
+    async def _stop_when_told(self) -> None:
+        await self._interruption.told.wait()
+        self._opening.cancel()
+        self._hurry()
+        if self._turn is not None:
+            self._turn.interrupt()
+
+    def _hurry(self) -> None:
+        self._farewell.deadline = anyio.current_time() + LAST_WORDS
+
     async def _tell(self, events: list[Fields]) -> None:
+        if self._interruption.output_gone:
+            return
         try:
             await self._sink.tell(events)
         except PeerGone:
             self._interruption.by_closed_output()
 
     async def _take(self, method: str, params: Fields) -> None:
-        events = self._events.of(method, params)
-        if events and not self._interruption.output_gone:
+        if events := self._events.of(method, params):
             await self._tell(events)
         if self._events.ended is not None:
             self._ended.set()
