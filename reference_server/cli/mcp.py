@@ -29,7 +29,7 @@ from reference_server.mcp_command.masking import escaped, masked_address
 if TYPE_CHECKING:
     from reference_server.mcp_command.shown import Shown
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds to wait for other writers of config.toml: a script may start a hundred of them."""
 USAGE = """\
 usage: agent mcp COMMAND [OPTION...]
@@ -79,9 +79,7 @@ def _guarded(name: str, command: Callable[[Sequence[str]], int], words: Sequence
     speak_utf8()
     try:
         check_streams(spoken_on=False)
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            # Not every terminal has every letter.
-            sys.stdout.reconfigure(errors="backslashreplace")
+        _speak_to_anybody()
         status = command(words)
         sys.stdout.flush()
         return status
@@ -90,13 +88,28 @@ def _guarded(name: str, command: Callable[[Sequence[str]], int], words: Sequence
     except (Failed, Unwritable) as error:
         return _complain(name, str(error), 1)
     except BrokenPipeError:
-        # Whoever read the output has left. The interpreter would try to write the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # whoever read the output has left
         return 0
     except OSError as error:
+        if error.filename is None:
+            _write_no_more()
         return _complain(name, _why(error), 1)
     except KeyboardInterrupt:
         return 130
+
+
+def _speak_to_anybody() -> None:
+    """Print for a terminal that does not have every letter, and for nobody at all."""
+    out: object = sys.stdout
+    if out is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    elif isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")
+
+
+def _write_no_more() -> None:
+    """Keep the interpreter from writing at its end what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(name: str, words: str, status: int) -> int:
@@ -106,7 +119,7 @@ def _complain(name: str, words: str, status: int) -> int:
 
 def _why(error: OSError) -> str:
     words = error.strerror or str(error)
-    return words if error.filename is None else f"{error.filename}: {words}"
+    return f"{error.filename or 'standard output'}: {words}"
 
 
 def _list(words: Sequence[str]) -> int:
@@ -148,7 +161,7 @@ def _get(words: Sequence[str]) -> int:
 def _none(name: str, servers: Iterable[str]) -> str:
     known = list(servers)
     near = suggestion(name, known) or choices(known)
-    return f"No MCP server named '{brief(name)}' exists{near}."
+    return f"No MCP server named '{brief(name)}' exists{near}"
 
 
 def _add(words: Sequence[str]) -> int:
@@ -193,9 +206,10 @@ def _add(words: Sequence[str]) -> int:
     def edit(text: str) -> str:
         return added(file, text, server, replace=found.force)
 
-    # What cannot be read is told with its place.
-    read_config(file)
     try:
+        # Once without the lock: what is wrong is told before anything is made, and what is imported
+        # for it holds nobody up.
+        edit(read_config(file))
         change_config(file, edit, patience=PATIENCE)
     except AlreadyThere as error:
         raise Failed(
@@ -227,7 +241,8 @@ def _remove(words: Sequence[str]) -> int:
         was_there = made != text
         return made
 
-    if read_config(file):
+    edit(read_config(file))
+    if was_there:
         change_config(file, edit, patience=PATIENCE)
     shown = escaped(brief(name))
     print(  # noqa: T201

@@ -74,6 +74,16 @@ def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
     if before is not None and not before.st_mode & stat.S_IWUSR:
         raise Unwritable(f"{file}: is write-protected; chmod u+w {target}")
     _remove_left_over(target.parent)
+    try:
+        return _exchanged(file, target, text, before)
+    except OSError as error:
+        # Not the name of the new file, which nobody knows, or none.
+        words = f"cannot be written: {error.strerror or error}"
+        raise Unwritable(f"{target}: {words}; it is as it was") from error
+
+
+def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | None) -> bool:
+    """Put a new file in the place of the old one; False if that has changed meanwhile."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=_PREFIX)
     try:
         with open(descriptor, "w", encoding="utf-8", newline="") as opened:
@@ -83,13 +93,11 @@ def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
                 _keep_rights(target, opened.fileno(), before)
             os.fsync(opened.fileno())
         if not _is_as(file, before):
-            os.unlink(name)
             return False
         os.replace(name, target)
-    except BaseException:
+    finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
-        raise
     _sync_folder(target.parent)
     return True
 

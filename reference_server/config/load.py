@@ -248,8 +248,8 @@ class _Reader:
         owner = f" of the MCP server `{brief(str(steps[1]))}`" if _in_mcp_server(steps) else ""
         place = self._source.place(steps, of_key=is_key)
         words = f"{place}: `{brief(key)}`{owner} must be {expected(error)}"
-        # A table can hold passwords and keys.
-        if may_be_secret(error) or isinstance(wrong, dict):
+        # Tables and arrays can hold passwords and keys.
+        if may_be_secret(error) or isinstance(wrong, dict | list):
             return ConfigError(words)
         near = suggestion(wrong, valid_words(error)) if isinstance(wrong, str) else ""
         return ConfigError(f"{words}, not {brief_value(wrong)}{near}")

@@ -34,7 +34,8 @@ ServerName = Annotated[
     Field(pattern=r"^[A-Za-z0-9_-]+$"),
     expect("a name of letters, digits, hyphens and underscores"),
 ]
-Strings = Annotated[list[str], expect("an array of strings")]
+# What stands there can be a whole command line, with a key in it.
+Strings = Annotated[list[str], expect("an array of strings", secret=True)]
 Scopes = Annotated[
     list[Annotated[str, Field(pattern=SCOPE)]],
     expect("an array of scopes, words without spaces and quotes"),
@@ -43,7 +44,7 @@ ClientId = Annotated[
     str, Field(pattern=r"^[\x20-\x7e]+$"), expect("the id of a client, in printable ASCII")
 ]
 Program = Annotated[
-    str, Field(min_length=1, pattern=r"^[^\x00]*$"), expect("a program, without NUL")
+    str, Field(min_length=1, pattern=r"^[^\x00]*$"), expect("a program, without NUL", secret=True)
 ]
 Seconds = Annotated[
     float,

@@ -8,15 +8,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 HIDDEN = "*****"
-_SECRET = (
-    r"(?:api|access|private|secret)?[-_]?(?:key|keys|token|tokens|secret|secrets|pass|passwd|password"
-    r"|pat|auth|authorization|bearer|credential|credentials|pwd|jwt)"
+_OF_SECRETS = frozenset(
+    {
+        *("apikey", "key", "keys", "token", "tokens", "jwt", "pat"),
+        *("pass", "passphrase", "passwd", "password", "passwords", "pwd", "secret", "secrets"),
+        *("auth", "authorization", "bearer", "credential", "credentials"),
+    }
 )
-# The words of a name: `--api-key`, `GITHUB_TOKEN`, `authToken`.
-_OF_SECRET = re.compile(rf"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z])){_SECRET}(?![a-z])", re.I)
+"""Words in the names of what is secret: `--api-key`, `GITHUB_TOKEN`, `authToken`."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PASSWORD = re.compile(r"(://[^\s/?#@]*?:)[^\s/?#]*(?=@)")
-_PARAMETER = re.compile(r"([?&;#])([^=&#\s]+)=([^&#\s]+)")
+_PARAMETER = re.compile(r"([?&;#])([^=&;#\s]+)=([^&;#\s]+)")
 _SCHEME = re.compile(r"\b(Bearer|Basic|Token)\s+\S+", re.I)
+_NAMED = re.compile(r"(-*[\w.-]+)(=|:(?!//)\s*)\S.*", re.DOTALL)
+"""`NAME=VALUE`, or a header."""
 # What providers begin their keys with.
 _KNOWN_KEY = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|pk-|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|eyJ)"
@@ -46,25 +51,22 @@ def _escape(one: str) -> str:
 def _masked(words: Sequence[str]) -> Iterator[str]:
     hides_next = False
     for word in words:
-        name, equals, value = word.partition("=")
+        named = _NAMED.fullmatch(word)
         if hides_next and not word.startswith("-"):
             yield HIDDEN
-            hides_next = False
-        elif equals and value and _is_name(name) and _OF_SECRET.search(name):
-            yield f"{name}={HIDDEN}"
-            hides_next = False
+        elif named and _is_of_secret(named[1]):
+            yield f"{named[1]}{named[2]}{HIDDEN}"
         else:
             yield masked_address(_SCHEME.sub(rf"\1 {HIDDEN}", word))
-            hides_next = word.startswith("-") and not equals and bool(_OF_SECRET.search(word))
+        hides_next = word.startswith("-") and not named and _is_of_secret(word)
 
 
-def _is_name(name: str) -> bool:
-    return re.fullmatch(r"-*[\w.-]+", name) is not None
+def _is_of_secret(name: str) -> bool:
+    return any(word.lower() in _OF_SECRETS for word in _WORD.findall(name))
 
 
 def _parameter(found: re.Match[str]) -> str:
-    hidden = _OF_SECRET.search(found[2]) is not None
-    return f"{found[1]}{found[2]}={HIDDEN}" if hidden else found[0]
+    return f"{found[1]}{found[2]}={HIDDEN}" if _is_of_secret(found[2]) else found[0]
 
 
 def _known(text: str) -> str:

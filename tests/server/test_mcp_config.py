@@ -96,8 +96,16 @@ ONE_WAY = "a table of one kind: stdio has `command`, streamable_http has `url`"
         ('[mcp_servers.a.transport]\ntype = "sse"', 2, "one of stdio, streamable_http"),
         ('[mcp_servers.a]\nurl = "ftp://x"', 2, "an address that begins with http:// or https://"),
         ('[mcp_servers.a]\nurl = "http:///x"', 2, "an address that begins with http:// or https"),
-        ('[mcp_servers.a]\ncommand = ""', 2, "a program, without NUL, not ''"),
-        ('[mcp_servers.a]\ncommand = "x"\nargs = "y"', 3, "an array of strings, not 'y'"),
+        (
+            '[mcp_servers.a]\ncommand = ""',
+            2,
+            "`command` of the MCP server `a` must be a program, without",
+        ),
+        (
+            '[mcp_servers.a]\ncommand = "x"\nargs = "y"',
+            3,
+            "`args` of the MCP server `a` must be an array of strings",
+        ),
         ('[mcp_servers.a]\ncommand = "x"\nenabled = 1', 3, "true or false, not 1"),
         ('[mcp_servers.a]\ncommand = "x"\ntool_timeout_sec = 0', 3, "a number of seconds"),
         ('[mcp_servers.a]\ncommand = "x"\nstartup_timeout_sec = nan', 3, "a number of seconds"),

@@ -1,0 +1,51 @@
+"""`agent mcp` as somebody runs it: a process, in a home of its own."""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.processes import COMMANDS, Said, run
+
+
+@dataclass(frozen=True)
+class Home:
+    """A user's home, and the commands that he runs in it."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / ".agent" / "config.toml"
+
+    def write(self, text: str | bytes) -> None:
+        self.config.parent.mkdir(exist_ok=True)
+        self.config.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def servers(self) -> dict[str, Any]:
+        """What the file says of servers."""
+        return tomllib.loads(self.config.read_text("utf-8")).get("mcp_servers", {})
+
+    def command(self, *words: str) -> list[str]:
+        return [str(COMMANDS / "agent"), "mcp", *words]
+
+    def mcp(self, *words: str, **environment: str) -> Said:
+        """What `agent mcp WORDS` prints; nothing of the environment is passed on."""
+        env = {"HOME": str(self.folder), **environment}
+        return run(self.command(*words), cwd=self.folder, env=env)
+
+    def json(self, *words: str) -> Any:
+        said = self.mcp(*words, "--json")
+        assert (said.status, said.err) == (0, "")
+        return json.loads(said.out)
+
+    def table(self) -> list[list[str]]:
+        """The cells of the table, which stand below each other."""
+        lines = self.mcp("list").out.splitlines()
+        starts = [lines[0].index(word) for word in lines[0].split()]
+        ends = [*starts[1:], None]
+        return [
+            [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+            for line in lines
+        ]

@@ -1,0 +1,295 @@
+"""`agent mcp list`, `get`, `add` and `remove`: each row of the document, with real files.
+
+Source: mcp-cli-and-sdk "Command-line commands", "MCP server configuration", "Errors" 5.
+"""
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from agent_mcp import Home
+
+from reference_server.config.load import load_config
+from tests.processes import Said
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow]
+
+COLUMNS = ["Name", "Command", "Args", "Env", "Cwd", "Status", "Auth"]
+MIXED = """
+[mcp_servers.web]
+url = "https://me:pw-secret@web.invalid/mcp?api_key=k-secret&page=2"
+bearer_token_env_var = "WEB_TOKEN"
+
+[mcp_servers.files]
+enabled = false
+command = "serve files"
+args = ["--root", "/a b", "--token", "t-secret"]
+env = { ROOT = "/", FILES_KEY = "f-secret" }
+cwd = "/srv"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_list_is_a_table_with_the_columns_of_the_document(home: Home) -> None:
+    home.write(MIXED)
+    files = ["files", "serve files", "--root '/a b' --token *****"]
+    assert home.table() == [
+        COLUMNS,
+        [*files, "ROOT=*****, FILES_KEY=*****", "/srv", "disabled", "unsupported"],
+        [
+            *("web", "https://me:*****@web.invalid/mcp?api_key=*****&page=2", "-", "-", "-"),
+            *("enabled", "bearer token"),
+        ],
+    ]
+
+
+def test_list_as_json_is_an_array_with_names_and_auth(home: Home) -> None:
+    home.write(MIXED)
+    files, web = home.json("list")
+    assert (files["name"], files["enabled"], files["auth_status"]) == (
+        *("files", False),
+        "unsupported",
+    )
+    assert (web["name"], web["enabled"], web["auth_status"]) == ("web", True, "bearer_token")
+
+
+def test_a_list_of_nothing_says_how_to_add_something(home: Home) -> None:
+    said = home.mcp("list")
+    assert (said.status, said.err) == (0, "")
+    assert "agent mcp add NAME -- COMMAND" in said.out
+    assert home.json("list") == []
+    assert not home.config.parent.exists()
+
+
+def test_get_shows_a_program_and_how_to_remove_it(home: Home) -> None:
+    home.write(MIXED)
+    assert home.mcp("get", "files").out.splitlines() == [
+        "files",
+        "  enabled: false",
+        "  transport: stdio",
+        "  command: serve files",
+        "  args: --root '/a b' --token *****",
+        "  cwd: /srv",
+        "  env: ROOT=*****, FILES_KEY=*****",
+        "  auth: unsupported",
+        "  remove: agent mcp remove files",
+    ]
+
+
+def test_get_shows_an_address(home: Home) -> None:
+    home.write(MIXED)
+    assert home.mcp("get", "web").out.splitlines() == [
+        "web",
+        "  enabled: true",
+        "  transport: streamable_http",
+        "  url: https://me:*****@web.invalid/mcp?api_key=*****&page=2",
+        "  bearer_token_env_var: WEB_TOKEN",
+        "  auth: bearer token",
+        "  remove: agent mcp remove web",
+    ]
+
+
+def test_get_as_json_has_the_transport_with_its_type(home: Home) -> None:
+    home.write(MIXED)
+    assert home.json("get", "files")["transport"] == {
+        "type": "stdio",
+        "command": "serve files",
+        "args": ["--root", "/a b", "--token", "*****"],
+        "env": {"ROOT": "*****", "FILES_KEY": "*****"},
+        "cwd": "/srv",
+    }
+    assert home.json("get", "web")["transport"]["type"] == "streamable_http"
+
+
+def test_secrets_are_shown_to_whoever_asks_for_them(home: Home) -> None:
+    home.write(MIXED)
+    secrets = ("pw-secret", "k-secret", "t-secret", "f-secret")
+    ways = [["list"], ["list", "--json"], ["get", "files"], ["get", "web", "--json"]]
+    hidden = "".join(home.mcp(*way).out for way in ways)
+    assert [one for one in secrets if one in hidden] == []
+    shown = "".join(home.mcp(*way, "--show-secrets").out for way in ways)
+    assert [one for one in secrets if one not in shown] == []
+    assert home.json("get", "files", "--show-secrets")["transport"]["env"]["ROOT"] == "/"
+
+
+def test_an_unknown_server_is_told_with_those_that_there_are(home: Home) -> None:
+    home.write(MIXED)
+    words = "agent mcp get: No MCP server named 'fils' exists; did you mean `files`?\n"
+    assert home.mcp("get", "fils") == Said(1, "", words)
+    words = "agent mcp get: No MCP server named 'x' exists; there are: files, web\n"
+    assert home.mcp("get", "x", "--json") == Said(1, "", words)
+
+
+def test_add_writes_a_program_with_the_words_as_they_are(home: Home) -> None:
+    words = ["serve", "--env", "A=1", "--url", "u", "--", "-x", "", 'a "b"\n']
+    said = home.mcp("add", "--env", "K=v=w", "one", "--env", "E=", "--env", "K=x", "--", *words)
+    assert said == Said(0, "Added global MCP server 'one'.\n")
+    assert home.servers() == {
+        "one": {
+            "enabled": True,
+            "transport": {"type": "stdio", "command": "serve", "args": words[1:]},
+            "env": {"K": "x", "E": ""},
+        }
+    }
+    assert "\n[mcp_servers.one]\n" in f"\n{home.config.read_text()}"
+    [server] = load_config(home.config, {}).mcp_servers.values()
+    assert [server.command, *server.args] == words
+    assert home.json("get", "one")["transport"]["args"] == words[1:]
+
+
+def test_add_writes_an_address_and_the_name_of_a_variable(home: Home) -> None:
+    url = "https://x.invalid/mcp"
+    said = home.mcp("add", "a-1_B", "--url", url, "--bearer-token-env-var", "T", T="the-token")
+    assert said == Said(0, "Added global MCP server 'a-1_B'.\n")
+    assert home.servers() == {
+        "a-1_B": {
+            "enabled": True,
+            "transport": {"type": "streamable_http", "url": url},
+            "bearer_token_env_var": "T",
+        }
+    }
+    assert "the-token" not in home.config.read_text()
+    assert home.mcp("add", "bare", f"--url={url}").status == 0
+    assert "bearer_token_env_var" not in home.servers()["bare"]
+    assert [one["auth_status"] for one in home.json("list")] == ["bearer_token", "not_logged_in"]
+
+
+def test_what_add_makes_is_its_users_alone(home: Home) -> None:
+    home.mcp("add", "x", "--", "c")
+    modes = [path.stat().st_mode & 0o777 for path in (home.config.parent, home.config)]
+    assert modes == [0o700, 0o600]
+
+
+def test_a_server_that_is_there_is_replaced_only_on_request(home: Home) -> None:
+    home.write("[mcp_servers.x]\ncommand = 'old' # why\nstartup_timeout_sec = 3 # slow\n")
+    before = home.config.read_bytes()
+    words = f"agent mcp add: {home.config}:1:14: an MCP server named 'x' exists; "
+    assert home.mcp("add", "x", "--", "new") == Said(1, "", f"{words}--force replaces it\n")
+    assert home.config.read_bytes() == before
+    assert home.mcp("add", "--force", "x", "--", "new").status == 0
+    assert home.servers()["x"]["transport"]["command"] == "new"
+    assert home.config.read_text().endswith("startup_timeout_sec = 3 # slow\n")
+
+
+def test_remove_says_that_the_server_is_gone_or_was_not_there(home: Home) -> None:
+    home.write(MIXED)
+    assert home.mcp("remove", "web") == Said(0, "Removed global MCP server 'web'.\n")
+    assert home.config.read_text() == MIXED[MIXED.index("\n[mcp_servers.files]") :]
+    before = home.config.read_bytes()
+    assert home.mcp("remove", "web") == Said(0, "No MCP server named 'web' exists.\n")
+    assert home.mcp("remove", "w.b") == Said(0, "No MCP server named 'w.b' exists.\n")
+    assert home.config.read_bytes() == before
+
+
+def test_removing_from_nothing_makes_no_file(home: Home) -> None:
+    assert home.mcp("remove", "x") == Said(0, "No MCP server named 'x' exists.\n")
+    assert not home.config.parent.exists()
+
+
+def test_agent_home_takes_the_place_of_the_users(home: Home, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    assert home.mcp("add", "x", "--", "c", AGENT_HOME=str(elsewhere)).status == 0
+    assert (elsewhere / "config.toml").is_file()
+    assert not home.config.parent.exists()
+
+
+# A name, what follows it, and what is said.
+USAGE = {
+    "a dot in the name": (["a.b", "--", "c"], "'a.b' cannot be the name of a server"),
+    "another alphabet": (["é", "--", "c"], "cannot be the name of a server: use letters"),
+    "no name": (["", "--", "c"], "'' cannot be the name of a server"),
+    "nothing to add": (["x"], "agent mcp add x -- COMMAND [ARGS...]"),
+    "no word of a command": (["x", "--"], "agent mcp add x -- COMMAND [ARGS...]"),
+    "an empty command": (["x", "--", ""], "the command is empty"),
+    "a command without --": (["x", "npx", "y"], "put `--` before the command: agent mcp add x --"),
+    "an option of the command": (["x", "--evn", "K=v-secret"], "there is no option --evn here"),
+    "an address and a command": (["x", "--url", "http://h", "--", "c"], "not both"),
+    "an address with variables": (["x", "--url", "http://h", "--env", "K=v"], "--env is for a pro"),
+    "a token for a program": (
+        ["x", "--bearer-token-env-var", "T", "--", "c"],
+        "is for a server at",
+    ),
+    "a token, not a name": (
+        ["x", "--url", "http://h", "--bearer-token-env-var", "v-secret"],
+        "must be the name of an environment variable that holds the token, not the token",
+    ),
+    "no value": (["x", "--env", "v-secret", "--", "c"], "--env must be KEY=VALUE"),
+    "no key": (["x", "--env", "=v-secret", "--", "c"], "--env must be KEY=VALUE"),
+    "no address": (["x", "--url", "v-secret"], "--url must be an address that begins with http"),
+    "another protocol": (["x", "--url", "ftp://h"], "--url must be an address that begins with"),
+    "no host": (["x", "--url", "http:///p"], "--url must be an address that begins with http"),
+    "a wrong port": (["x", "--url", "http://h:99999"], "--url must be an address"),
+    "an address in two lines": (["x", "--url", "http://h/\n"], "--url must be an address"),
+    "bytes that are no text": (["x", "--", "c", os.fsdecode(b"\xff")], "is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_add_says_what_is_right_and_writes_nothing(home: Home, case: str) -> None:
+    words, told = USAGE[case]
+    said = home.mcp("add", *words)
+    assert (said.status, said.out) == (2, "")
+    assert told in said.err
+    assert "v-secret" not in said.err
+    assert not home.config.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ([], 2, "usage: agent mcp COMMAND"),
+        (["lst"], 2, "there is no command `lst`; did you mean `list`?"),
+        (["list", "x"], 2, "unrecognized arguments: x"),
+        (["list", "--js"], 2, "unrecognized arguments: --js"),
+        (["get"], 2, "the following arguments are required: NAME"),
+        (["remove"], 2, "the following arguments are required: NAME"),
+    ],
+)
+def test_wrong_usage_is_told_on_standard_error(
+    home: Home, words: list[str], status: int, told: str
+) -> None:
+    said = home.mcp(*words)
+    assert (said.status, said.out) == (status, "")
+    assert told in said.err
+
+
+@pytest.mark.parametrize("words", [[], ["list"], ["get"], ["add"], ["remove"]])
+def test_help_is_on_standard_output(home: Home, words: list[str]) -> None:
+    said = home.mcp(*words, "--help")
+    assert (said.status, said.err) == (0, "")
+    assert " ".join(["usage: agent mcp", *words]) in said.out
+
+
+def chunks(terminal: int) -> Iterator[bytes]:
+    """What is written to a terminal, until nobody has it open any more."""
+    with suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            yield chunk
+
+
+def test_a_terminal_gets_a_table_that_fits_and_no_code_of_the_file(home: Home) -> None:
+    home.write(
+        '[mcp_servers.x]\ncommand = "\\u001b[31mred [bold]"\nargs = ["' + "long " * 30 + '"]'
+    )
+    env = {"HOME": str(home.folder), "TERM": "xterm", "COLUMNS": "60", "PATH": os.environ["PATH"]}
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(home.command("list"), stdin=theirs, stdout=theirs, env=env) as process:
+        os.close(theirs)
+        shown = b"".join(chunks(ours))
+    os.close(ours)
+    assert process.returncode == 0
+    text = shown.decode()
+    assert "\x1b[1m" in text, "headings are bold in a terminal"
+    assert "\x1b[31m" not in text
+    plain = text.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "\x1b" not in plain
+    assert max(map(len, plain.splitlines())) <= 60
+    assert plain.count("long") == 30
