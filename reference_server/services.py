@@ -65,7 +65,7 @@ class Services:
         self.forks = Forks(self.threads, ids, rollouts, clock)
         self.lists = self.threads.watcher = ThreadLists(tasks, home, clock)
         self.server_requests = ServerRequests()
-        self.tools = ToolProvider(home, config, self.server_requests, _mcp(tasks, config))
+        self.tools = ToolProvider(home, config, self.server_requests, _mcp(tasks, home, config))
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
@@ -112,10 +112,12 @@ class Services:
                 _log.error("%s: not synced to disk: %s", thread.recorder.path, error)
 
 
-def _mcp(tasks: TaskGroup, config: Config) -> "McpServers | None":
+def _mcp(tasks: TaskGroup, home: Home, config: Config) -> "McpServers | None":
     """Give the MCP servers; where none is configured, nothing of them is imported."""
     if not config.mcp_servers:
         return None
     from reference_server.mcp.servers import McpServers
+    from reference_server.oauth.store import Store
 
-    return McpServers(tasks, config.mcp_servers, config.environment)
+    store = Store(home, config.mcp_oauth_credentials_store)
+    return McpServers(tasks, config.mcp_servers, config.environment, store)

@@ -70,15 +70,15 @@ def logout(arguments: Sequence[str]) -> int:
     )
     try:
         server, _, store = _found(found.name, found.config)
-        removed, unasked = store.remove(server.name, server.url)
+        removed, left = store.remove(server.name)
     except (ConfigError, UsageError) as error:
         complain(str(error))
         return 2
     except OAuthFailure as error:
         complain(f"agent: {error}")
         return 1
-    if unasked:
-        complain(f"agent: {unasked}, and may still hold some")
+    if left:
+        complain(f"agent: the keyring cannot be asked ({left}), and may still hold them")
     said = "Removed" if removed else "No"
     rest = "credentials for" if removed else "credentials stored for"
     print(f"{said} OAuth {rest} '{server.name}'.", flush=True)  # noqa: T201

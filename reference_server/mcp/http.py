@@ -4,6 +4,7 @@ Here live the HTTP client and its bounds. The SDK keeps a redirect to another or
 followed, so that the token goes to the configured address alone. Source: MCP "Transports".
 """
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -16,6 +17,8 @@ from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure
 from reference_server.mcp.wire import MESSAGE_LIMIT, TOO_LARGE, Wire
 from reference_server.model.pool import proxy_for
+from reference_server.oauth.bearer import Bearer
+from reference_server.oauth.failure import OAuthFailure
 
 CONNECTING = 10.0
 """Seconds to connect, and to write a request."""
@@ -27,10 +30,17 @@ SENTENCES = {
 
 
 @asynccontextmanager
-async def over_http(server: McpServer, environment: Mapping[str, str]) -> AsyncGenerator[Wire]:
+async def over_http(
+    server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
+) -> AsyncGenerator[Wire]:
     """Connect to a server's address. Raises McpFailure."""
     # Reading the certificates of the machine takes a while.
-    guard = await to_thread.run_sync(_Guard, server)
+    guard = await to_thread.run_sync(_Guard, server, bearer)
+    if bearer is not None:
+        try:
+            await bearer.load()
+        except OAuthFailure as error:
+            raise McpFailure(str(error)) from None
     headers = {"user-agent": f"agent/{VERSION}", "accept-encoding": "identity"}
     if (variable := server.token_variable) is not None:
         token = environment.get(variable, "")
@@ -49,14 +59,16 @@ async def over_http(server: McpServer, environment: Mapping[str, str]) -> AsyncG
             server.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
         ) as (incoming, outgoing),
     ):
-        yield Wire(incoming, outgoing, guard.reason)
+        yield Wire(incoming, outgoing, guard.reason, str if bearer is None else bearer.hidden_in)
 
 
 class _Guard(httpx2.AsyncHTTPTransport):
     """Bounds answers, and keeps why the last one was no success."""
 
-    def __init__(self, server: McpServer) -> None:
+    def __init__(self, server: McpServer, bearer: Bearer | None) -> None:
         super().__init__(proxy=proxy_for(server.url))
+        self._server = server
+        self._bearer = bearer
         self._reason = ""
 
     def reason(self) -> str:
@@ -66,13 +78,18 @@ class _Guard(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         try:
-            response = await super().handle_async_request(request)
+            response = await self._authorized(request)
         except httpx2.TransportError as error:
             self._reason = f"it cannot be reached: {error or type(error).__name__}"
             raise
+        except OAuthFailure as error:
+            self._reason = f"{error}; {self._advice}"
+            raise httpx2.ConnectError(self._reason, request=request) from None
         status = response.status_code
         if status >= 300 and request.method == "POST":
             sentence = SENTENCES.get(status, "")
+            if self._bearer is not None and status in (401, 403):
+                sentence = self._wanted(response) if status == 403 else self._advice
             self._reason = f"it answered with HTTP status {status}" + (
                 f": {sentence}" if sentence else ""
             )
@@ -86,6 +103,42 @@ class _Guard(httpx2.AsyncHTTPTransport):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _Bounded(response.stream, self)
         return response
+
+    async def _authorized(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request with the token of a login, if there is one. Raises OAuthFailure."""
+        if self._bearer is None or not self._goes_there(request.url):
+            return await super().handle_async_request(request)
+        token = await self._bearer.token()
+        if token is None:
+            return await super().handle_async_request(request)
+        request.headers["authorization"] = f"Bearer {token}"
+        response = await super().handle_async_request(request)
+        if response.status_code == 401 and (other := await self._bearer.another(token)):
+            await response.aclose()
+            request.headers["authorization"] = f"Bearer {other}"
+            response = await super().handle_async_request(request)
+        return response
+
+    def _goes_there(self, url: httpx2.URL) -> bool:
+        """Tell whether an address is of the server whose token it is."""
+        own = httpx2.URL(self._server.url)
+        safer = (own.scheme, own.port) == ("http", None) and (url.scheme, url.port) == (
+            "https",
+            None,
+        )
+        return url.host == own.host and ((url.scheme, url.port) == (own.scheme, own.port) or safer)
+
+    @property
+    def _advice(self) -> str:
+        return f"log in with `agent mcp login {self._server.name}`"
+
+    def _wanted(self, response: httpx2.Response) -> str:
+        """Say which scopes a token needs that was not enough (RFC 6750, 3.1)."""
+        header = response.headers.get("www-authenticate", "")
+        found = re.search(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"', header)
+        if "insufficient_scope" not in header or found is None:
+            return SENTENCES[403]
+        return f"{self._advice} --scopes {','.join(found[1].split())}"
 
     def too_large(self) -> None:
         """Take note that an answer was given up."""

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure, NotTaken
 from reference_server.mcp.tools import Listing, OnProgress, listing
+from reference_server.oauth.bearer import Bearer
 from reference_server.warming import importing
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ SDK = "reference_server.mcp.session"
 class Attempt:
     """One connection to a server, from its start to its end."""
 
-    def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
+    ) -> None:
         self.settled = anyio.Event()
         self.stop = anyio.Event()
         self.over = anyio.Event()
@@ -45,6 +48,7 @@ class Attempt:
         self.started = False
         self._server = server
         self._environment = environment
+        self._bearer = bearer
         self._listed = anyio.Event()
         self._known = 0
 
@@ -73,7 +77,7 @@ class Attempt:
         from reference_server.mcp.session import open_session
 
         self.scope.deadline = anyio.current_time() + self._server.startup_timeout
-        async with open_session(self._server, self._environment) as session:
+        async with open_session(self._server, self._environment, self._bearer) as session:
             await session.greet()
             await self._list(session)
             self.scope.deadline = math.inf
@@ -121,10 +125,17 @@ class Attempt:
 class Link:
     """One server, whether it runs or not."""
 
-    def __init__(self, tasks: TaskGroup, server: McpServer, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        server: McpServer,
+        environment: Mapping[str, str],
+        bearer: Bearer | None,
+    ) -> None:
         self.server = server
         self._tasks = tasks
         self._environment = environment
+        self._bearer = bearer
         self._attempt: Attempt | None = None
         self._failed_before = ""
 
@@ -170,6 +181,8 @@ class Link:
 
     async def close(self) -> None:
         """End it."""
+        if self._bearer is not None:
+            self._bearer.close()
         if (attempt := self._attempt) is None:
             return
         attempt.stop.set()
@@ -195,6 +208,6 @@ class Link:
         attempt = self._attempt
         if attempt is None or attempt.over.is_set():
             self._failed_before = "" if attempt is None or attempt.started else attempt.failure
-            attempt = self._attempt = Attempt(self.server, self._environment)
+            attempt = self._attempt = Attempt(self.server, self._environment, self._bearer)
             self._tasks.start_soon(attempt.run)
         return attempt

@@ -15,6 +15,8 @@ from reference_server.mcp.failure import McpFailure
 from reference_server.mcp.link import SDK, Link
 from reference_server.mcp.names import model_names
 from reference_server.mcp.tools import OnProgress, offer
+from reference_server.oauth.bearer import bearer_of
+from reference_server.oauth.store import Store
 
 if TYPE_CHECKING:
     from reference_server.mcp.session import Result
@@ -30,9 +32,13 @@ class McpServers:
         tasks: TaskGroup,
         servers: Mapping[str, McpServer],
         environment: Mapping[str, str],
+        credentials: Store,
     ) -> None:
         self._tasks = tasks
-        self._links = {name: Link(tasks, server, environment) for name, server in servers.items()}
+        self._links = {
+            name: Link(tasks, server, environment, bearer_of(tasks, server, credentials))
+            for name, server in servers.items()
+        }
         self._names: dict[str, tuple[str, str]] = {}
 
     def warm(self) -> None:

@@ -35,6 +35,7 @@ from reference_server.mcp.stdio import over_stdio
 from reference_server.mcp.tools import MOST_PAGES, McpTool, OnProgress
 from reference_server.mcp.watched import Incoming, Outgoing, Watch
 from reference_server.mcp.wire import Wire
+from reference_server.oauth.bearer import Bearer
 
 Fields = dict[str, Any]
 ANSWER = 2_000
@@ -145,6 +146,8 @@ class Session:
             raise self._failure(error, self._server.call_timeout) from None
         except (ValidationError, RuntimeError, OSError) as error:
             raise self._failure(error) from None
+        result.content = _without(result.content, self._wire.hide)
+        result.structured = _without(result.structured, self._wire.hide)
         if result.kind == "input_required":
             raise McpFailure("the tool asks for input of the user, which is not offered here")
         return result
@@ -155,6 +158,10 @@ class Session:
             self.changed.set()
 
     def _failure(self, error: Exception, bound: float | None = None) -> McpFailure:
+        failure = self._told(error, bound)
+        return type(failure)(self._wire.hide(str(failure)))
+
+    def _told(self, error: Exception, bound: float | None) -> McpFailure:
         reason = self._wire.reason()
         match error:
             case MCPError(code=code) if code == CONNECTION_CLOSED:
@@ -175,17 +182,22 @@ class Session:
 
 @asynccontextmanager
 async def open_session(
-    server: McpServer, environment: Mapping[str, str]
+    server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
 ) -> AsyncGenerator[Session]:
     """Reach a server for the length of the block; the handshake is the caller's.
 
     Raises McpFailure, also in the block when the connection breaks.
     """
-    way = over_stdio if server.command else over_http
+    way = (
+        over_stdio(server, environment)
+        if server.command
+        else over_http(server, environment, bearer)
+    )
     reason: Callable[[], str] = str
+    hide: Callable[[str], str] = str
     try:
-        async with way(server, environment) as wire:
-            reason = wire.reason
+        async with way as wire:
+            reason, hide = wire.reason, wire.hide
             session = Session(server, wire)
             async with session.client:
                 yield session
@@ -193,7 +205,23 @@ async def open_session(
         # What is raised among tasks comes in groups.
         leaves = list(_leaves(error))
         ours = next((leaf for leaf in leaves if isinstance(leaf, McpFailure)), None)
-        raise ours or McpFailure(reason() or brief(repr(leaves[0]), ANSWER)) from error
+        raise ours or McpFailure(hide(reason() or brief(repr(leaves[0]), ANSWER))) from error
+
+
+def _without(value: Any, hide: Callable[[str], str]) -> Any:
+    """Give a value of JSON with something taken out of its strings."""
+    if hide is str:
+        return value
+    match value:
+        case str():
+            return hide(value)
+        case list():
+            return [_without(one, hide) for one in cast("list[Any]", value)]
+        case dict():
+            members = cast("dict[str, Any]", value)
+            return {hide(name): _without(one, hide) for name, one in members.items()}
+        case _:
+            return value
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

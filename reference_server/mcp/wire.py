@@ -17,8 +17,13 @@ TOO_LARGE = f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB"
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """An open connection. `reason`: why it has ended or fails, empty where nothing is known."""
+    """An open connection.
+
+    `reason`: why it has ended or fails, empty where nothing is known. `hide` takes out of a text
+    what the server was sent and nobody else may see.
+    """
 
     incoming: ReadStream[SessionMessage | Exception]
     outgoing: WriteStream[SessionMessage]
     reason: Callable[[], str]
+    hide: Callable[[str], str] = str

@@ -1,8 +1,8 @@
-"""Credentials in a file of the home that nobody else may read.
+"""A file of the home that nobody else may read.
 
-Here lives how the file is read and replaced: a JSON object of entries (`credentials.key_of`), mode
-0600, replaced as a whole under a lock, so that neither a crash nor a second process leaves half of
-it or loses an entry. The last entry takes the file with it.
+Here lives how it is read and replaced: a JSON object of entries, mode 0600, replaced as a whole
+under a lock, so that neither a crash nor a second process leaves half of it or loses an entry. The
+last entry takes the file with it. What an entry says is the matter of `store`.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from reference_server.oauth.credentials import Credentials, key_of, parsed
+from reference_server.oauth.credentials import parsed
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
@@ -29,61 +29,8 @@ class FileStore:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def load(self, server: str, url: str) -> Credentials | None:
-        """Give the credentials of a server at this address."""
-        entry = self._read().get(key_of(server, url))
-        if entry is None:
-            return None
-        try:
-            found = Credentials.from_json(entry)
-        except OAuthFailure as error:
-            raise OAuthFailure(
-                f"{self._path}: the entry of `{server}` cannot be used: {error}"
-            ) from None
-        # The key is a digest, and somebody may have edited the file.
-        return found if (found.server, found.url) == (server, url) else None
-
-    def save(self, credentials: Credentials) -> None:
-        """Keep credentials in the place of those of that name, whatever their address."""
-
-        def put(entries: Entries) -> None:
-            _drop(entries, credentials.server)
-            entries[key_of(credentials.server, credentials.url)] = credentials.to_json()
-
-        self._change(put)
-
-    def replace(self, old: Credentials, new: Credentials) -> bool:
-        """Keep `new` if `old` is what is there; tells whether it was.
-
-        Else somebody has logged out, or in again, since `old` was read.
-        """
-        replaced = False
-
-        def put(entries: Entries) -> None:
-            nonlocal replaced
-            key = key_of(old.server, old.url)
-            entry = entries.get(key)
-            if isinstance(entry, dict) and entry == json.loads(json.dumps(old.to_json())):
-                entries[key] = new.to_json()
-                replaced = True
-
-        self._change(put)
-        return replaced
-
-    def remove(self, server: str) -> bool:
-        """Remove all credentials of that name, whatever their address; tells whether any were."""
-        if not os.path.lexists(self._path):
-            return False
-        removed = False
-
-        def drop(entries: Entries) -> None:
-            nonlocal removed
-            removed = _drop(entries, server)
-
-        self._change(drop)
-        return removed
-
-    def _read(self) -> Entries:
+    def read(self) -> Entries:
+        """Give all entries."""
         try:
             with open_for_reading(self._path) as file:
                 text = file.read(LARGEST + 1)
@@ -101,10 +48,11 @@ class FileStore:
             raise OAuthFailure(f"{self._path}: is no JSON object; remove it, and log in again")
         return cast("Entries", entries)
 
-    def _change(self, change: Callable[[Entries], None]) -> None:
+    def change(self, change: Callable[[Entries], None]) -> None:
+        """Change the entries; nobody else does meanwhile. Nothing is written if nothing changes."""
         try:
-            with self._locked():
-                before = self._read()
+            with locked(self._path.with_name(f"{self._path.name}.lock")):
+                before = self.read()
                 entries = dict(before)
                 change(entries)
                 if entries == before:
@@ -115,11 +63,6 @@ class FileStore:
                     self._path.unlink(missing_ok=True)
         except OSError as error:
             raise OAuthFailure(f"{self._path}: cannot be written: {_why(error)}") from None
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        with locked(self._path.with_name(f"{self._path.name}.lock")):
-            yield
 
     def _write(self, content: bytes) -> None:
         beside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
@@ -151,13 +94,6 @@ def locked(path: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _drop(entries: Entries, server: str) -> bool:
-    keys = [key for key in entries if key.partition("|")[0] == server]
-    for key in keys:
-        del entries[key]
-    return bool(keys)
 
 
 def _why(error: OSError) -> str:

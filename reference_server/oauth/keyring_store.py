@@ -1,4 +1,4 @@
-"""Credentials in the keyring of the system.
+"""The keyring of the system.
 
 Here lives how the `keyring` package is asked: it is imported with the first question, and asked in
 a thread that is left behind when it does not answer, as a desktop may hang or wait for somebody to
@@ -6,13 +6,11 @@ unlock the keyring. What it says in an error is not passed on: it may quote what
 """
 
 import hashlib
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reference_server.oauth.credentials import Credentials, key_of, parsed
 from reference_server.oauth.failure import OAuthFailure
 
 PATIENCE = 5.0
@@ -22,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class NoKeyring(OAuthFailure):
-    """The keyring cannot be used. `there`: whether there is one, so that it may hold something."""
+    """The keyring cannot be used. `there`: whether there is one at all."""
 
     def __init__(self, words: str, *, there: bool) -> None:
         super().__init__(words)
@@ -30,54 +28,43 @@ class NoKeyring(OAuthFailure):
 
 
 class KeyringStore:
-    """The keyring; all methods block for up to `PATIENCE` seconds, and raise NoKeyring."""
+    """Texts by name; all methods block for up to `PATIENCE` seconds, and raise NoKeyring.
+
+    After a failure it is not asked again by this process: each wait is seconds long.
+    """
 
     def __init__(self, home: Path) -> None:
         # The keyring is the user's; another home is another set of logins.
         self._home = hashlib.sha256(str(home).encode()).hexdigest()[:16]
         self._failure: NoKeyring | None = None
 
-    def load(self, server: str, url: str) -> Credentials | None:
-        """Give the credentials of a server at this address."""
-        key = self._key(server, url)
-        text = self._ask(lambda keyring: keyring.get_password(SERVICE, key))
-        if text is None:
-            return None
-        try:
-            found = Credentials.from_json(parsed(text))
-        except OAuthFailure as error:
-            raise NoKeyring(
-                f"its entry of `{server}` cannot be used: {error}", there=True
-            ) from None
-        return found if (found.server, found.url) == (server, url) else None
+    def load(self, key: str) -> str | None:
+        """Give a text."""
+        return self._ask(lambda keyring: keyring.get_password(SERVICE, self._name(key)))
 
-    def save(self, credentials: Credentials) -> None:
-        """Keep credentials in the place of those that were there."""
-        key = self._key(credentials.server, credentials.url)
-        text = json.dumps(credentials.to_json())
+    def save(self, key: str, text: str) -> None:
+        """Keep a text, and make sure that it is there."""
 
         def put(keyring: Any) -> bool:
-            keyring.set_password(SERVICE, key, text)
-            return keyring.get_password(SERVICE, key) == text
+            keyring.set_password(SERVICE, self._name(key), text)
+            return keyring.get_password(SERVICE, self._name(key)) == text
 
         # There is a keyring that keeps nothing, for tests of other programs.
         if not self._ask(put):
             raise NoKeyring("it does not keep what it is given", there=False)
 
-    def remove(self, server: str, url: str) -> bool:
-        """Remove the credentials of a server at this address; tells whether any were there."""
-        key = self._key(server, url)
+    def remove(self, key: str) -> None:
+        """Remove a text, if it is there."""
 
         def drop(keyring: Any) -> bool:
-            if keyring.get_password(SERVICE, key) is None:
-                return False
-            keyring.delete_password(SERVICE, key)
+            if keyring.get_password(SERVICE, self._name(key)) is not None:
+                keyring.delete_password(SERVICE, self._name(key))
             return True
 
-        return self._ask(drop)
+        self._ask(drop)
 
-    def _key(self, server: str, url: str) -> str:
-        return f"{key_of(server, url)}|{self._home}"
+    def _name(self, key: str) -> str:
+        return f"{key}|{self._home}"
 
     def _ask(self, question: Callable[[Any], Answer]) -> Answer:
         if self._failure is not None:

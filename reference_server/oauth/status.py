@@ -14,7 +14,7 @@ AuthStatus = Literal["authenticated", "not logged in", "bearer token", "unsuppor
 
 
 def auth_status(server: McpServer, store: Store) -> AuthStatus:
-    """Tell how requests to a server are authenticated; blocks for a moment, asks no network.
+    """Tell how requests to a server are authenticated; reads a file alone.
 
     `bearer token`: config.toml names a variable for it, which takes the place of a login.
     `unsupported`: a stdio server. Credentials that have expired and cannot be renewed, or cannot be
@@ -25,7 +25,6 @@ def auth_status(server: McpServer, store: Store) -> AuthStatus:
     if server.token_variable is not None:
         return "bearer token"
     try:
-        found = store.load(server.name, server.url)
+        return "authenticated" if store.usable(server.name, server.url) else "not logged in"
     except OAuthFailure:
         return "not logged in"
-    return "authenticated" if found is not None and found.usable else "not logged in"

@@ -32,6 +32,14 @@ LARGEST = 100_000
 HIDDEN = "[key]"
 
 
+class NotRenewed(OAuthFailure):
+    """The authorization server refused to renew a token; `over`: and will always."""
+
+    def __init__(self, words: str, *, over: bool) -> None:
+        super().__init__(words)
+        self.over = over
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """A client of an authorization server; `auth` is how it shows its secret (RFC 7591)."""
@@ -111,7 +119,7 @@ async def exchange(
 async def renew(old: Credentials) -> Credentials:
     """Get new tokens with the refresh token. Raises OAuthFailure."""
     if old.refresh_token is None:
-        raise OAuthFailure("the token has expired, and there is none to renew it with")
+        raise OAuthFailure("the token has expired, and there is no other to renew it with")
     form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
     if old.resource is not None:
         form["resource"] = old.resource
@@ -119,7 +127,9 @@ async def renew(old: Credentials) -> Credentials:
     answer = await _post(old.token_endpoint, form, client)
     if answer.status not in (200, 201):
         words = _without(refusal(answer), old.secrets)
-        raise OAuthFailure(f"the token has expired and was not renewed: {words}")
+        # RFC 6749, 5.2: the refresh token is over, or was never of this client.
+        over = answer.status in (400, 401) and "`invalid_grant`" in words
+        raise NotRenewed(f"the token was not renewed: {words}", over=over)
     new = _granted(answer)
     return replace(
         old,

@@ -79,7 +79,7 @@ async def test_a_variable_that_is_not_set_is_named_and_nothing_is_sent(tmp_path)
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        (401, "it answered with HTTP status 401: the server wants other credentials"),
+        (401, "it answered with HTTP status 401: log in with `agent mcp login remote`"),
         (404, "it answered with HTTP status 404: nothing is at this address"),
         (500, "it answered with HTTP status 500"),
     ],

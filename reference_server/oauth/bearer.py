@@ -1,0 +1,153 @@
+"""The access token of one MCP server, for the turns that call it.
+
+Here lives when it is read, and when it is renewed: one renewal serves all who wait for it, in this
+process and in others, since most authorization servers take a refresh token once. A renewal that
+has begun is not given up with the turn that asked for it: its answer would be lost, and the login
+with it.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import from_thread, to_thread
+from anyio.abc import TaskGroup
+
+from reference_server.config.mcp import McpServer
+from reference_server.oauth.credentials import Credentials
+from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.store import Store
+
+if TYPE_CHECKING:
+    from reference_server.model.secrets import Secrets
+
+LEAVING = 2.0
+"""Seconds that a renewal has to end when the agent does."""
+
+
+class Bearer:
+    """The token; all waits are bounded."""
+
+    def __init__(self, tasks: TaskGroup, server: McpServer, store: Store) -> None:
+        self._tasks = tasks
+        self._server = server
+        self._store = store
+        self._credentials: Credentials | None = None
+        self._renewal: _Renewal | None = None
+        self._seen: set[str] = set()
+        self._secrets: Secrets | None = None
+
+    async def load(self) -> None:
+        """Read what is stored: somebody may have logged in or out. Raises OAuthFailure."""
+        self._keep(await to_thread.run_sync(self._store.load, self._server.name, self._server.url))
+
+    async def token(self) -> str | None:
+        """Give the token, renewed if it has expired; None without a login. Raises OAuthFailure."""
+        held = self._credentials
+        if held is not None and held.expired:
+            held = await self._renewed(held)
+        return None if held is None else held.access_token
+
+    async def another(self, refused: str) -> str | None:
+        """Give another token than one that was refused; None if there is no way to one.
+
+        Raises OAuthFailure.
+        """
+        held = self._credentials
+        if held is None:
+            return None
+        if held.access_token == refused:
+            if held.refresh_token is None:
+                return None
+            held = await self._renewed(held)
+        return held.access_token
+
+    def hidden_in(self, text: str) -> str:
+        """Take every token that was ever held here out of a text."""
+        if not self._seen:
+            return text
+        if self._secrets is None:
+            from reference_server.model.secrets import Secrets
+
+            self._secrets = Secrets(sorted(self._seen))
+        return self._secrets.hidden_in(text)
+
+    def close(self) -> None:
+        """Let a renewal that runs come to its end soon."""
+        if self._renewal is not None:
+            self._renewal.hurry()
+
+    def _keep(self, credentials: Credentials | None) -> None:
+        self._credentials = credentials
+        if credentials is not None and not self._seen.issuperset(credentials.secrets):
+            self._seen.update(credentials.secrets)
+            self._secrets = None
+
+    async def _renewed(self, old: Credentials) -> Credentials:
+        if (renewal := self._renewal) is None:
+            renewal = self._renewal = _Renewal(self._store, old)
+            self._tasks.start_soon(self._run, renewal)
+        await renewal.done.wait()
+        if renewal.new is None:
+            raise OAuthFailure(renewal.failure)
+        return renewal.new
+
+    async def _run(self, renewal: "_Renewal") -> None:
+        await renewal.run()
+        self._renewal = None
+        if renewal.new is not None:
+            self._keep(renewal.new)
+
+
+class _Renewal:
+    """One renewal, which many may wait for."""
+
+    def __init__(self, store: Store, old: Credentials) -> None:
+        self.done = anyio.Event()
+        self.new: Credentials | None = None
+        self.failure = "the agent ends"
+        self._store = store
+        self._old = old
+        self._scope = anyio.CancelScope(shield=True)
+
+    async def run(self) -> None:
+        """Renew; never raises."""
+        try:
+            with self._scope:
+                self.new = await to_thread.run_sync(self._renew)
+        except OAuthFailure as error:
+            self.failure = str(error)
+        finally:
+            self.done.set()
+
+    def hurry(self) -> None:
+        """End soon."""
+        self._scope.deadline = min(self._scope.deadline, anyio.current_time() + LEAVING)
+
+    def _renew(self) -> Credentials:
+        """Renew, in a worker thread; the request itself is made by the event loop."""
+        from reference_server.oauth.tokens import NotRenewed, renew
+
+        old = self._old
+        with self._store.renewing(old.server, old.url):
+            stored = self._store.load(old.server, old.url)
+            if stored is None:
+                raise OAuthFailure("its login has ended")
+            if stored.access_token != old.access_token and not stored.expired:
+                return stored  # Another process has renewed it, or somebody has logged in again.
+            try:
+                new = from_thread.run(renew, stored)
+            except NotRenewed as error:
+                if error.over:
+                    self._store.replace(stored, replace(stored, refresh_token=None, expires_at=0))
+                raise
+            if not self._store.replace(stored, new):
+                raise OAuthFailure("its login has ended")
+            return new
+
+
+def bearer_of(tasks: TaskGroup, server: McpServer, store: Store) -> Bearer | None:
+    """Give the token of a server; None if it is a program, or has a token of config.toml."""
+    if not server.url or server.token_variable is not None:
+        return None
+    return Bearer(tasks, server, store)
