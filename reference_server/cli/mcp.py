@@ -250,7 +250,23 @@ def _remove(words: Sequence[str]) -> int:
         if was_there
         else f"No MCP server named '{shown}' exists."
     )
+    if was_there and _forgotten(name):
+        print(f"Removed OAuth credentials for '{shown}'.")  # noqa: T201
     return 0
+
+
+def _forgotten(name: str) -> bool:
+    """Remove what a login to the server has left; tells whether there was any. Raises Failed."""
+    from reference_server.oauth.failure import OAuthFailure
+    from reference_server.oauth.store import Store
+
+    try:
+        removed, left = Store(find_home(os.environ)).remove(name)
+    except OAuthFailure as error:
+        raise Failed(f"the server is removed, its OAuth credentials are not: {error}") from None
+    if left:
+        raise Failed(f"the keyring may still hold OAuth credentials of '{name}': {left}")
+    return removed
 
 
 COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -269,9 +285,10 @@ def _shown(home: Home, server: McpServer, *, secrets: bool) -> "Shown":
 
 
 def _auth(home: Home, server: McpServer) -> str:
-    if not server.url:
-        return "unsupported"
-    return "bearer token" if server.token_variable else "not logged in"
+    from reference_server.oauth.status import auth_status
+    from reference_server.oauth.store import Store
+
+    return auth_status(server, Store(home))
 
 
 def _parser(name: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
