@@ -11,14 +11,22 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reference_server.brief import brief
-from reference_server.cli.surroundings import UsageError, complain, find_home, speak_utf8
+from reference_server.cli.surroundings import (
+    UsageError,
+    check_streams,
+    complain,
+    find_home,
+    speak_utf8,
+)
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.mcp import McpServer
 from reference_server.config.mcp_tables import SCOPE
+from reference_server.config.mistakes import choices, suggestion
 from reference_server.config.model import Config
+from reference_server.mcp_command.masking import escaped, masked_address
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.store import Store
 
@@ -41,53 +49,6 @@ def login(arguments: Sequence[str]) -> int:
         action="store_true",
         help="open no browser; without, one is opened if this runs in a terminal on a desktop",
     )
-    found = parser.parse_args(arguments)
-    try:
-        server, config, store = _found(found.name, found.config)
-        if not server.url:
-            raise OAuthFailure(
-                f"OAuth login is unsupported for `{server.name}`: it is a stdio server, and only "
-                "streamable HTTP servers have one"
-            )
-        _log_in(server, config, store, found.scopes, browser=not found.no_browser)
-    except (ConfigError, UsageError) as error:
-        complain(str(error))
-        return 2
-    except OAuthFailure as error:
-        complain(f"agent: {error}")
-        return 1
-    except KeyboardInterrupt:
-        complain("agent: interrupted; nothing was stored")
-        return INTERRUPTED
-    print(f"Successfully logged in to MCP server '{server.name}'.", flush=True)  # noqa: T201
-    return 0
-
-
-def logout(arguments: Sequence[str]) -> int:
-    """Run `agent mcp logout`; gives the exit status."""
-    found = _parser("logout", "Remove the OAuth credentials of an MCP server.").parse_args(
-        arguments
-    )
-    try:
-        server, _, store = _found(found.name, found.config)
-        removed, left = store.remove(server.name)
-    except (ConfigError, UsageError) as error:
-        complain(str(error))
-        return 2
-    except OAuthFailure as error:
-        complain(f"agent: {error}")
-        return 1
-    if left:
-        complain(f"agent: the keyring cannot be asked ({left}), and may still hold them")
-    said = "Removed" if removed else "No"
-    rest = "credentials for" if removed else "credentials stored for"
-    print(f"{said} OAuth {rest} '{server.name}'.", flush=True)  # noqa: T201
-    return 0
-
-
-def _parser(command: str, words: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"agent mcp {command}", description=words)
-    parser.add_argument("name", metavar="NAME", help="the server, as config.toml names it")
     parser.add_argument(
         "-c",
         "--config",
@@ -96,6 +57,85 @@ def _parser(command: str, words: str) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting that takes the place of what config.toml says",
     )
+    found = parser.parse_args(arguments)
+
+    def work() -> str:
+        home = find_home(os.environ)
+        config = load_config(home.config_file, dict(os.environ), complain, overrides=found.config)
+        server = _server(found.name, config)
+        store = Store(home, config.mcp_oauth_credentials_store)
+        store.check()
+        _log_in(server, config, store, found.scopes, browser=not found.no_browser)
+        return f"Successfully logged in to MCP server '{server.name}'."
+
+    return _guarded("login", work)
+
+
+def logout(arguments: Sequence[str]) -> int:
+    """Run `agent mcp logout`; gives the exit status."""
+    parser = _parser("logout", "Remove the OAuth credentials of an MCP server.")
+    name: str = parser.parse_args(arguments).name
+
+    def work() -> str:
+        # What config.toml says now is not asked: the server may have gone, or be another.
+        removed, left = Store(find_home(os.environ)).remove(name)
+        if left:
+            complain(f"agent mcp logout: the keyring may still hold them: {left}")
+        words = "Removed OAuth credentials for" if removed else "No OAuth credentials stored for"
+        return f"{words} '{escaped(brief(name))}'."
+
+    return _guarded("logout", work)
+
+
+def _guarded(command: str, work: Callable[[], str]) -> int:
+    """Do the work and print the line that it gives; gives the exit status."""
+    speak_utf8()
+    try:
+        check_streams(spoken_on=False)
+        print(work(), flush=True)  # noqa: T201
+    except (ConfigError, UsageError) as error:
+        return _complain(command, error, 2)
+    except OAuthFailure as error:
+        return _complain(command, error, 1)
+    except BrokenPipeError:
+        # Whoever read the output has left. The interpreter would try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        complain(f"agent mcp {command}: interrupted")
+        return INTERRUPTED
+    return 0
+
+
+def _complain(command: str, error: Exception, status: int) -> int:
+    complain(f"agent mcp {command}: {escaped(masked_address(str(error)))}")
+    return status
+
+
+def _server(name: str, config: Config) -> McpServer:
+    """Find a server that has a login. Raises OAuthFailure."""
+    known = {**config.mcp_servers, **config.disabled_mcp_servers}
+    if (server := known.get(name)) is None:
+        words = suggestion(name, known) or choices(known)
+        raise OAuthFailure(f"No MCP server named '{brief(name)}' exists{words}")
+    if not server.url:
+        raise OAuthFailure(
+            f"OAuth login is unsupported for '{server.name}': it is a stdio server, and only "
+            "streamable HTTP servers have one"
+        )
+    if server.token_variable is not None:
+        complain(
+            f"agent mcp login: the variable {server.token_variable} holds the token of "
+            f"'{server.name}', as config.toml says; it counts before this login"
+        )
+    return server
+
+
+def _parser(command: str, words: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"agent mcp {command}", description=words, allow_abbrev=False
+    )
+    parser.add_argument("name", metavar="NAME", help="the server, as config.toml names it")
     return parser
 
 
@@ -111,17 +151,6 @@ def _scopes(text: str) -> list[str]:
     return found
 
 
-def _found(name: str, overrides: Sequence[str]) -> tuple[McpServer, Config, Store]:
-    """Find a server of config.toml. Raises ConfigError, UsageError, OAuthFailure."""
-    speak_utf8()
-    home = find_home(os.environ)
-    config = load_config(home.config_file, dict(os.environ), complain, overrides=overrides)
-    server = config.mcp_servers.get(name) or config.disabled_mcp_servers.get(name)
-    if server is None:
-        raise OAuthFailure(f"No MCP server named '{brief(name)}' found in {home.config_file}.")
-    return server, config, Store(home, config.mcp_oauth_credentials_store)
-
-
 def _log_in(
     server: McpServer, config: Config, store: Store, scopes: Sequence[str], *, browser: bool
 ) -> None:
@@ -132,7 +161,7 @@ def _log_in(
 
     def show(address: str) -> None:
         print(  # noqa: T201
-            f"Authorize `{server.name}` by opening this URL in your browser:\n{address}\n",
+            f"Authorize '{server.name}' by opening this URL in your browser:\n{address}\n",
             flush=True,
         )
         if browser and _on_a_desktop():
@@ -140,7 +169,7 @@ def _log_in(
 
     def keep(credentials: Credentials) -> None:
         if words := store.save(credentials):
-            complain(f"agent: {words}; the credentials are in a file of the home")
+            complain(f"agent mcp login: {words}; the credentials are in a file of the home")
 
     async def run() -> None:
         await log_in(

@@ -3,12 +3,14 @@
 The servers are those of `fixtures/oauth`.
 """
 
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
@@ -27,12 +29,11 @@ class Home:
     path: Path
     environment: dict[str, str] = field(default_factory=dict[str, str])
 
-    def configure(
-        self, url: str, *, store: str = "file", name: str = "docs", more: str = ""
-    ) -> None:
+    def configure(self, url: str, *, store: str = "file", more: str = "", table: str = "") -> None:
+        """Write config.toml: the server `docs`, and `more` before its table."""
         self.path.mkdir(exist_ok=True)
-        table = f'[mcp_servers.{name}]\nurl = "{url}"\n'
-        text = f'mcp_oauth_credentials_store = "{store}"\n{more}\n{table}'
+        before = f'mcp_oauth_credentials_store = "{store}"\n{more}\n'
+        text = f'{before}[mcp_servers.docs]\nurl = "{url}"\n{table}\n'
         (self.path / "config.toml").write_text(text)
 
     @property
@@ -119,6 +120,12 @@ async def visit(address: httpx.URL | str) -> httpx.Response:
     """Open an address in the browser."""
     async with httpx.AsyncClient(timeout=BOUND) as browser:
         return await browser.get(address)
+
+
+def only_credentials(home: Home) -> dict[str, Any]:
+    """The one entry of the file."""
+    [entry] = json.loads(home.credentials.read_text()).values()
+    return entry
 
 
 async def logged_in(home: Home, pair: Pair, *words: str) -> Ended:
