@@ -222,6 +222,10 @@ class Process:
                 self._loop.call_soon_threadsafe(pump.cancel)
         assert self._child.stdout
         self._child.stdout.close()
+        if self._loop.is_closed():
+            for pipe in (self._child.stdin, self._child.stderr):
+                assert pipe
+                pipe.close()
         self.done = True
         _unfinished.discard(self)
         self._clean_up()

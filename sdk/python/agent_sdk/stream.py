@@ -59,6 +59,7 @@ class RunStreamedResult:
         """Whether there are no more events."""
         self._advancing = False
         self._unsubscribe: Callable[[], None] = _nothing
+        self._exited = False
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -135,15 +136,16 @@ class RunStreamedResult:
             while True:
                 if event := self._parsed(process):
                     return event
-                data = await process.read()
-                if not data:
-                    break
-                self._pending += self._lines.feed(data)
+                if process.done:
+                    return self._verdict(process)
+                if data := await process.read():
+                    self._pending += self._lines.feed(data)
+                else:
+                    await self._at_end(process)
         except Interrupted:
             # The turn has ended, the agent lingers.
             await process.end()
             return None
-        return await self._at_end(process)
 
     def _parsed(self, process: Process) -> ThreadEvent | None:
         """The next event of the lines that were read, if there is one."""
@@ -165,32 +167,29 @@ class RunStreamedResult:
             return event
         return None
 
-    async def _at_end(self, process: Process) -> ThreadEvent | None:
-        """What the agent's end means: the last event, no more events, or an error."""
-        rest = self._lines.rest()
-        exited = await process.exits_within(processes.LINGER)
+    async def _at_end(self, process: Process) -> None:
+        """Take in the last line, which may have no end, and wait for the exit."""
+        self._exited = await process.exits_within(processes.LINGER)
         await process.finish()
-        status = process.exit_status
-        if rest:
+        rest = self._lines.rest()
+        # A line that an agent could not finish: that it died matters more.
+        if (self._exited and process.exit_status == 0) or _is_event(rest):
             self._pending.append(rest)
-            try:
-                if event := self._parsed(process):
-                    return event
-            except ProtocolError:
-                # A line that an agent could not finish: that it died matters more.
-                if status == 0 and exited:
-                    raise
+
+    def _verdict(self, process: Process) -> None:
+        """What the end of the agent means: no more events, or an error."""
         if process.turn_ended:
-            return None
+            return
         if self._launch.signal is not None:
             self._launch.signal.raise_if_aborted()
+        status = process.exit_status
         # The last word of an agent whose turn could not go on.
         if isinstance(self._last, ThreadErrorEvent) and status is not None and status >= 0:
-            return None
-        raise self._died(status, exited)
+            return
+        raise self._died(status)
 
-    def _died(self, status: int | None, exited: bool) -> ProcessError:
-        if not exited:
+    def _died(self, status: int | None) -> ProcessError:
+        if not self._exited:
             how = "closed its output before its turn had ended, and was ended"
         elif status is not None and status < 0:
             how = f"was ended by signal {-status}"
@@ -221,6 +220,13 @@ class RunStreamedResult:
             _endings.add(self._ending)
             self._ending.add_done_callback(_endings.discard)
         await asyncio.shield(self._ending)
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        return parse_line(line) is not None
+    except ProtocolError:
+        return False
 
 
 def _nothing() -> None:
