@@ -15,7 +15,7 @@ from agent_sdk.errors import AgentError, ConfigError
 from agent_sdk.fields import is_array, is_object
 
 OutputSchema = Mapping[str, Any] | type
-"""A JSON Schema, or a type that pydantic knows: a model, a dataclass, a TypedDict."""
+"""A JSON Schema, or a type that pydantic knows, as a model or a dataclass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,7 @@ class Schema:
 def schema(given: object) -> Schema:
     """The schema of what a caller gave. Raises ConfigError."""
     if isinstance(given, type):
-        made = strict(_adapter(given).json_schema())
-        return Schema(json.dumps(made, ensure_ascii=False), given)
+        return Schema(json.dumps(strict(_of_type(given)), ensure_ascii=False), given)
     if not isinstance(given, Mapping):
         raise ConfigError(
             f"output_schema is {type(given).__name__}, and neither a JSON Schema nor a type"  # pyright: ignore[reportUnknownArgumentType]
@@ -79,6 +78,16 @@ def parse(text: str, kind: type | None) -> Any:
         raise AgentError(f"the final response is not {what}: {error}") from error
 
 
+def _of_type(kind: type) -> dict[str, Any]:
+    adapter = _adapter(kind)
+    from pydantic import PydanticUserError
+
+    try:
+        return adapter.json_schema()
+    except PydanticUserError as error:
+        raise _no_schema(kind, error.message) from None
+
+
 def _adapter(kind: type) -> Any:
     try:
         from pydantic import PydanticUserError, TypeAdapter
@@ -90,7 +99,11 @@ def _adapter(kind: type) -> Any:
     try:
         return TypeAdapter(kind)
     except PydanticUserError as error:
-        raise ConfigError(f"{kind.__name__} gives no schema: {error.message}") from None
+        raise _no_schema(kind, error.message) from None
+
+
+def _no_schema(kind: type, why: str) -> ConfigError:
+    return ConfigError(f"{kind.__name__} gives no schema: {why}")
 
 
 class SchemaFile:
