@@ -55,8 +55,18 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
             return httpx.Response(404, json={"error": {"message": f"no {path} here"}})
         answer = self.model.answer(await request.aread())
         if answer.chunks is None:
-            return httpx.Response(answer.status, headers=answer.headers, content=answer.body)
+            return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.body))
         return httpx.Response(answer.status, headers=answer.headers, stream=_Chunks(answer))
+
+
+class _Body(httpx.AsyncByteStream):
+    """A whole body. Given as `content` it could be read, but not as a stream."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
 
 
 class _Chunks(httpx.AsyncByteStream):

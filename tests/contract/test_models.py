@@ -454,3 +454,12 @@ async def test_delay_keeps_the_stream_silent_and_then_goes_on(side: Any) -> None
         began = anyio.current_time()
         assert said(await ask(one, "hi")) == "ab"
         assert anyio.current_time() - began >= 0.05
+
+
+async def test_the_body_of_a_failed_call_can_be_read_as_a_stream(side: Any) -> None:
+    async with (
+        side("[{fail: {status: 400, code: invalid_prompt, message: refused}}]") as one,
+        one.caller.stream("POST", "responses", json=body("hi")) as response,
+    ):
+        raw = b"".join([chunk async for chunk in response.aiter_raw()])
+    assert json.loads(raw)["error"]["message"] == "refused"
