@@ -18,7 +18,8 @@ import type { ThreadItem } from "./items.js";
 export interface ExitDetails {
   /** Null, where a signal ended it. */
   exitCode: number | null;
-  signal: NodeJS.Signals | null;
+  /** Its name, for example `SIGKILL`. */
+  signal: string | null;
   stderr: string;
 }
 
@@ -50,7 +51,7 @@ export class AgentNotFoundError extends AgentError {
 export class ProcessError extends AgentError implements ExitDetails {
   override name = "ProcessError";
   readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
+  readonly signal: string | null;
   readonly stderr: string;
 
   constructor(message: string, exit: ExitDetails, cause?: unknown) {
@@ -80,7 +81,7 @@ export class TurnFailedError extends AgentError {
   /** The items that were completed before. */
   readonly items: ThreadItem[];
   readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
+  readonly signal: string | null;
   readonly stderr: string;
 
   constructor(message: string, threadId: string | null, items: ThreadItem[], exit: ExitDetails) {

@@ -5,7 +5,6 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, test } from "node:test";
-import { pathToFileURL } from "node:url";
 
 import { Agent, ProcessError } from "../src/index.js";
 import { limits } from "../src/limits.js";
@@ -200,7 +199,7 @@ test("whoever reads slowly gets every event, though the agent has long ended", a
 });
 
 const PROGRAM = `
-import { Agent } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "../src/index.js")).href)};
+import { Agent } from ${JSON.stringify(new URL("../src/index.js", import.meta.url).href)};
 const [path, how] = process.argv.slice(2);
 if (how === "own handler") process.on("SIGTERM", () => process.exit(7));
 const { events } = await new Agent({ agentPathOverride: path }).startThread()

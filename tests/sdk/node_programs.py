@@ -1,0 +1,85 @@
+"""Running node and npm for the tests of the TypeScript SDK; the package, copied and packed.
+
+Everything is built in temporary copies: several workers may test at once, and nothing is written in
+the checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SDK = ROOT / "sdk" / "typescript"
+BOUND = 180
+
+needs_node = pytest.mark.skipif(
+    shutil.which("node") is None or shutil.which("npm") is None,
+    reason="no node or npm: the TypeScript SDK is not tested",
+)
+
+
+def ran(command: list[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, whatever its status."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+        env=dict(os.environ) | env,
+    )
+
+
+def done(command: list[str], cwd: Path, **env: str) -> str:
+    """Run a command that must succeed; give its standard output."""
+    result = ran(command, cwd, **env)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def copied(folder: Path) -> Path:
+    """Copy the package to a folder, with what it is built with beside it."""
+    installed = SDK / "node_modules"
+    assert (installed / "typescript").is_dir(), "run `make test`, which installs the compiler"
+    copy = folder / "typescript"
+    shutil.copytree(SDK, copy, ignore=shutil.ignore_patterns("node_modules", "dist", "build"))
+    (copy / "node_modules").symlink_to(installed)
+    return copy
+
+
+def packed(folder: Path) -> tuple[Path, list[str]]:
+    """Build and pack the package; give the archive and the paths in it."""
+    # What is built is told on standard output too, before the answer.
+    text = done(["npm", "pack", "--json", "--loglevel=error"], copied(folder))
+    [answer] = json.loads(text[text.index("[\n") :])
+    paths = [file["path"] for file in answer["files"]]
+    return folder / "typescript" / answer["filename"], paths
+
+
+def installed(archive: Path, folder: Path) -> Path:
+    """Make a project that has the packed package, and nothing else."""
+    project = folder / "project"
+    project.mkdir()
+    (project / "package.json").write_text('{"name": "project", "private": true}')
+    done(["npm", "install", "--offline", "--no-audit", "--no-fund", str(archive)], project)
+    return project
+
+
+def compiled(project: Path, *files: str) -> None:
+    """Check the types of programs as strictly as can be, those of the package included."""
+    compiler = SDK / "node_modules" / "typescript" / "bin" / "tsc"
+    options = ["--strict", "--target", "es2022", "--module", "nodenext"]
+    exact = [
+        "--exactOptionalPropertyTypes",
+        "--noUncheckedIndexedAccess",
+        "--skipLibCheck",
+        "false",
+    ]
+    done(["node", str(compiler), *options, *exact, *files], project)

@@ -1,0 +1,120 @@
+"""The package of the TypeScript SDK as others get it: what is in it, its types, its README."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from .node_programs import ROOT, SDK, compiled, done, installed, needs_node, packed
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow, needs_node]
+
+AGENT = Path(sys.executable).parent / "agent"
+# What the model says in the examples of the README, in their order.
+MODELS = [
+    "- reply: [{message: A semicolon is missing.}, {usage: {input: 120, output: 7}}]",
+    "- reply: [{message: A semicolon is missing.}]",
+    "- reply: [{message: A semicolon is missing.}, {usage: {input: 120, output: 7}}]",
+    """- reply: [{message: '{"risk": "low"}'}]""",
+    "- reply: [{message: The button has moved.}]",
+    "- fail: {status: 400, code: invalid_request, message: no such thing, times: until-turn-ends}",
+]
+# The thirty-one names of the specification, from its text.
+NAMES = [
+    "ThreadEvent",
+    "ThreadStartedEvent",
+    "TurnStartedEvent",
+    "TurnCompletedEvent",
+    "TurnFailedEvent",
+    "ItemStartedEvent",
+    "ItemUpdatedEvent",
+    "ItemCompletedEvent",
+    "ThreadError",
+    "ThreadErrorEvent",
+    "Usage",
+    "ThreadItem",
+    "AgentMessageItem",
+    "ReasoningItem",
+    "CommandExecutionItem",
+    "FileChangeItem",
+    "McpToolCallItem",
+    "WebSearchItem",
+    "TodoListItem",
+    "ErrorItem",
+    "AgentOptions",
+    "ThreadOptions",
+    "TurnOptions",
+    "ApprovalMode",
+    "SandboxMode",
+    "ModelReasoningEffort",
+    "WebSearchMode",
+    "RunResult",
+    "RunStreamedResult",
+    "Input",
+    "UserInput",
+]
+
+
+def test_the_archive_alone_can_be_installed_and_used(tmp_path: Path) -> None:
+    archive, paths = packed(tmp_path)
+    modules = {path.stem for path in (SDK / "src").glob("*.ts")}
+    built = {f"dist/{name}.{ending}" for name in modules for ending in ("js", "d.ts")}
+    assert set(paths) == built | {"package.json", "README.md", "LICENSE"}
+
+    project = installed(archive, tmp_path)
+    assert [path.name for path in (project / "node_modules").glob("[!.]*")] == ["agent-sdk"]
+    program = "console.log(Object.keys({0}).sort().join(' '), new {0}.Agent().startThread().id)"
+    values = (
+        "AbortError Agent AgentError AgentNotFoundError ConfigError ProcessError ProtocolError "
+        "TurnFailedError null\n"
+    )
+    asked = [
+        ["--input-type=module", "-e", f"import * as sdk from 'agent-sdk'; {program.format('sdk')}"],
+        ["--no-warnings", "-e", f"const sdk = require('agent-sdk'); {program.format('sdk')}"],
+    ]
+    for words in asked:
+        assert done(["node", *words], project).split() == values.split()
+
+    assert len(NAMES) == len(set(NAMES)) == 31
+    imported = f'import type {{ {", ".join(NAMES)} }} from "agent-sdk";\n'
+    used = f"export type All = [{', '.join(NAMES)}];\n"
+    wrong = '// @ts-expect-error\nconst entry: UserInput = { type: "localImage", path: "" };\n'
+    for name in ("names.mts", "names.cts"):
+        (project / name).write_text(f"{imported}{used}{wrong}export default entry;\n")
+    compiled(project, "names.mts", "names.cts")
+
+
+def test_the_examples_of_the_readme_print_what_they_say(tmp_path: Path) -> None:
+    archive, _ = packed(tmp_path)
+    project = installed(archive, tmp_path)
+    (project / "package.json").write_text('{"type": "module"}')
+    examples = re.findall(r"^```ts\n(.*?)^```", (SDK / "README.md").read_text(), re.M | re.S)
+    assert len(examples) == len(MODELS)
+    for number, example in enumerate(examples):
+        (project / f"example{number}.ts").write_text(example)
+    compiled(project, *(f"example{number}.ts" for number in range(len(examples))))
+    for name in ("before.png", "after.png"):
+        (project / name).write_bytes((ROOT / "tests" / "sdk" / "pixel.png").read_bytes())
+    for number, (example, model) in enumerate(zip(examples, MODELS, strict=True)):
+        folder = tmp_path / f"bin{number}"
+        folder.mkdir()
+        scenario = folder / "model.scenario.yaml"
+        scenario.write_text(
+            f"title: An example\nmodel:\n  {model}\nclient: [{{start_thread: {{as: t}}}}]\n"
+        )
+        agent = folder / "agent"
+        agent.write_text(f'#!/bin/sh\nexec "{AGENT}" "$@" --scenario "{scenario}"\n')
+        agent.chmod(0o755)
+        printed = done(
+            ["node", f"example{number}.js"],
+            project,
+            PATH=f"{folder}{os.pathsep}{os.environ['PATH']}",
+            AGENT_HOME=str(folder / "home"),
+        )
+        promised = re.findall(r"// prints: (.*)$", example, re.MULTILINE)
+        assert promised, f"example {number} promises nothing"
+        assert printed.splitlines() == promised, example
