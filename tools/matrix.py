@@ -14,6 +14,7 @@ from harness.faults.base import all_faults
 from harness.faults.mutation import Mutation, mutate
 from harness.spec.book import Book
 from harness.spec.loading import load_book
+from harness.surface.known import classify_of
 from harness.trace.store import load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +31,9 @@ def mutations(book: Book | None = None) -> dict[str, Mutation]:
     """Each fault on its own stored trace, by fault id."""
     book = load_book() if book is None else book
     return {
-        fault.id: mutate(book, load(GOOD / f"{fault.on}.jsonl"), [fault])[0]
+        fault.id: mutate(book, load(GOOD / f"{fault.on}.jsonl", classify_of=classify_of), [fault])[
+            0
+        ]
         for fault in all_faults().values()
     }
 

@@ -59,6 +59,14 @@ def schema_files() -> tuple[str, ...]:
     return tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
 
 
+def parse_mapping(name: str, text: str) -> dict[str, Any]:
+    """A YAML file that is one mapping."""
+    data = yaml.load(text, Loader=_loader())
+    if not isinstance(data, dict):
+        raise BookError(f"{name}: expected a mapping")
+    return cast("dict[str, Any]", data)
+
+
 def parse_rows(name: str, text: str) -> list[Row]:
     """The rows of a YAML file: a list of mappings with string keys."""
     try:

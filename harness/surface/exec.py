@@ -19,6 +19,8 @@ from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
 TURN_ENDS = ("turn.completed", "turn.failed")
+OF_ITEMS = ("item.started", "item.updated", "item.completed")
+FATAL = "error"
 
 
 @dataclass(slots=True, eq=False)
@@ -36,12 +38,18 @@ class StreamTurn:
 
 
 class Stream:
-    """What the events of one process say so far. `stray` are ends before any turn started."""
+    """What the events of one process say so far.
+
+    `stray` are ends before any turn started, `fatal` the `error` events, `items` the events of
+    items.
+    """
 
     def __init__(self) -> None:
         self.threads: list[Frame] = []
         self.turns: list[StreamTurn] = []
         self.stray: list[Frame] = []
+        self.fatal: list[Frame] = []
+        self.items: list[Frame] = []
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
@@ -52,10 +60,14 @@ class Stream:
             self.turns.append(StreamTurn(len(self.turns) + 1, frame))
         elif kind in TURN_ENDS:
             (self.turns[-1].ends if self.turns else self.stray).append(frame)
+        elif kind == FATAL:
+            self.fatal.append(frame)
+        elif kind in OF_ITEMS:
+            self.items.append(frame)
 
 
 class StreamLedger:
-    """What a process still owes: an end for each turn that it started."""
+    """What a process still owes: an end for each turn that it started, or a fatal error."""
 
     def __init__(self) -> None:
         self._stream = Stream()
@@ -68,8 +80,9 @@ class StreamLedger:
         """No mark pays a debt: what a process has not written when it ends never comes."""
 
     def open(self) -> list[StreamTurn]:
-        """The turns that have not ended, oldest first."""
-        return [turn for turn in self._stream.turns if not turn.ends]
+        """The turns that have not ended, oldest first; a fatal error ends the one that runs."""
+        last = max((frame.seq for frame in self._stream.fatal), default=-1)
+        return [turn for turn in self._stream.turns if not turn.ends and turn.started.seq > last]
 
 
 class Exec:

@@ -1,6 +1,7 @@
 """What a rule must prove on three small traces."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from harness.judge.verdict import Level
 from harness.trace.trace import Trace
@@ -16,16 +17,24 @@ class Found:
     level: Level = Level.MUST
 
 
+class Told(Protocol):
+    """A conversation that was written down."""
+
+    def trace(self) -> Trace:
+        """It as a trace."""
+        ...
+
+
 @dataclass(frozen=True)
 class Case:
     """One rule: a trace it passes (with these subjects), one it fails, one it cannot judge."""
 
     rule: str
-    good: Talk
+    good: Told
     witnesses: tuple[str, ...]
-    bad: Talk
+    bad: Told
     found: tuple[Found, ...]
-    idle: Talk
+    idle: Told
 
     def traces(self) -> tuple[Trace, Trace, Trace]:
         """Good, bad, not exercised."""

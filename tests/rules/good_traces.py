@@ -18,6 +18,7 @@ from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
 from tests.rules.good_skills import SKILLS
 from tests.rules.good_storage import STORAGE
+from tests.rules.good_streams import STREAMS
 from tests.rules.traces import (
     THREAD,
     TROUBLE,
@@ -323,6 +324,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **HISTORY,
     **DURABILITY,
     **CLIENTS,
+    **STREAMS,
 }
 
 

@@ -6,6 +6,7 @@ from harness.judge.judge import judge
 from harness.judge.verdict import Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
+from harness.surface.known import classify_of
 from harness.trace.store import lines, load
 from tests.rules.good_traces import FOLDER, GOOD
 
@@ -22,7 +23,9 @@ def test_a_stored_good_trace_is_what_the_builder_writes(name: str) -> None:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_no_rule_objects_to_a_good_trace(name: str) -> None:
-    rows = judge(load_book(), load(FOLDER / f"{name}.jsonl"), all_rules().values())
+    rows = judge(
+        load_book(), load(FOLDER / f"{name}.jsonl", classify_of=classify_of), all_rules().values()
+    )
     assert [row for row in rows if row.verdict is not Verdict.PASS] == []
 
 

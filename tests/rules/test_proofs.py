@@ -19,6 +19,7 @@ from harness.judge.verdict import Place, Row, Verdict
 from harness.report.wirelines import frame_line, proof_lines
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
+from harness.surface.known import classify_of
 from harness.trace.frame import Frame
 from harness.trace.store import load
 from harness.trace.trace import Trace
@@ -34,6 +35,12 @@ OF_WHOLE_MESSAGES = {
     "compact.item-emitted",
     "compact.told",
     "error.told-mid-turn",
+    "exec.events-typed",
+    "exec.model-asked",
+    "exec.resumed-history",
+    "exec.thread-first",
+    "exec.thread-kept",
+    "exec.turn-ends",
     "frame.well-formed",
     "harness.own-frame",
     "mcp.progress-of-call",
@@ -48,7 +55,7 @@ MOST = 700
 
 @cache
 def _good(name: str) -> Trace:
-    return load(GOOD / f"{name}.jsonl")
+    return load(GOOD / f"{name}.jsonl", classify_of=classify_of)
 
 
 def _violations(rule: str) -> Iterator[tuple[str, Trace, Row]]:

@@ -30,6 +30,7 @@ from tests.rules import (
     cases_sandbox,
     cases_skills,
     cases_steering,
+    cases_streams,
     cases_threads,
     cases_turns,
     cases_words,
@@ -64,6 +65,7 @@ CASES = [
     *cases_durability.CASES,
     *cases_files.CASES,
     *cases_skills.CASES,
+    *cases_streams.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
+from harness.scenario.surfaces import EXEC
 from harness.spec.loading import load_book
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 from tests.rules.good_traces import GOOD
+from tests.rules.streams import StreamTalk, kept
 from tests.rules.traces import Talk
 
 TRACES = [build() for build in GOOD.values()]
@@ -43,7 +45,13 @@ def spoilt(message: Any, path: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-def written(frames: list[tuple[Frame, Any]]) -> Trace:
+def written(frames: list[tuple[Frame, Any]], surface: str) -> Trace:
+    if surface == EXEC:
+        stream = StreamTalk().process(thread="thr_1", earlier=("hello",), model="a", schema="{}")
+        for frame, message in frames:
+            if frame.from_target:
+                stream.line(message)
+        return stream.calls("hello").answers("{}").exits().searched(kept("a")).trace()
     talk = Talk()
     for frame, message in frames:
         raw = json.dumps(message).encode()
@@ -71,7 +79,7 @@ def spoilt_traces(draw: st.DrawFn) -> Trace:
                 frames.insert(draw(st.integers(0, len(frames))), (frame, message))
             case _:
                 frames.insert(draw(st.integers(0, len(frames) - 1)), frames.pop(place))
-    return written(frames)
+    return written(frames, trace.header.surface)
 
 
 @pytest.mark.slow

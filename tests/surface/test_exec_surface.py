@@ -81,8 +81,9 @@ async def test_a_run_is_recorded_with_its_input_lines_errors_and_end(tmp_path: P
 
 async def test_a_stream_that_keeps_the_rules_passes_all_of_them(tmp_path: Path) -> None:
     assert verdicts(await run(tmp_path)) == {
-        ("stream.thread-first", "turn 1 of p1"): Verdict.PASS,
-        ("stream.one-end", "turn 1 of p1"): Verdict.PASS,
+        ("exec.thread-first", "turn 1 of p1"): Verdict.PASS,
+        ("exec.end-is-last", "turn 1 of p1"): Verdict.PASS,
+        ("exec.turn-ends", "turn 1 of p1"): Verdict.PASS,
         ("stream.status-tells-failure", "process p1"): Verdict.PASS,
     }
 
@@ -91,11 +92,11 @@ async def test_a_stream_that_keeps_the_rules_passes_all_of_them(tmp_path: Path) 
     ("habits", "found"),
     [
         (("fails",), set()),
-        (("thread-late",), {("stream.thread-first", "turn 1 of p1")}),
-        (("never-ends",), {("stream.one-end", "turn 1 of p1")}),
+        (("thread-late",), {("exec.thread-first", "turn 1 of p1")}),
+        (("never-ends",), {("exec.turn-ends", "turn 1 of p1")}),
         (
             ("ends-twice",),
-            {("stream.one-end", "turn 1 of p1"), ("stream.status-tells-failure", "process p1")},
+            {("exec.end-is-last", "turn 1 of p1"), ("stream.status-tells-failure", "process p1")},
         ),
     ],
 )
@@ -118,9 +119,9 @@ async def test_what_a_program_that_we_ended_did_not_write_is_not_judged(tmp_path
     trace = await run(tmp_path, "hangs")
     assert trace.end is End.TIMED_OUT
     assert trace.marks[-1].body == ProgramEnded("p1", status=-15, push="TERM")
-    assert ("stream.one-end", "turn 1 of p1") not in verdicts(trace)
+    assert ("exec.turn-ends", "turn 1 of p1") not in verdicts(trace)
     trace.end = End.QUIESCENT
-    assert verdicts(trace)["stream.one-end", "turn 1 of p1"] is Verdict.FAIL
+    assert verdicts(trace)["exec.turn-ends", "turn 1 of p1"] is Verdict.FAIL
 
 
 async def test_each_process_of_a_trace_is_judged_by_itself(tmp_path: Path) -> None:
@@ -129,9 +130,9 @@ async def test_each_process_of_a_trace_is_judged_by_itself(tmp_path: Path) -> No
     await run(tmp_path, "ends-twice", into=both, connection="p1")
     await run(tmp_path, "thread-late", into=both, connection="p2")
     assert failures(both.trace) == {
-        ("stream.one-end", "turn 1 of p1"),
+        ("exec.end-is-last", "turn 1 of p1"),
         ("stream.status-tells-failure", "process p1"),
-        ("stream.thread-first", "turn 1 of p2"),
+        ("exec.thread-first", "turn 1 of p2"),
     }
     assert verdicts(both.trace)["stream.status-tells-failure", "process p2"] is Verdict.PASS
 
@@ -143,11 +144,13 @@ async def test_a_program_that_writes_too_much_is_ended(tmp_path: Path) -> None:
 
 async def test_rules_of_one_surface_do_not_judge_another(tmp_path: Path) -> None:
     trace = await run(tmp_path, "noise", "thread-late")
-    assert judge(load_book(), trace, all_rules().values()) == []
+    found = {row.rule for row in judge(load_book(), trace, all_rules().values())}
+    assert found
+    assert all(rule.startswith("exec.") for rule in found)
     as_session = replace(trace.header, surface="session")
     rows = judge(load_book(), replace(trace, header=as_session), [*all_rules().values(), *RULES])
     assert "frame.well-formed" in {row.rule for row in rows}
-    assert not [row for row in rows if row.rule.startswith("stream.")]
+    assert not [row for row in rows if row.rule.startswith(("stream.", "exec."))]
 
 
 async def test_check_judges_a_stored_run_and_shows_its_lines(tmp_path: Path) -> None:
@@ -156,7 +159,7 @@ async def test_check_judges_a_stored_run_and_shows_its_lines(tmp_path: Path) -> 
     checked = check_trace(path, rules=RULES)
     assert checked.red
     shown = "\n".join(checked.lines())
-    assert "stream.one-end: turn 1 of p1" in shown
+    assert "exec.end-is-last: turn 1 of p1" in shown
     assert '"message": "once more"' in shown
     assert any("program-ended" in line for line in shown_lines(path))
     assert sent_bytes(path) == b"say hello\n"
@@ -174,12 +177,12 @@ async def test_check_owes_nothing_where_the_file_was_cut_off(tmp_path: Path) -> 
     assert check_trace(path, rules=RULES, settled=True).red
 
 
-async def test_check_refuses_what_no_rule_of_the_product_judges(tmp_path: Path) -> None:
+async def test_check_refuses_what_no_rule_judges(tmp_path: Path) -> None:
     """Nothing found is not nothing wrong."""
     path = tmp_path / "run.jsonl"
     save(await run(tmp_path), path)
     with pytest.raises(TraceFormatError, match="no rule judges the surface 'exec' yet"):
-        check_trace(path)
+        check_trace(path, rules=[one for one in all_rules().values() if one.surface != "exec"])
 
 
 async def test_a_reader_of_sessions_refuses_another_surface(tmp_path: Path) -> None:

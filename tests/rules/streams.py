@@ -1,0 +1,144 @@
+"""A small builder of traces of `agent exec`: the events of processes written down as code.
+
+Here: events as a program that obeys the second document would write them. Not here: anything of the
+harness's own composing code, and nothing that judges.
+"""
+
+import json
+from typing import Any, Self
+
+from harness.surface.exec import Exec
+from harness.trace.frame import Direction
+from harness.trace.marks import (
+    CallEnd,
+    HomeSearched,
+    MarkBody,
+    ModelCall,
+    ModelEnd,
+    Place,
+    ProgramEnded,
+    ProgramErrors,
+    ProgramStarted,
+    Said,
+    TextsFound,
+    TurnAsked,
+)
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End, Header, Trace
+
+HOME = "/home/user/home1"
+THREAD = "thr_1"
+USAGE = {"input_tokens": 10, "cached_input_tokens": 0, "output_tokens": 2}
+
+
+def message(words: str, **more: Any) -> dict[str, Any]:
+    """An agent_message; the text of the document gives it no id."""
+    return {"type": "agent_message", "text": words, **more}
+
+
+def command(**more: Any) -> dict[str, Any]:
+    """A command_execution at its beginning."""
+    said = {"command": "ls", "aggregated_output": "", "exit_code": None, "status": "in_progress"}
+    return {"id": "i-1", "type": "command_execution", **said, **more}
+
+
+class StreamTalk:
+    """Writes the events of one process after the other; time goes on by a millisecond a line."""
+
+    def __init__(self, scenario: str = "by-hand@exec") -> None:
+        self._now = 0.0
+        self._calls = 0
+        header = Header(target="by-hand", profile="spec", scenario=scenario, surface="exec")
+        self._recorder = Recorder(header, classify=Exec().classify, clock=lambda: self._now)
+        self._connection = ""
+        self._count = 0
+        self.mark(Place(home=HOME, cwd="/home/user/work1", server_cwd="/home/user/work1"))
+
+    def trace(self, end: End = End.QUIESCENT) -> Trace:
+        """The trace so far."""
+        self._recorder.trace.end = end
+        return self._recorder.trace
+
+    def mark(self, body: MarkBody) -> Self:
+        """Write a mark."""
+        self._recorder.mark(body)
+        return self
+
+    def process(self, prompt: str = "hello", **asked: Any) -> Self:
+        """A process begins, and reads its prompt: a line in the trace."""
+        self._count += 1
+        self._connection = f"p{self._count}"
+        self.mark(TurnAsked(connection=self._connection, turn=f"u{self._count}", of="t", **asked))
+        self.mark(ProgramStarted(self._connection, ("agent", "exec"), "/home/user/work1"))
+        return self._write(prompt.encode(), Direction.TO_TARGET)
+
+    def exits(self, status: int = 0) -> Self:
+        """It ends."""
+        self.mark(ProgramErrors(self._connection, ""))
+        return self.mark(ProgramEnded(self._connection, status, "none"))
+
+    def says(self, kind: str, **members: Any) -> Self:
+        """It writes an event."""
+        return self.line({"type": kind, **members})
+
+    def line(self, value: Any) -> Self:
+        """It writes a line: bytes, or a value as JSON."""
+        raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return self._write(raw, Direction.FROM_TARGET)
+
+    def _write(self, raw: bytes, direction: Direction) -> Self:
+        self._now += 0.001
+        self._recorder.record(raw, direction, connection=self._connection)
+        return self
+
+    def opens(self, thread: str = THREAD) -> Self:
+        """thread.started and turn.started."""
+        return self.says("thread.started", thread_id=thread).says("turn.started")
+
+    def started(self, item: dict[str, Any]) -> Self:
+        """item.started."""
+        return self.says("item.started", item=item)
+
+    def updated(self, item: dict[str, Any]) -> Self:
+        """item.updated."""
+        return self.says("item.updated", item=item)
+
+    def completed(self, item: dict[str, Any]) -> Self:
+        """item.completed."""
+        return self.says("item.completed", item=item)
+
+    def done(self, **usage: Any) -> Self:
+        """turn.completed, and the process ends."""
+        return self.says("turn.completed", usage={**USAGE, **usage}).exits()
+
+    def fails(self, words: str = "refused") -> Self:
+        """turn.failed, and the process ends."""
+        return self.says("turn.failed", error={"message": words}).exits(1)
+
+    def turn(self, words: str = "Hello.", **more: Any) -> Self:
+        """A whole process: one message."""
+        return self.process(**more).opens().completed(message(words)).done()
+
+    def calls(self, *texts: str, **more: Any) -> Self:
+        """The model is called, with these texts of the user."""
+        self._calls += 1
+        whole: dict[str, Any] = {"model": "mock-model", "step": 0, **more}
+        return self.mark(ModelCall(call=self._calls, user_texts=texts, **whole))
+
+    def answers(self, *words: str) -> Self:
+        """The model's answer is over."""
+        texts = tuple(Said(one) for one in words)
+        return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.COMPLETED, texts=texts))
+
+    def refuses(self, status: int) -> Self:
+        """The model answers by an HTTP status."""
+        return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.STATUS, status=status))
+
+    def searched(self, *found: TextsFound, thread: str = THREAD) -> Self:
+        """The home is searched for the thread, and for the folder's name."""
+        return self.mark(HomeSearched(texts=(thread, "sessions"), found=found, files=3))
+
+
+def kept(path: str, *, named: tuple[str, ...] = (), held: tuple[str, ...] = ()) -> TextsFound:
+    """A file of the home that was found."""
+    return TextsFound(f"{HOME}/{path}", named, held)
