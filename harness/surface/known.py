@@ -3,11 +3,14 @@
 from typing import Any, Final
 
 from harness.surface.base import Surface
+from harness.surface.command import Command
 from harness.surface.exec import Exec
 from harness.surface.session import Session
 from harness.trace.frame import Classify
 
-SURFACES: Final[dict[str, Surface[Any, Any]]] = {one.name: one for one in (Session(), Exec())}
+SURFACES: Final[dict[str, Surface[Any, Any]]] = {
+    one.name: one for one in (Session(), Exec(), Command())
+}
 
 
 def surface_named(name: str) -> Surface[Any, Any]:

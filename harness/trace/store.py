@@ -238,10 +238,11 @@ def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None 
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
-    kind = _event(parsed) if frame.kind is Kind.EVENT else classify(parsed)
+    match frame.kind:
+        case Kind.EVENT:
+            kind = Kind.EVENT if isinstance(obj(parsed).get("type"), str) else Kind.MALFORMED
+        case Kind.INPUT:
+            kind = Kind.INPUT if isinstance(parsed, dict) else Kind.MALFORMED
+        case _:
+            kind = classify(parsed)
     return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=kind)
-
-
-def _event(value: Any) -> Kind:
-    """What a line is where an event stood: events have no other surface's forms."""
-    return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED
