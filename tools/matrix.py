@@ -16,6 +16,7 @@ from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
+from harness.trace.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 MATRIX = ROOT / "fixtures" / "matrix.yaml"
@@ -30,12 +31,11 @@ HEADER = """\
 def mutations(book: Book | None = None) -> dict[str, Mutation]:
     """Each fault on its own stored trace, by fault id."""
     book = load_book() if book is None else book
-    return {
-        fault.id: mutate(book, load(GOOD / f"{fault.on}.jsonl", classify_of=classify_of), [fault])[
-            0
-        ]
-        for fault in all_faults().values()
-    }
+
+    def good(name: str) -> Trace:
+        return load(GOOD / f"{name}.jsonl", classify_of=classify_of)
+
+    return {fault.id: mutate(book, good(fault.on), [fault])[0] for fault in all_faults().values()}
 
 
 def table(found: dict[str, Mutation]) -> dict[str, dict[str, Any]]:

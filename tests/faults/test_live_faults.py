@@ -9,14 +9,20 @@ import pytest
 
 from harness.faults.base import Fault, StoredOnly, all_faults
 from harness.faults.stored import apply
+from harness.rules.discovery import all_rules
 from harness.surface.known import classify_of
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import load
-from harness.trace.trace import Trace
+from harness.trace.trace import SESSION, Trace
 from tests.faults.feeding import feed
 from tools.matrix import GOOD
 
-FAULTS = all_faults()
+# Those of the session: of a program there is no stream to stand in between.
+FAULTS = {
+    name: fault
+    for name, fault in all_faults().items()
+    if all_rules()[fault.rule].surface == SESSION
+}
 STREAMS = [fault for fault in FAULTS.values() if not isinstance(fault.change, StoredOnly)]
 STORED_ONLY = {
     "declined-and-changed": "the item is another from its start on, before the client has "

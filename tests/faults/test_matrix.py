@@ -12,6 +12,7 @@ from harness.scenario.surfaces import EXEC
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
+from harness.trace.trace import SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in
 from tools.matrix import GOOD, mutations, stored, table
@@ -51,4 +52,4 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
         rows = judge(book, broken, rules)
         assert [row for row in rows if row.subject == BROKEN] == [], fault.id
-    assert applied > (10 if trace.header.surface == EXEC else 20)
+    assert applied > {SESSION: 20, EXEC: 10}.get(trace.header.surface, 0)

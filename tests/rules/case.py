@@ -8,6 +8,14 @@ from harness.trace.trace import Trace
 from tests.rules.traces import Talk
 
 
+class Written(Protocol):
+    """A conversation that was written down, of whatever surface."""
+
+    def trace(self) -> Trace:
+        """The conversation as a trace."""
+        ...
+
+
 @dataclass(frozen=True)
 class Found:
     """A violation that is expected: its subject, the seqs that prove it, its level."""
@@ -17,24 +25,16 @@ class Found:
     level: Level = Level.MUST
 
 
-class Told(Protocol):
-    """A conversation that was written down."""
-
-    def trace(self) -> Trace:
-        """It as a trace."""
-        ...
-
-
 @dataclass(frozen=True)
 class Case:
     """One rule: a trace it passes (with these subjects), one it fails, one it cannot judge."""
 
     rule: str
-    good: Told
+    good: Written
     witnesses: tuple[str, ...]
-    bad: Told
+    bad: Written
     found: tuple[Found, ...]
-    idle: Told
+    idle: Written
 
     def traces(self) -> tuple[Trace, Trace, Trace]:
         """Good, bad, not exercised."""

@@ -13,6 +13,7 @@ from harness.trace.store import save
 from harness.trace.trace import Trace
 from tests.rules.good_approvals import APPROVALS
 from tests.rules.good_clients import CLIENTS
+from tests.rules.good_commands import COMMANDS
 from tests.rules.good_durability import DURABILITY
 from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
@@ -325,6 +326,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **DURABILITY,
     **CLIENTS,
     **STREAMS,
+    **COMMANDS,
 }
 
 

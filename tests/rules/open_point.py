@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.trace.trace import Trace
-from tests.rules.traces import Talk
+from tests.rules.case import Written
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Otherwise:
 
     point: str
     does: str
-    talk: Callable[[], Talk]
+    talk: Callable[[], Written]
 
     def trace(self) -> Trace:
         """The conversation as a trace."""

@@ -23,6 +23,7 @@ from tests.rules import (
     cases_items,
     cases_lists,
     cases_loading,
+    cases_mcp_command,
     cases_messages,
     cases_model_calls,
     cases_news,
@@ -66,6 +67,7 @@ CASES = [
     *cases_files.CASES,
     *cases_skills.CASES,
     *cases_streams.CASES,
+    *cases_mcp_command.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
