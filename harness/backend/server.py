@@ -85,12 +85,12 @@ class ModelServer:
             return
         path = str(scope["path"]).rstrip("/")
         if scope["method"] == "GET" and path.endswith("/models"):
-            await _whole(send, 200, json.dumps(catalogue()).encode())
+            await whole(send, 200, json.dumps(catalogue()).encode())
         elif scope["method"] == "POST" and path.endswith("/responses"):
             await self._call(receive, send)
         else:
             self.strays.append(f"{scope['method']} {path}")
-            await _whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
+            await whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
 
     def _model_of(self, body: bytes) -> ScriptedModel | None:
         if len(self._models) == 1:
@@ -98,18 +98,18 @@ class ModelServer:
         return next((model for model in self._models if model.claims(body)), None)
 
     async def _call(self, receive: Receive, send: Send) -> None:
-        body = await _body(receive)
+        body = await body_of(receive)
         if body is None:
             return  # It disconnected before its request was complete: that is no call.
         model = self._model_of(body)
         if model is None:
             what = "of no running scenario" if self._models else "while no scenario was running"
             self.strays.append(f"a model call {what}")
-            await _whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
+            await whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
             return
         answer = model.answer(body)
         if answer.chunks is None:
-            await _whole(send, answer.status, answer.body, answer.headers)
+            await whole(send, answer.status, answer.body, answer.headers)
             return
         await _start(send, answer.status, answer.headers)
         cut = False
@@ -151,7 +151,22 @@ def _bound(port: int) -> socket.socket:
     return bound
 
 
-def _config(app: ModelServer) -> uvicorn.Config:
+@asynccontextmanager
+async def loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
+    """Serve an ASGI application on a free port of the loopback address; gives its address."""
+    listener = _bound(0)
+    server = _Server(_config(app))
+    tasks.start_soon(server.run_on, listener)
+    await server.ready.wait()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        with anyio.CancelScope(shield=True):
+            await server.done.wait()
+
+
+def _config(app: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_config=None,
@@ -194,7 +209,7 @@ async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> N
     scope.cancel()
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def body_of(receive: Receive) -> bytes | None:
     """The whole body, None where the caller disconnected before its end."""
     body = bytearray()
     while True:
@@ -211,8 +226,9 @@ async def _start(send: Send, status: int, headers: dict[str, str]) -> None:
     await send({"type": "http.response.start", "status": status, "headers": encoded})
 
 
-async def _whole(
+async def whole(
     send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
 ) -> None:
+    """Send an answer that is whole at once."""
     await _start(send, status, headers or {"content-type": "application/json"})
     await send({"type": "http.response.body", "body": body})

@@ -27,6 +27,7 @@ from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
 from harness.judge.verdict import Level
 from harness.results.outcome import Finding
+from harness.runner.command_bench import CommandBench
 from harness.runner.conversation import Conversations, Needs, needs_of
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.exec_bench import ExecBench
@@ -37,7 +38,7 @@ from harness.runner.sanity import SANITY, proves, trouble
 from harness.runner.servers import Servers, SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
-from harness.scenario.surfaces import EXEC
+from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
 from harness.target.overrides import model_told, places
 from harness.target.place import RunFolder
@@ -71,6 +72,7 @@ class Bench:
             profile, bounds, book, folder, models, self.servers, self.hygiene
         )
         self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
+        self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
         self._model_reached = False
         self._proven = False
         self._runs_alone = False
@@ -89,6 +91,8 @@ class Bench:
         """The set-up finding because of which this scenario need not be tried, if any."""
         if loaded.surface == EXEC:
             return self.exec.blocked
+        if loaded.surface == COMMAND:
+            return self.commands.blocked
         finding = self.blocked
         if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
             return None
@@ -114,6 +118,8 @@ class Bench:
         """
         if loaded.surface == EXEC:
             return await self.exec.run(loaded)
+        if loaded.surface == COMMAND:
+            return await self.commands.run(loaded)
         if loaded.scenario.fresh:
             return await self._run_apart(loaded)
         if not loaded.scenario.several_clients or self.profile.listening() is not None:

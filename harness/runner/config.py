@@ -16,7 +16,7 @@ from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
-from harness.scenario.surfaces import EXEC
+from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
@@ -148,7 +148,7 @@ def _surfaces(profile: Profile, *, server: bool, agent: bool) -> tuple[str, ...]
     """What is played: what a command was given for, else what the profile has a command for."""
     session = server or (bool(profile.command) and not agent)
     program = agent or (bool(profile.exec.command) and not server)
-    return (*((SESSION,) if session else ()), *((EXEC,) if program else ()))
+    return (*((SESSION,) if session else ()), *((EXEC, COMMAND) if program else ()))
 
 
 def _wanted(require: str, known: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from harness.scenario.expect import OfSession, Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.scenario.steps.context import UnmetKind
-from harness.scenario.surfaces import EXEC
+from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
 from harness.trace.trace import End
@@ -123,6 +123,8 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
 def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
     if loaded.surface == EXEC:
         return absent_from_exec(loaded, run, profile)
+    if loaded.surface == COMMAND:
+        return []
     return absent(loaded, run, conversation, profile)
 
 

@@ -35,7 +35,7 @@ from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
-from harness.scenario.surfaces import EXEC
+from harness.scenario.surfaces import COMMAND, EXEC
 from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.store import save
@@ -89,7 +89,7 @@ class WorkerSession:
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
-        if loaded.surface == EXEC:
+        if loaded.surface in (EXEC, COMMAND):
             return self._play_program(loaded)
         try:
             finding = self._blocks(loaded)
@@ -117,7 +117,7 @@ class WorkerSession:
         return outcome
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
-        """Play and judge one scenario on `agent exec`, of which no process outlives a turn."""
+        """Play and judge one scenario on `agent exec` or `agent mcp`: no process outlives it."""
         finding = self._thread.bench.blocks(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)

@@ -386,6 +386,32 @@ class SlowReaderStep(Strict):
     slow_reader: SlowReader
 
 
+class Mcp(Strict):
+    """Run `agent mcp` with these words; `env` are further variables, with which it is watched that
+    their values stay out of files.
+
+    `visit` says what the user does who is shown an address to visit: consents, denies, or nobody
+    comes. {mcp_url} stands for an MCP server that asks for OAuth, {nobody_url} for one that nobody
+    can reach.
+    """
+
+    words: list[str] = Field(min_length=1)
+    env: dict[str, str] = Field(default_factory=dict[str, str])
+    visit: Literal["consents", "denies", "nobody"] = "consents"
+
+
+class McpStep(Strict):
+    """`mcp: {words: [add, docs, --, npx, -y, server]}`"""
+
+    mcp: Mcp
+
+
+class McpAtOnceStep(Strict):
+    """`mcp_at_once: [{words: [add, one, --, x]}, {words: [add, two, --, x]}]`"""
+
+    mcp_at_once: list[Mcp] = Field(min_length=2)
+
+
 class LookAtStep(Strict):
     """`look_at: {path: $t.thread.path}`"""
 
@@ -431,6 +457,8 @@ ClientStep = Annotated[
     | Annotated[LookAtStep, Tag("look_at")]
     | Annotated[SearchHomeStep, Tag("search_home")]
     | Annotated[WriteFileStep, Tag("write_file")]
+    | Annotated[McpStep, Tag("mcp")]
+    | Annotated[McpAtOnceStep, Tag("mcp_at_once")]
     | Annotated[RemoveFileStep, Tag("remove_file")],
     Discriminator(key_of),
 ]

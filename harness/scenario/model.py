@@ -220,14 +220,14 @@ def _holds_null(value: Any) -> bool:
     return value is None
 
 
-Played = Literal["session", "exec"]
+Played = Literal["session", "exec", "command"]
 
 
 class Scenario(Strict):
     """A whole scenario file.
 
     `surfaces` are the ways to talk to an agent by which it can be played: the session protocol, and
-    `agent exec`, of which each turn is a process.
+    `agent exec`, of which each turn is a process, and the command `agent mcp`.
     """
 
     title: str = Field(min_length=1, max_length=200)

@@ -7,20 +7,24 @@ such a run has. Not here: playing (runner).
 
 from harness.scenario.client_steps import (
     ClientStep,
+    McpAtOnceStep,
+    McpStep,
     OpenStep,
     ReadThreadStep,
+    RemoveFileStep,
     SearchHomeStep,
     StartThread,
     StartThreadStep,
     StartTurn,
     StartTurnStep,
     WaitStep,
+    WriteFileStep,
 )
 from harness.scenario.model import Scenario
 from harness.trace.trace import SESSION
 from harness.trace.values import obj
 
-EXEC = "exec"
+EXEC, COMMAND = "exec", "command"
 _SEPARATOR = "@"
 
 _Problem = tuple[tuple[str | int, ...], str]
@@ -38,13 +42,15 @@ def surface_id(scenario: str, surface: str) -> str:
 
 def surface_of(name: str) -> str:
     """The surface that an id names; that of a race is the session."""
-    return EXEC if name.endswith(f"{_SEPARATOR}{EXEC}") else SESSION
+    named = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
+    return named if named in (EXEC, COMMAND) else SESSION
 
 
 def unplayable(scenario: Scenario) -> _Problem | None:
     """What keeps a scenario from being played on a surface that it names: the place, and why."""
-    if EXEC not in scenario.surfaces:
-        return None
+    problem = _of_commands(scenario)
+    if problem is not None or EXEC not in scenario.surfaces:
+        return problem
     running: dict[str, str] = {}
     for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
         for index, step in enumerate(steps):
@@ -52,6 +58,26 @@ def unplayable(scenario: Scenario) -> _Problem | None:
             if problem is not None:
                 key = next(iter(type(step).model_fields))
                 return (side, index, key, *problem[0]), problem[1]
+    return None
+
+
+# What a play of `agent mcp` is made of, and no other: it has neither threads nor a model.
+_COMMANDS = (McpStep, McpAtOnceStep)
+_FILES = (WriteFileStep, RemoveFileStep)
+
+
+def _of_commands(scenario: Scenario) -> _Problem | None:
+    """What is wrong where some steps are of `agent mcp` and others are not."""
+    runs = COMMAND in scenario.surfaces
+    if runs and len(scenario.surfaces) > 1:
+        return ("surfaces",), f"{COMMAND} has steps of its own: it stands alone"
+    for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
+        for index, step in enumerate(steps):
+            key = next(iter(type(step).model_fields))
+            if isinstance(step, _COMMANDS) and not runs:
+                return (side, index, key), f"{key} needs surfaces: [{COMMAND}]"
+            if runs and not isinstance(step, (*_COMMANDS, *_FILES)):
+                return (side, index, key), f"{COMMAND} cannot play this step: it is of a session"
     return None
 
 

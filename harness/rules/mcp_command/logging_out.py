@@ -46,7 +46,12 @@ class LoggingOut(CommandRule):
         return self.judged(run) if self._logged_in(run) is self.stored else None
 
     def _logged_in(self, run: Run) -> bool:
-        """Whether the last run about the credentials of this server was a login that ended well."""
+        """Whether the last run about its credentials was a login that ended well.
+
+        A token that is still in a file was not removed, whatever ran since.
+        """
+        if holders(run.asked):
+            return True
         of_it = [
             one
             for one in self.commands.before(run)

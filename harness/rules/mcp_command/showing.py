@@ -41,7 +41,7 @@ class Showing(CommandRule):
     surface="command",
 )
 class JsonTransport(Showing):
-    """Judges standard output as one JSON value, an object whose transport.type is the kind of server.
+    """Judges standard output as one JSON value, with the kind of server as transport.type.
 
     Left open: further members, and what the values of variables look like.
     """

@@ -1,0 +1,116 @@
+"""Plays scenarios on `agent mcp`: a home for each, and the servers that are logged in to.
+
+Here: what a scenario's commands get. Not here: the steps (command_player), judging (judging).
+"""
+
+import shlex
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.backend.model import ScriptedModel
+from harness.backend.oauth import oauth_server
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.results.outcome import Finding
+from harness.runner.command_player import CommandPlayer, Shop
+from harness.runner.hygiene import Hygiene
+from harness.runner.run import Run
+from harness.runner.servers import SetupFailed
+from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded
+from harness.scenario.player import Cast, Unmet
+from harness.scenario.surfaces import COMMAND
+from harness.spec.book import Book
+from harness.surface.known import classify_of
+from harness.target.overrides import places, with_overrides
+from harness.target.place import RunFolder, furnish
+from harness.target.process import environment
+from harness.target.profile import Bounds, Profile, fill
+from harness.target.program import NotStarted, find_program
+from harness.trace.recorder import Recorder, TraceFull
+from harness.trace.trace import End, Header, Trace
+
+# Where nobody listens: the address of an MCP server that need not be reached.
+NOBODY = "http://127.0.0.1:9/mcp"
+
+
+class CommandBench:
+    """Plays one scenario after the other. `blocked` is why no more need be tried."""
+
+    def __init__(
+        self, profile: Profile, bounds: Bounds, book: Book, folder: RunFolder, hygiene: Hygiene
+    ) -> None:
+        self.blocked: Finding | None = None
+        self._profile = profile
+        self._bounds = bounds
+        self._book = book
+        self._folder = folder
+        self._hygiene = hygiene
+
+    async def run(self, loaded: Loaded) -> Run:
+        """Play one scenario. Raises `SetupFailed` where the program cannot be started."""
+        if self.blocked is not None:
+            raise SetupFailed(self.blocked, Trace(self._header(loaded)))
+        began = time.monotonic()
+        recorder = Recorder(self._header(loaded), classify=classify_of(COMMAND))
+        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        player = CommandPlayer(loaded, recorder, self._shop(loaded, cwd, home), self._bounds)
+        unmet: Unmet | None = None
+        overflow = ""
+        try:
+            async with oauth_server(player.told) as server:
+                player.server = server
+                player.places["mcp_url"] = server.mcp_url
+                unmet = await player.play()
+        except NotStarted as error:
+            self.blocked = Finding("setup.not-started", str(error))
+            raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
+        except TraceFull as full:
+            overflow = str(full)
+        self._hygiene.left_by_program(loaded.id, tuple(player.survivors))
+        if unmet is not None or overflow:
+            recorder.trace.end = End.TIMED_OUT
+        return Run(
+            trace=recorder.trace,
+            cast=Cast(),
+            unmet=unmet,
+            ended=Ended(recorder.trace.end),
+            model=ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark),
+            cwd=cwd,
+            stderr="",
+            seconds=time.monotonic() - began,
+            bound=self._bounds.scenario,
+            overflow=overflow,
+        )
+
+    def _shop(self, loaded: Loaded, cwd: Path, home: Path) -> Shop:
+        stands_for = {**places(self._profile, cwd, home), "nobody_url": NOBODY}
+        profile = with_overrides(
+            self._profile, config=loaded.scenario.config, places=stands_for, several=False
+        )
+        # No command of agent mcp asks a model for anything.
+        values = {"model_url": NOBODY, "home": str(home), "cwd": str(cwd)}
+        furnish(home, profile, values)
+        # The text knows the home by the user's own folder alone: both are one.
+        (home / profile.agent_folder).symlink_to(".")
+        env: dict[str, Any] = dict(fill(profile.env, values))
+        return Shop(
+            command=find_program(fill(profile.exec.command, values)),
+            env=environment(env, home, profile.home_env),
+            cwd=cwd,
+            home=home,
+            scratch=self._folder.fresh("mcp"),
+            places=stands_for,
+            owner=self._folder.path.name,
+        )
+
+    def _header(self, loaded: Loaded) -> Header:
+        declared = self._profile.capabilities
+        return Header(
+            target=shlex.join(self._profile.exec.command),
+            profile=self._profile.name,
+            scenario=loaded.id,
+            surface=COMMAND,
+            spec_revision=self._book.revision,
+            capabilities=[] if declared == "probe" else list(declared),
+        )
