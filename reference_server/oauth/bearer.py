@@ -6,6 +6,7 @@ has begun is not given up with the turn that asked for it: its answer would be l
 with it.
 """
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from reference_server.oauth.store import Store
 if TYPE_CHECKING:
     from reference_server.model.secrets import Secrets
 
+_log = logging.getLogger(__name__)
 LEAVING = 2.0
 """Seconds that a renewal has to end when the agent does."""
 
@@ -48,17 +50,18 @@ class Bearer:
             held = await self._renewed(held)
         return None if held is None else held.access_token
 
-    async def another(self, refused: str) -> str | None:
-        """Give another token than one that was refused; None if there is no way to one.
+    async def another(self, refused: str | None) -> str | None:
+        """Give another token than one that was refused (or than none); None if there is no way.
 
         Raises OAuthFailure.
         """
         held = self._credentials
-        if held is None:
+        if held is None or held.access_token == refused:
+            await self.load()
+            held = self._credentials
+        if held is None or (held.access_token == refused and held.refresh_token is None):
             return None
-        if held.access_token == refused:
-            if held.refresh_token is None:
-                return None
+        if held.access_token == refused or held.expired:
             held = await self._renewed(held)
         return held.access_token
 
@@ -141,7 +144,13 @@ class _Renewal:
                 if error.over:
                     self._store.replace(stored, replace(stored, refresh_token=None, expires_at=0))
                 raise
-            if not self._store.replace(stored, new):
+            try:
+                kept = self._store.replace(stored, new)
+            except OAuthFailure as error:
+                # The old one is used up. The new one serves as long as this process lasts.
+                _log.warning("MCP server %s: its token is not kept: %s", old.server, error)
+                return new
+            if not kept:
                 raise OAuthFailure("its login has ended")
             return new
 

@@ -31,6 +31,10 @@ class Store:
         self._file = FileStore(home.credentials)
         self._keyring = KeyringStore(home.root)
 
+    def check(self) -> None:
+        """Make sure that credentials can be kept, as far as that is known before."""
+        self._file.change(lambda _entries: None)
+
     def load(self, server: str, url: str) -> Credentials | None:
         """Give the credentials of a server at this address, None if there are none."""
         entry = self._file.read().get(key_of(server, url))
