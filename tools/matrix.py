@@ -5,18 +5,18 @@ that file is to be read: a rule that fires more often than before judges too muc
 rule speaks of one cause.
 """
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from harness.faults.base import all_faults
+from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Mutation, mutate
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
-from harness.trace.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 MATRIX = ROOT / "fixtures" / "matrix.yaml"
@@ -31,11 +31,15 @@ HEADER = """\
 def mutations(book: Book | None = None) -> dict[str, Mutation]:
     """Each fault on its own stored trace, by fault id."""
     book = load_book() if book is None else book
-
-    def good(name: str) -> Trace:
-        return load(GOOD / f"{name}.jsonl", classify_of=classify_of)
-
-    return {fault.id: mutate(book, good(fault.on), [fault])[0] for fault in all_faults().values()}
+    on: dict[str, list[Fault]] = defaultdict(list)
+    for fault in all_faults().values():
+        on[fault.on].append(fault)
+    found = {
+        one.fault_id: one
+        for name, faults in on.items()
+        for one in mutate(book, load(GOOD / f"{name}.jsonl", classify_of=classify_of), faults)
+    }
+    return dict(sorted(found.items()))
 
 
 def table(found: dict[str, Mutation]) -> dict[str, dict[str, Any]]:

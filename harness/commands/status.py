@@ -109,7 +109,7 @@ def _target(
         names = load(trace_path).header.names
         trace = load(trace_path, renamer=Renamer(names, book.paths_of))
         left = [one for one in faults.values() if outcomes[one.id] is not Outcome.KILLED]
-        for mutation in mutate(book, trace, left, known):
+        for mutation in mutate(book, trace, left, known, only_own=True):
             outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
     return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
 

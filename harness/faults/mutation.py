@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.faults.base import Fault, NotApplied
-from harness.faults.stored import apply
+from harness.faults.base import Fault
+from harness.faults.stored import apply_each
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
 from harness.judge.verdict import Row, Verdict
@@ -39,25 +39,42 @@ class Mutation:
 
 
 def mutate(
-    book: Book, trace: Trace, faults: Iterable[Fault], deviations: Collection[str] = ()
+    book: Book,
+    trace: Trace,
+    faults: Iterable[Fault],
+    deviations: Collection[str] = (),
+    *,
+    only_own: bool = False,
 ) -> list[Mutation]:
     """Judge the trace with each fault in it, against the trace without.
 
     `deviations` are the rules that the target is known to break. MASKED: the primary rule is one of
-    them, or was broken before the fault and says nothing new.
+    them, or was broken before the fault and says nothing new. With `only_own` no other rule than
+    the fault's judges: the outcome is the same, and comes in a fraction of the time.
     """
-    before = _violations(judge(book, trace, all_rules().values()))
-    return [_mutation(book, trace, fault, before, deviations) for fault in faults]
+    rules = all_rules()
+    made = list(faults)
+    applied = apply_each(made, trace)
+    if only_own:
+        rules = {fault.rule: rules[fault.rule] for fault in made if fault.id in applied}
+    before = _violations(judge(book, trace, rules.values()))
+
+    found: list[Mutation] = []
+    for fault in made:
+        broken = applied.get(fault.id)
+        if broken is None:
+            found.append(Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED))
+            continue
+        judging = (rules[fault.rule],) if only_own else rules.values()
+        after = _violations(judge(book, broken, judging))
+        found.append(_mutation(fault, after, before, deviations))
+    return found
 
 
 def _mutation(
-    book: Book, trace: Trace, fault: Fault, before: Counter[str], deviations: Collection[str]
+    fault: Fault, after: Counter[str], before: Counter[str], deviations: Collection[str]
 ) -> Mutation:
-    try:
-        broken = apply(fault, trace)
-    except NotApplied:
-        return Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED)
-    after = _violations(judge(book, broken, all_rules().values()))
+    """What came of a fault, by the violations of each rule with it and without."""
     fired = tuple(sorted(after - before))
     if fault.rule in deviations:
         outcome = Outcome.MASKED

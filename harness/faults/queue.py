@@ -56,6 +56,10 @@ class FrameQueue:
     def add(self, frame: Frame) -> None:
         """Take in a frame that came: it is part of the site, and queued."""
         self.site.feed(frame)
+        self.take(frame)
+
+    def take(self, frame: Frame) -> None:
+        """Queue a frame that the site has been fed with."""
         self._entries.append(_Entry(frame.seq, frame))
 
     def since(self, frame: Frame) -> list[Frame]:

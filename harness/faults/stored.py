@@ -1,13 +1,14 @@
 """Faults on stored traces: pure functions, the trace given is never touched.
 
-Here: `apply`, which feeds a trace through a fault's stream, and drop, change, insert, remark and
-unmark for faults that cannot stream. Frames are numbered anew, and marks keep their place.
+Here: `apply` and `apply_each`, which feed a trace through a fault's stream, and drop, change,
+insert, remark and unmark for faults that cannot stream. Frames are numbered anew, and marks keep
+their place.
 """
 
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from harness.faults.base import Fault, NotApplied, StoredOnly
@@ -27,30 +28,69 @@ def apply(fault: Fault, trace: Trace) -> Trace:
     `NotApplied` where the fault finds no place on any connection.
     """
     missing: list[str] = []
+    for mine in _connections(trace):
+        applied = _apply([fault], trace, mine)[fault.id]
+        if isinstance(applied, Trace):
+            return applied
+        missing.append(str(applied))
+    raise NotApplied(missing[0] if missing else "no frames")
+
+
+def apply_each(faults: Iterable[Fault], trace: Trace) -> dict[str, Trace]:
+    """The traces with one fault each in them, by the id of the fault; none where it has no place.
+
+    The same as `apply` for one after the other, but the conversation is followed once for all.
+    """
+    found: dict[str, Trace] = {}
+    left = list(faults)
+    for mine in _connections(trace):
+        applied = _apply(left, trace, mine)
+        found |= {name: one for name, one in applied.items() if isinstance(one, Trace)}
+        left = [fault for fault in left if fault.id not in found]
+    return found
+
+
+def _connections(trace: Trace) -> Iterator[Trace]:
+    """The part of the trace that each connection has."""
     connections = dict.fromkeys(frame.connection for frame in trace.frames)
     # Marks do not say whose they are, so where there are several clients none is used.
     marks = trace.marks if len(connections) == 1 else []
     for connection in connections:
         frames = [frame for frame in trace.frames if frame.connection == connection]
-        try:
-            return _apply(fault, trace, dataclasses.replace(trace, frames=frames, marks=marks))
-        except NotApplied as reason:
-            missing.append(str(reason))
-    raise NotApplied(missing[0] if missing else "no frames")
+        yield dataclasses.replace(trace, frames=frames, marks=marks)
 
 
-def _apply(fault: Fault, trace: Trace, mine: Trace) -> Trace:
-    """The trace with the fault in it on the connection that `mine` has the frames of."""
-    if isinstance(fault.change, StoredOnly):
-        return fault.change.make(FaultSite.of(mine), trace)
-    stream = FaultStream(fault, mine.marks)
-    passed = [out for frame in mine.frames for out in stream.feed(frame)]
-    passed += stream.end()
-    if not stream.applied:
-        raise NotApplied(stream.missing)
-    if fault.given is not None and not fault.given.holds(mine):
-        raise NotApplied(f"no {fault.given.what}")
-    others = [frame for frame in trace.frames if frame.connection != mine.frames[0].connection]
+def _apply(faults: Sequence[Fault], trace: Trace, mine: Trace) -> dict[str, Trace | NotApplied]:
+    """What becomes of the trace with each fault on the connection that `mine` has the frames of."""
+    site = FaultSite(mine.marks)
+    live = [fault for fault in faults if not isinstance(fault.change, StoredOnly)]
+    streams = [FaultStream(fault, site=site) for fault in live]
+    passed: list[list[Frame]] = [[] for _ in live]
+    for frame in mine.frames:
+        site.feed(frame)
+        for stream, out in zip(streams, passed, strict=True):
+            out += stream.feed(frame)
+    made: dict[str, Trace | NotApplied] = {}
+    for fault, stream, out in zip(live, streams, passed, strict=True):
+        out += stream.end()
+        if not stream.applied:
+            made[fault.id] = NotApplied(stream.missing)
+        elif fault.given is not None and not fault.given.holds(mine):
+            made[fault.id] = NotApplied(f"no {fault.given.what}")
+        else:
+            made[fault.id] = _merged(trace, mine.frames[0].connection, out)
+    for fault in faults:
+        if isinstance(fault.change, StoredOnly):
+            try:
+                made[fault.id] = fault.change.make(site, trace)
+            except NotApplied as reason:
+                made[fault.id] = reason
+    return made
+
+
+def _merged(trace: Trace, connection: str, passed: Sequence[Frame]) -> Trace:
+    """The trace with these frames as those of a connection."""
+    others = [frame for frame in trace.frames if frame.connection != connection]
     return _rebuilt(trace, sorted([*others, *passed], key=lambda frame: frame.seq))
 
 

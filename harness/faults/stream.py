@@ -4,7 +4,7 @@ Here: `FaultStream`, for whoever stands between the two, such as a proxy. Not he
 writing frames, and the stored form of a fault, which is made with this (stored).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.faults.base import Fault, StoredOnly
 from harness.faults.queue import FrameQueue, Steps
@@ -28,17 +28,25 @@ class FaultStream:
     is passed on is that of the frame whose place it has: one that was only held back keeps its own,
     one that was moved or added has that of the frame it was put next to.
 
-    `marks` are those of a stored trace; a live stream has none. A fault that needs a whole stored
-    trace raises `ValueError`.
+    `marks` are those of a stored trace; a live stream has none. A `site` that is given belongs to
+    several streams: the caller feeds it with each frame before he feeds them. A fault that needs a
+    whole stored trace raises `ValueError`.
     """
 
-    def __init__(self, fault: Fault, marks: Sequence[Mark[MarkBody]] | None = None) -> None:
+    def __init__(
+        self,
+        fault: Fault,
+        marks: Sequence[Mark[MarkBody]] | None = None,
+        *,
+        site: FaultSite | None = None,
+    ) -> None:
         if isinstance(fault.change, StoredOnly):
             raise ValueError(f"{fault.id} is for stored traces only: {fault.change.why}")
         self.missing = ""
-        self._queue = FrameQueue(FaultSite(marks))
+        self._queue = FrameQueue(site or FaultSite(marks))
+        self._take = self._queue.add if site is None else self._queue.take
         self._steps: Steps | None = fault.change(self._queue)
-        self._advance(lambda steps: next(steps))
+        self._advance(None)
 
     @property
     def applied(self) -> bool:
@@ -55,20 +63,20 @@ class FaultStream:
 
     def feed(self, frame: Frame) -> list[Frame]:
         """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""
-        self._queue.add(frame)
-        self._advance(lambda steps: steps.send(frame))
+        self._take(frame)
+        self._advance(frame)
         return self._queue.passing()
 
     def end(self) -> list[Frame]:
         """Give what is still held back. Nothing may be fed after it."""
-        self._advance(lambda steps: steps.send(None))
+        self._advance(None)
         return self._queue.rest()
 
-    def _advance(self, on: Callable[[Steps], None]) -> None:
+    def _advance(self, frame: Frame | None) -> None:
         if self._steps is None:
             return
         try:
-            on(self._steps)
+            self._steps.send(frame)
         except StopIteration:
             self._steps = None
         except NotApplied as reason:

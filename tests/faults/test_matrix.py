@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.faults.base import NotApplied, all_faults
+from harness.faults.base import all_faults
 from harness.faults.mutation import Mutation, Outcome
-from harness.faults.stored import apply
+from harness.faults.stored import apply_each
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
@@ -42,14 +42,9 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
 
     trace = load(GOOD / f"{name}.jsonl", classify_of=classify_of)
     book, rules = load_book(), all_rules().values()
-    applied = 0
-    for fault in all_faults().values():
-        try:
-            broken = apply(fault, trace)
-        except NotApplied:
-            continue
-        applied += 1
+    applied = apply_each(all_faults().values(), trace)
+    for name_of_fault, broken in applied.items():
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
         rows = judge(book, broken, rules)
-        assert [row for row in rows if row.subject == BROKEN] == [], fault.id
-    assert applied > {SESSION: 20, EXEC: 10}.get(trace.header.surface, 0)
+        assert [row for row in rows if row.subject == BROKEN] == [], name_of_fault
+    assert len(applied) > {SESSION: 20, EXEC: 10}.get(trace.header.surface, 0)

@@ -1,5 +1,7 @@
 """What can come of a fault: killed, survived, masked, not applied."""
 
+from contextlib import suppress
+
 import pytest
 
 from harness.faults.base import Fault, NotApplied, all_faults, by_id
@@ -7,11 +9,13 @@ from harness.faults.changes import first
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.faults.operators import duplicate
 from harness.faults.selectors import sent
-from harness.faults.stored import apply
+from harness.faults.stored import apply, apply_each
 from harness.spec.loading import load_book
+from harness.trace.store import lines, load
 from harness.trace.trace import Trace
 from tests.rules.good_traces import failed, plain_turn, two_threads
 from tests.rules.traces import Talk
+from tools.matrix import GOOD
 
 
 def outcome(trace: Trace, fault_id: str, deviations: tuple[str, ...] = ()) -> Mutation:
@@ -57,6 +61,27 @@ SILENT = Fault(
 def test_a_fault_that_no_rule_notices_survives() -> None:
     (found,) = mutate(load_book(), two_threads(), [SILENT])
     assert found.outcome is Outcome.SURVIVED
+
+
+@pytest.mark.parametrize("name", ["approved-command", "attached", "told"])
+def test_all_faults_at_once_give_what_each_gives_alone(name: str) -> None:
+    trace = load(GOOD / f"{name}.jsonl")
+    alone: dict[str, list[str]] = {}
+    for fault in all_faults().values():
+        with suppress(NotApplied):
+            alone[fault.id] = list(lines(apply(fault, trace)))
+    together = apply_each(all_faults().values(), trace)
+    assert len(alone) > 20
+    assert {key: list(lines(one)) for key, one in together.items()} == alone
+
+
+def test_the_rule_of_a_fault_decides_what_comes_of_it_without_the_others() -> None:
+    trace, faults = load(GOOD / "failed.jsonl"), all_faults().values()
+    known = ("turn.completes",)
+    short = mutate(load_book(), trace, faults, known, only_own=True)
+    long = mutate(load_book(), trace, faults, known)
+    assert {one.outcome for one in long} > {Outcome.KILLED, Outcome.MASKED}
+    assert [one.outcome for one in short] == [one.outcome for one in long]
 
 
 def test_a_fault_id_cannot_be_taken_twice() -> None:
