@@ -112,15 +112,15 @@ def _run(options: Options) -> int:
         )
     hide_secrets_in_log(config)
     recover(home)
-    sink = _sink(options, job.cwd)
-    if file is not None:
-        sink = KeepsLastMessage(sink, file)
-    return anyio.run(_play, home, job, sink, model_transport)
-
-
-def _sink(options: Options, folder: str) -> Sink:
     terminal = os.isatty(1)
     output = claim_output()
+    sink = _sink(options, job.cwd, output, terminal=terminal)
+    if file is not None:
+        sink = KeepsLastMessage(sink, file)
+    return anyio.run(_play, home, job, sink, output, model_transport)
+
+
+def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> Sink:
     if options.json:
         return JsonLines(output)
     from reference_server.oneshot.human import Human, colors_wanted
@@ -129,7 +129,9 @@ def _sink(options: Options, folder: str) -> Sink:
     return Human(output, Stream(2), folder, colors=colors, terminal=terminal)
 
 
-async def _play(home: Home, job: Job, sink: Sink, model_transport: "ModelTransport") -> int:
+async def _play(
+    home: Home, job: Job, sink: Sink, output: Stream, model_transport: "ModelTransport"
+) -> int:
     interruption = Interruption()
     loop = asyncio.get_running_loop()
 
@@ -139,7 +141,8 @@ async def _play(home: Home, job: Job, sink: Sink, model_transport: "ModelTranspo
     for number in heeded_signals():
         signal.signal(number, stop)
     try:
-        return await run_job(home, job, sink, interruption, model_transport, begun=start_helper)
+        with output.watched(interruption.by_closed_output):
+            return await run_job(home, job, sink, interruption, model_transport, start_helper)
     finally:
         # The run has ended in order: a second signal must not kill it now.
         for number in heeded_signals():

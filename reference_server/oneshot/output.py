@@ -3,8 +3,12 @@
 Here live the claim (what a library prints goes to standard error) and the JSON Lines of a run.
 """
 
+import asyncio
 import json
 import os
+import select
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from anyio import to_thread
@@ -47,9 +51,33 @@ class Stream:
         except OSError as error:
             raise PeerGone from error
 
-    def close(self) -> None:
-        """Let the reader see the end."""
-        os.close(self._descriptor)
+    @contextmanager
+    def watched(self, gone: Callable[[], None]) -> Generator[None]:
+        """Call `gone` if the reader leaves within the block, even if nothing is written then.
+
+        That is known of pipes and sockets, where the system can tell it; runs on the event loop.
+        """
+        if not hasattr(select, "epoll"):
+            yield
+            return
+        with select.epoll() as hangups:
+            try:
+                # Nothing is asked for: an error, and here that is a reader that left, always comes.
+                hangups.register(self._descriptor, 0)
+            except OSError:
+                yield
+                return
+            loop = asyncio.get_running_loop()
+
+            def left() -> None:
+                loop.remove_reader(hangups.fileno())
+                gone()
+
+            loop.add_reader(hangups.fileno(), left)
+            try:
+                yield
+            finally:
+                loop.remove_reader(hangups.fileno())
 
 
 def claim_output() -> Stream:

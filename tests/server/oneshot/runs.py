@@ -18,9 +18,11 @@ JSON = ("--experimental-json", "--skip-git-repo-check")
 
 
 def scenario(folder: Path, reply: str, *more: str) -> str:
-    """Write a scenario whose model gives these replies (each a YAML list in brackets)."""
+    """Write a scenario of these model steps, each a reply (a YAML list in brackets) or whole."""
     path = folder / "one.scenario.yaml"
-    steps = "".join(f"  - reply: {one}\n" for one in (reply, *more))
+    steps = "".join(
+        f"  - reply: {one}\n" if one.startswith("[") else f"  - {one}\n" for one in (reply, *more)
+    )
     path.write_text(
         f"title: One turn\nmodel:\n{steps}client:\n  - start_thread: {{as: t}}\n"
         "  - start_turn: {thread: t, text: hi, as: u}\n  - wait: {turn: u, status: completed}\n"

@@ -1,0 +1,87 @@
+"""One turn of `agent exec` inside the test's process: a scripted model, and the events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+from runs import scenario
+
+from harness.backend.inprocess import ScriptedTransport
+from harness.scenario.loader import load_scenario
+from reference_server.config.home import Home
+from reference_server.config.model import Config
+from reference_server.oneshot.ending import Interruption
+from reference_server.oneshot.run import Job, run_job
+
+Fields = dict[str, Any]
+CONFIG = Config(
+    approval_policy="never",
+    sandbox_mode="danger-full-access",
+    environment={"PROVIDER_BASE_URL": "http://scenario.invalid/v1", "PATH": "/usr/bin:/bin"},
+)
+
+
+@dataclass
+class Kept:
+    """A sink that keeps the events; `seen` is called with each."""
+
+    events: list[Fields] = field(default_factory=list)
+    finished: bool = False
+    seen: Callable[[Fields], None] = lambda _event: None
+
+    async def tell(self, events: list[Fields]) -> None:
+        for event in events:
+            self.events.append(event)
+            self.seen(event)
+
+    async def finish(self) -> None:
+        self.finished = True
+
+    @property
+    def types(self) -> list[str]:
+        return [event["type"] for event in self.events]
+
+    def of_type(self, kind: str) -> list[tuple[str, Fields]]:
+        """The events with items of a type: what happened to the item, and the item."""
+        return [
+            (event["type"].removeprefix("item."), event["item"])
+            for event in self.events
+            if event.get("item", {}).get("type") == kind
+        ]
+
+
+@dataclass
+class Played(Kept):
+    status: int = -1
+    calls: list[Fields] = field(default_factory=list)
+
+
+def model(folder: Path, *replies: str) -> Callable[[], httpx.AsyncBaseTransport]:
+    """The scripted model; each reply is a YAML list in brackets."""
+    loaded = load_scenario(Path(scenario(folder, *replies)))
+    return lambda: ScriptedTransport.from_scenario(loaded)
+
+
+async def play(
+    folder: Path,
+    *replies: str,
+    transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
+    interruption: Interruption | None = None,
+    seen: Callable[[Fields], None] = lambda _event: None,
+    **settings: Any,
+) -> Played:
+    """Play a turn; `settings` are those of the job, or of its configuration."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    of_job = {name: settings.pop(name) for name in list(settings) if name in Job.__slots__}
+    given: dict[str, Any] = {"config": CONFIG, "prompt": "go", "cwd": str(work), **of_job}
+    job = Job(**given)
+    job = replace(job, config=replace(job.config, **settings))
+    sink = Played(seen=seen)
+    home = Home(folder / "home")
+    sink.status = await run_job(
+        home, job, sink, interruption or Interruption(), transport or model(folder, *replies)
+    )
+    return sink
