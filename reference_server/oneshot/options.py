@@ -60,6 +60,8 @@ def parse(arguments: Sequence[str]) -> Options:
     positional: list[str] = found.words
     resumed = bool(positional) and positional[0] == RESUME
     thread, prompt = _divided(positional, verbatim, resumed=resumed, last=found.last)
+    if found.ephemeral and resumed:
+        raise NotBegun("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
     if found.last and found.experimental_json:
         # A program that passes on the id of a thread must not be led to another one by this word.
         raise NotBegun("agent exec: --last is no id of a thread; --experimental-json needs one")
