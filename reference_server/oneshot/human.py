@@ -110,8 +110,11 @@ class Human:
             self._said = ""
 
     def _show_item(self, kind: str, item: Fields) -> None:
-        self._say_commentary()
         completed = kind == "item.completed"
+        if item["type"] == "todo_list" and completed:
+            # It comes as the turn ends, and says nothing new.
+            return
+        self._say_commentary()
         match item["type"]:
             case "agent_message":
                 self._said = item["text"]
@@ -133,7 +136,7 @@ class Human:
                 self._print(words + why, _ENDS.get(item["status"], ""))
             case "web_search" if completed:
                 self._print(f"searched the web: {item['query']}")
-            case "todo_list" if not completed:
+            case "todo_list":
                 for step in item["items"]:
                     self._print(f"[{'x' if step['completed'] else ' '}] {step['text']}")
             case "error":
