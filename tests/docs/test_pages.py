@@ -144,7 +144,10 @@ def test_a_format_is_described_whole(page: str, names: set[str]) -> None:
 
 
 # Events of the model's API, which look like rules of the family `response`.
-_EVENTS = {"response.created", "response.completed", "response.failed"}
+_EVENTS = {"response.created", "response.completed", "response.failed"} | {
+    *("thread.started", "turn.started", "turn.completed", "turn.failed"),
+    *("item.started", "item.updated", "item.completed"),
+}
 # Files that look like findings.
 _FILES = {"setup.py", "setup.cfg"}
 

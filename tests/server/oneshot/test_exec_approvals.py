@@ -58,3 +58,36 @@ async def test_a_command_outside_the_sandbox_is_declined_where_it_is_asked_about
     played = await play(tmp_path, run, DONE, approval_policy="on-request")
     (_, _), (_, item) = played.of_type("command_execution")
     assert item["status"] == "declined"
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(
+    ("policy", "status"), [("never", "failed"), ("on-failure", "declined"), ("reject", "declined")]
+)
+async def test_what_the_sandbox_stops_is_not_run_again_outside(
+    tmp_path, policy: str, status: str
+) -> None:
+    played = await play(
+        tmp_path,
+        f"[{{run: '{MAKES}'}}]",
+        DONE,
+        approval_policy=policy,
+        sandbox_mode="read-only",
+    )
+    (_, _), (_, item) = played.of_type("command_execution")
+    assert item["status"] == status
+    assert not (tmp_path / "work/made").exists()
+
+
+@pytest.mark.parametrize(("policy", "status"), [("never", "failed"), ("on-failure", "declined")])
+async def test_a_file_change_that_the_sandbox_forbids(tmp_path, policy: str, status: str) -> None:
+    played = await play(
+        tmp_path,
+        "[{patch: {add: {a: x}}}]",
+        DONE,
+        approval_policy=policy,
+        sandbox_mode="read-only",
+    )
+    (_, _), (_, item) = played.of_type("file_change")
+    assert item["status"] == status
+    assert not (tmp_path / "work/a").exists()
