@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from reference_server.config.editing import Unwritable, change_config
 from reference_server.config.text import NoText, read_text
+from reference_server.config.text_edits import line_end, quoted, without
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.scan import FILE_LIMIT
@@ -120,7 +121,7 @@ def _is_of(entry: Mapping[str, Any], path: str) -> bool:
 
 def _edited(text: str, path: str, *, enabled: bool) -> str | None:
     """Give the text with the entry changed; None if it is written in a form that cannot be."""
-    end = "\r\n" if "\r\n" in text else "\n"
+    end = line_end(text)
     entry = _entry(path).replace("\n", end)
     made = text.replace(entry, "")
     try:
@@ -133,38 +134,22 @@ def _edited(text: str, path: str, *, enabled: bool) -> str | None:
         # What is written inline or dotted can neither be found nor added to.
         says = _without_empty(tomllib.loads(made))
         return made if says == _wanted(text, path, enabled=enabled) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
 def _entry(path: str) -> str:
     """Give an entry as the server writes it: below what is there, which stays as it is."""
-    import tomlkit
-
-    return f"\n[[skills.config]]\npath = {tomlkit.string(path).as_string()}\nenabled = false\n"
+    return f"\n[[skills.config]]\npath = {quoted(path)}\nenabled = false\n"
 
 
 def _without(text: str, path: str) -> str:
     """Take the entries of a path out. Raises ValueError."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-    from tomlkit.items import AoT
-
-    end = "\r\n" if "\r\n" in text else "\n"
-    document: Any = tomlkit.parse(text.replace("\r\n", "\n"))
-    try:
-        entries = document["skills"]["config"]
-        if not isinstance(entries, AoT):
-            raise ValueError("an inline array")
-        found = cast("Any", entries)
-        for index in reversed(range(len(found))):
-            if _is_of(found[index], path):
-                del found[index]
-        if not found:
-            del document["skills"]["config"]
-        return tomlkit.dumps(document).replace("\n", end)
-    except TOMLKitError as error:
-        raise ValueError(str(error)) from None
+    entries = cast("dict[str, Any]", tomllib.loads(text)["skills"])["config"]
+    for index in reversed(range(len(entries))):
+        if isinstance(entries[index], dict) and _is_of(entries[index], path):
+            text = without(text, ("skills", "config", index))
+    return text
 
 
 def _wanted(text: str, path: str, *, enabled: bool) -> dict[str, Any]:

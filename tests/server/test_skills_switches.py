@@ -82,11 +82,12 @@ async def test_an_entry_that_the_user_wrote_counts_and_is_taken_away(tmp_path: P
     config = tmp_path / "home" / "config.toml"
     config.parent.mkdir()
     entry_of_user = f'[[skills.config]]\npath = "{file.parent}/./SKILL.md"\nenabled = false\n'
-    config.write_text(f'[skills]\ncatalogue = "/c" # far\n\n{entry_of_user}')
+    below = "\n# what others are\n[features]\n"
+    config.write_text(f'[skills]\ncatalogue = "/c" # far\n\n{entry_of_user}{below}')
     assert await enabled(tmp_path / "home", tmp_path) == {"tally": False}
     async with session(tmp_path / "home") as peer:
         await switch(peer, file, enabled=True)
-    assert config.read_text() == '[skills]\ncatalogue = "/c" # far\n\n'
+    assert config.read_text() == f'[skills]\ncatalogue = "/c" # far\n{below}'
 
 
 async def test_another_server_of_the_home_sees_the_switch(tmp_path: Path) -> None:
