@@ -177,10 +177,22 @@ def _add(words: Sequence[str]) -> int:
         "       agent mcp add NAME --url URL [--bearer-token-env-var VAR] [--force]",
     )
     _add_name(parser)
-    parser.add_argument("--env", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--url", metavar="URL")
-    parser.add_argument("--bearer-token-env-var", metavar="VAR")
-    parser.add_argument("--force", action="store_true")
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a variable of the program; may be given more than once",
+    )
+    parser.add_argument("--url", metavar="URL", help="the address, http:// or https://")
+    parser.add_argument(
+        "--bearer-token-env-var",
+        metavar="VAR",
+        help="the name of the variable that holds the token for the address",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace a server that has the name already"
+    )
     own, command = _split(words)
     found, rest = parser.parse_known_args(own)
     if rest:

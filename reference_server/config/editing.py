@@ -48,6 +48,7 @@ def _locked(file: Path, patience: float | None) -> Generator[None]:
     path = file.with_name(LOCK_FILE)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
+        _give_to_owner(descriptor, file.parent)
         lock(descriptor, path, patience)
         yield
     finally:
@@ -91,6 +92,8 @@ def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | Non
             opened.flush()
             if before is not None:
                 _keep_rights(target, opened.fileno(), before)
+            else:
+                _give_to_owner(opened.fileno(), target.parent)
             os.fsync(opened.fileno())
         if not _is_as(file, before):
             return False
@@ -100,6 +103,13 @@ def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | Non
             os.unlink(name)
     _sync_folder(target.parent)
     return True
+
+
+def _give_to_owner(descriptor: int, folder: Path) -> None:
+    """Give what root made in another user's folder (`sudo`) to that user, who is to use it."""
+    owner = os.stat(folder)
+    if os.geteuid() == 0 and os.fstat(descriptor).st_uid == 0 != owner.st_uid:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:

@@ -6,6 +6,7 @@ could last for ever.
 
 import os
 import stat
+from codecs import BOM_UTF8
 from pathlib import Path
 
 CONFIG_LIMIT = 1024 * 1024
@@ -29,6 +30,8 @@ def read_text(file: Path) -> str:
         content = opened.read(CONFIG_LIMIT + 1)
     if len(content) > CONFIG_LIMIT:
         raise NoText(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
+    if content.startswith(BOM_UTF8):
+        raise NoText("begins with a byte order mark; save it without")
     try:
         return content.decode()
     except UnicodeDecodeError:

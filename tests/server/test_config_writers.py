@@ -5,8 +5,9 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -166,6 +167,50 @@ def test_what_an_owner_or_a_group_had_nobody_else_gets(
             editing._keep_rights(file, new.fileno(), of_another(file, 4))
         editing._keep_rights(file, new.fileno(), of_another(file, 5))
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_root_makes_in_a_users_home_is_that_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, given = os.fstat, []
+    theirs = os.stat_result([*list(tmp_path.stat())[:4], 4321, 8765, *list(tmp_path.stat())[6:]])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", lambda *words: given.append(words[1:]))
+    monkeypatch.setattr(os, "stat", lambda _path: theirs)
+    with open(tmp_path / "new", "w") as new:
+        monkeypatch.setattr(
+            os, "fstat", lambda it: os.stat_result([*list(real(it))[:4], 0, 0, *list(real(it))[6:]])
+        )
+        editing._give_to_owner(new.fileno(), tmp_path)
+        assert given == [(4321, 8765)]
+        monkeypatch.setattr(os, "geteuid", lambda: 1)
+        editing._give_to_owner(new.fileno(), tmp_path)
+        assert len(given) == 1
+
+
+def has_open(pid: int, file: Path) -> bool:
+    """Whether a process has a file open."""
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            if os.readlink(f"/proc/{pid}/fd/{descriptor}") == str(file):
+                return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_who_waits_for_a_writer_can_stop_waiting(home: Home) -> None:
+    home.write("a = 1\n")
+    with writer_held(home.config, "edit"):
+        words, env = home.command("add", "x", "--", "c"), {"HOME": str(home.folder)}
+        with subprocess.Popen(words, env=env, stderr=subprocess.PIPE) as waiting:
+            deadline = time.monotonic() + 60
+            while not has_open(waiting.pid, home.config.parent / "config.lock"):
+                assert time.monotonic() < deadline, "it never opened the lock"
+            waiting.send_signal(signal.SIGINT)
+            assert waiting.communicate(timeout=60)[1] == b""
+        assert waiting.returncode == 130
+    assert home.config.read_text() == "a = 1\n"
 
 
 def test_a_link_stays_a_link_also_to_a_file_that_is_not_there_yet(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def no_text(home: Home) -> str:
     return "{file}:1:1: is not UTF-8; save it in that encoding"
 
 
+def a_marked_text(home: Home) -> str:
+    home.write("\ufeffa = 1\n")
+    return "{file}:1:1: begins with a byte order mark; save it without"
+
+
 def a_huge_one(home: Home) -> str:
     home.write("a = 1\n")
     os.truncate(home.config, 1 << 36)
@@ -74,7 +79,17 @@ def a_home_that_is_a_file(home: Home) -> str:
 @pytest.mark.parametrize(
     "damage",
     [
-        *(a_folder, a_pipe, a_device, a_circle, no_text, a_huge_one, no_toml, no_table),
+        *(
+            a_folder,
+            a_pipe,
+            a_device,
+            a_circle,
+            no_text,
+            a_marked_text,
+            a_huge_one,
+            no_toml,
+            no_table,
+        ),
         a_home_that_is_a_file,
     ],
 )
