@@ -75,8 +75,8 @@ def with_lines(text: str, table: Steps, lines: Sequence[str]) -> str | None:
     return text[:below] + between + "".join(f"{line}{end}" for line in lines) + text[below:]
 
 
-def without(text: str, target: Steps) -> str:
-    """Take a value out of a text, wherever parts of it are written.
+def without(text: str, *targets: Steps) -> str:
+    """Take values out of a text, wherever parts of them are written.
 
     Comments between the lines of a table that is taken out go with it; those before and after stay.
     """
@@ -84,12 +84,12 @@ def without(text: str, target: Steps) -> str:
     cuts: list[Cut] = []
     goes_on = False
     for section in places.sections:
-        if _within(section.steps, target):
+        if _within(section.steps, targets):
             start, end = _lines_of(text, section)
             cuts.append((cuts.pop()[0] if goes_on else start, end))
             goes_on = True
         else:
-            cuts += _cuts_of_pairs(text, section.pairs, target, places)
+            cuts += _cuts_of_pairs(text, section.pairs, targets, places)
             goes_on = False
     return _without_cuts(text, cuts)
 
@@ -128,31 +128,37 @@ def written(value: object) -> str:
             return repr(value)
 
 
-def _within(steps: Steps, target: Steps) -> bool:
-    return steps[: len(target)] == target
+def _within(steps: Steps, targets: Sequence[Steps]) -> bool:
+    """Tell whether this way leads to one of the targets, or into it."""
+    return any(steps[: len(target)] == target for target in targets)
+
+
+def _holds(steps: Steps, targets: Sequence[Steps]) -> bool:
+    """Tell whether one of the targets is, or may be, below this way."""
+    return any(target[: len(steps)] == steps for target in targets)
 
 
 def _cuts_of_pairs(
-    text: str, pairs: Sequence[Pair], target: Steps, places: Places
+    text: str, pairs: Sequence[Pair], targets: Sequence[Steps], places: Places
 ) -> Iterable[Cut]:
     """Find what to cut among pairs which have lines of their own."""
     for steps, place in pairs:
-        if _within(steps, target):
+        if _within(steps, targets):
             yield text.rfind("\n", 0, place.key) + 1, _line_after(text, place.end)
-        elif _within(target, steps):
-            yield from _cuts_inside(steps, target, places)
+        elif _holds(steps, targets):
+            yield from _cuts_inside(steps, targets, places)
 
 
-def _cuts_inside(table: Steps, target: Steps, places: Places) -> Iterable[Cut]:
+def _cuts_inside(table: Steps, targets: Sequence[Steps], places: Places) -> Iterable[Cut]:
     """Find what to cut in the braces of an inline table."""
     pairs = places.inline.get(table, [])
-    runs = [list(run) for _, run in groupby(pairs, lambda pair: _within(pair[0], target))]
+    runs = [list(run) for _, run in groupby(pairs, lambda pair: _within(pair[0], targets))]
     for index, run in enumerate(runs):
         first, last = run[0][1], run[-1][1]
-        if not _within(run[0][0], target):
+        if not _within(run[0][0], targets):
             for steps, _ in run:
-                if _within(target, steps):
-                    yield from _cuts_inside(steps, target, places)
+                if _holds(steps, targets):
+                    yield from _cuts_inside(steps, targets, places)
         elif index:
             # With the comma before it.
             yield runs[index - 1][-1][1].end, last.end

@@ -90,9 +90,7 @@ def _attempts(
     way = (SERVERS, name)
     if is_there:
         # Into the table that is there, whose other lines stay.
-        bare = text
-        for key in _REPLACED:
-            bare = without(bare, (*way, key))
+        bare = without(text, *((*way, key) for key in _REPLACED))
         fresh = {key: value for key, value in said.items() if key not in kept}
         yield from _made(with_lines(bare, way, _lines(fresh)))
         text = without(text, way)

@@ -122,7 +122,7 @@ def test_a_server_that_is_removed_takes_nothing_else_with_it(
 def test_a_server_that_is_replaced_keeps_what_add_does_not_write(
     text: str, data: st.DataObject
 ) -> None:
-    names = [name for name in sorted(servers(text)) if name.startswith("n")]
+    names = sorted(servers(text))
     if not names:
         return
     name = data.draw(st.sampled_from(names))
@@ -136,7 +136,8 @@ def test_a_server_that_is_replaced_keeps_what_add_does_not_write(
         "env": {"B": "c"},
     }
     assert says_the_same(rest(made), rest(text))
-    assert kept_comments(made) == kept_comments(text)
+    if name.startswith("n"):
+        assert kept_comments(made) == kept_comments(text)
     assert added(FILE, made, given_now, replace=True) == made
 
 
