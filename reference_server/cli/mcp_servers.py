@@ -134,6 +134,8 @@ def _add(words: Sequence[str]) -> int:
             f"{error}: an MCP server named '{server.name}' exists; --force replaces it"
         ) from None
     print(f"Added global MCP server '{server.name}'.")  # noqa: T201
+    if server.shows_token:
+        complain("agent mcp add: whoever is on the way can read the token: this is http://")
     return 0
 
 

@@ -28,6 +28,15 @@ class Given:
     url: str | None = None
     token_variable: str | None = None
 
+    @property
+    def shows_token(self) -> bool:
+        """Whether the token crosses a network as it is."""
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(self.url or "")
+        is_here = parts.hostname in ("localhost", "::1") or (parts.hostname or "")[:4] == "127."
+        return self.token_variable is not None and parts.scheme == "http" and not is_here
+
 
 def checked(
     name: str,

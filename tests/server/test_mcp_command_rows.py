@@ -162,6 +162,17 @@ def test_add_writes_an_address_and_the_name_of_a_variable(home: Home) -> None:
     assert [one["auth_status"] for one in home.json("list")] == ["bearer_token", "not_logged_in"]
 
 
+def test_a_token_that_others_can_read_on_its_way_is_told(home: Home) -> None:
+    words = "agent mcp add: whoever is on the way can read the token: this is http://\n"
+    for name, url, told in (
+        ("far", "http://x.invalid/mcp", words),
+        ("near", "http://127.0.0.1:8000/mcp", ""),
+        ("safe", "https://x.invalid/mcp", ""),
+    ):
+        said = home.mcp("add", name, "--url", url, "--bearer-token-env-var", "T")
+        assert said == Said(0, f"Added global MCP server '{name}'.\n", told)
+
+
 def test_what_add_makes_is_its_users_alone(home: Home) -> None:
     home.mcp("add", "x", "--", "c")
     modes = [path.stat().st_mode & 0o777 for path in (home.config.parent, home.config)]
