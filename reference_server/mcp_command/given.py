@@ -34,8 +34,8 @@ class Given:
         from urllib.parse import urlsplit
 
         parts = urlsplit(self.url or "")
-        is_here = parts.hostname in ("localhost", "::1") or (parts.hostname or "")[:4] == "127."
-        return self.token_variable is not None and parts.scheme == "http" and not is_here
+        clear = parts.scheme == "http" and not _is_this_machine(parts.hostname or "")
+        return self.token_variable is not None and clear
 
 
 def checked(
@@ -101,6 +101,15 @@ def _address(
             "token, not the token"
         )
     return Given(name, url=url, token_variable=token_variable)
+
+
+def _is_this_machine(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _has_host(url: str) -> bool:
