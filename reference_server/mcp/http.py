@@ -59,7 +59,8 @@ async def over_http(
             server.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
         ) as (incoming, outgoing),
     ):
-        yield Wire(incoming, outgoing, guard.reason, str if bearer is None else bearer.hidden_in)
+        hide = str if bearer is None else bearer.hidden_in
+        yield Wire(incoming, outgoing, guard.reason, hide, guard.forgotten)
 
 
 class _Guard(httpx2.AsyncHTTPTransport):
@@ -70,6 +71,11 @@ class _Guard(httpx2.AsyncHTTPTransport):
         self._server = server
         self._bearer = bearer
         self._reason = ""
+        self._forgotten = False
+
+    def forgotten(self) -> bool:
+        """Tell whether the last answer was that the session is not known."""
+        return self._forgotten
 
     def reason(self) -> str:
         """Say what was wrong with the last answer; empty if nothing was."""
@@ -83,13 +89,15 @@ class _Guard(httpx2.AsyncHTTPTransport):
             self._reason = f"it cannot be reached: {error or type(error).__name__}"
             raise
         except OAuthFailure as error:
-            self._reason = f"{error}; {self._advice}"
+            self._reason = f"{error}; {self._advice()}"
             raise httpx2.ConnectError(self._reason, request=request) from None
         status = response.status_code
+        if request.method == "POST":
+            self._forgotten = status == 404 and "mcp-session-id" in request.headers
         if status >= 300 and request.method == "POST":
             sentence = SENTENCES.get(status, "")
             if self._bearer is not None and status in (401, 403):
-                sentence = self._wanted(response) if status == 403 else self._advice
+                sentence = self._wanted(response) if status == 403 else self._advice()
             self._reason = f"it answered with HTTP status {status}" + (
                 f": {sentence}" if sentence else ""
             )
@@ -128,9 +136,8 @@ class _Guard(httpx2.AsyncHTTPTransport):
         )
         return url.host == own.host and ((url.scheme, url.port) == (own.scheme, own.port) or safer)
 
-    @property
-    def _advice(self) -> str:
-        return f"log in with `agent mcp login {self._server.name}`"
+    def _advice(self, more: str = "") -> str:
+        return f"log in with `agent mcp login {self._server.name}{more}`"
 
     def _wanted(self, response: httpx2.Response) -> str:
         """Say which scopes a token needs that was not enough (RFC 6750, 3.1)."""
@@ -138,7 +145,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         found = re.search(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"', header)
         if "insufficient_scope" not in header or found is None:
             return SENTENCES[403]
-        return f"{self._advice} --scopes {','.join(found[1].split())}"
+        return self._advice(f" --scopes {','.join(found[1].split())}")
 
     def too_large(self) -> None:
         """Take note that an answer was given up."""

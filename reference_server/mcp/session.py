@@ -168,6 +168,9 @@ class Session:
                 return McpFailure(self.ended)
             case MCPError(message="Session terminated"):
                 return NotTaken(reason)
+            # The same with words of the server's own.
+            case MCPError(code=code) if self._wire.forgotten() and code != METHOD_NOT_FOUND:
+                return NotTaken(reason)
             case MCPError(code=code) if code == PARSE_ERROR and not reason:
                 return McpFailure("its answer is no message that can be read")
             case MCPError(code=code) if code == REQUEST_TIMEOUT and bound is not None:

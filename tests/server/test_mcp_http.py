@@ -167,12 +167,24 @@ async def test_an_odd_answer_to_a_call_fails_it_alone(tmp_path, odd, why) -> Non
     assert second["status"] == "completed"
 
 
-async def test_a_server_that_forgot_its_session_is_greeted_again(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answered(404),
+        answered(
+            404,
+            b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no session"}}',
+            content_type="application/json",
+        ),
+    ],
+    ids=["bare", "words"],
+)
+async def test_a_server_that_forgot_its_session_is_greeted_again(tmp_path, answer) -> None:
     async with remote_server() as remote:
 
         async def once(scope, receive, send) -> None:
             del remote.answer["tools/call"]
-            await answered(404)(scope, receive, send)
+            await answer(scope, receive, send)
 
         remote.answer["tools/call"] = once
         first, second = await called_twice(tmp_path, remote)
