@@ -4,12 +4,17 @@ Here: writing them, what they were given, which of their processes live. A progr
 of the project, so it cannot share its mistakes.
 """
 
+import asyncio
 import json
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+BOUND = 20.0
+"""Seconds for what takes one, on a machine under load."""
 MARK = "FAKE_AGENT_MARK"
 """All processes of a fake agent carry this variable with the path of its program."""
 
@@ -67,6 +72,21 @@ complete()
 """
 """One turn, in which the agent repeats the prompt."""
 
+WAITS = "read(); begin(); forever()"
+# Commands: one in the agent's group, one in a session of its own as shells of agents are, and a
+# grandchild whose parent has ended.
+WITH_COMMANDS = """
+read()
+child = [sys.executable, "-IS", "-c", "import signal; signal.pause()"]
+subprocess.Popen(child)
+subprocess.Popen(child, start_new_session=True)
+shell = "import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()"
+subprocess.Popen([sys.executable, "-IS", "-c", shell, *child], start_new_session=True)
+begin()
+forever()
+"""
+DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WITH_COMMANDS
+
 
 @dataclass(frozen=True, slots=True)
 class Fake:
@@ -108,3 +128,10 @@ class Fake:
         except OSError:
             return False
         return f"{MARK}={self.path}".encode() in words
+
+
+async def until(fact: Callable[[], object]) -> None:
+    """Wait for a fact."""
+    async with asyncio.timeout(BOUND):
+        while not fact():
+            await asyncio.to_thread(threading.Event().wait, 0.01)

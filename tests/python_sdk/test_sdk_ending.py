@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from fake_agents import ECHO, Fake
+from fake_agents import BOUND, DEAF, ECHO, WAITS, WITH_COMMANDS, Fake, until
 
 from agent_sdk import (
     AbortError,
@@ -30,23 +29,6 @@ from agent_sdk import process as processes
 
 pytestmark = [pytest.mark.socket, pytest.mark.anyio, pytest.mark.slow]
 
-BOUND = 20.0
-"""Seconds for what takes one, on a machine under load."""
-
-WAITS = "read(); begin(); forever()"
-# Commands: one in the agent's group, one in a session of its own as shells of agents are, and a
-# grandchild whose parent has ended.
-WITH_COMMANDS = """
-read()
-child = [sys.executable, "-IS", "-c", "import signal; signal.pause()"]
-subprocess.Popen(child)
-subprocess.Popen(child, start_new_session=True)
-shell = "import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()"
-subprocess.Popen([sys.executable, "-IS", "-c", shell, *child], start_new_session=True)
-begin()
-forever()
-"""
-DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WITH_COMMANDS
 TIDY = (
     """
 def tidy(*_):
@@ -63,18 +45,11 @@ def _thread(agent: Fake) -> Thread:
     return Agent(agent_path=agent.path).start_thread()
 
 
-async def _until(fact: Callable[[], object]) -> None:
-    """Wait for a fact."""
-    async with asyncio.timeout(BOUND):
-        while not fact():
-            await asyncio.to_thread(threading.Event().wait, 0.01)
-
-
 @asynccontextmanager
 async def _turn(thread: Thread, **options) -> AsyncGenerator["asyncio.Task[object]"]:
     """A turn under way, as a task."""
     task = asyncio.ensure_future(thread.run("x", **options))
-    await _until(lambda: thread.id)
+    await until(lambda: thread.id)
     yield task
 
 
@@ -84,7 +59,7 @@ async def test_cancelling_the_task_ends_the_agent_and_its_commands(
 ) -> None:
     agent = fake(body)
     async with _turn(_thread(agent), output_schema={"type": "object"}) as task:
-        await _until(lambda: len(agent.living()) == 5)
+        await until(lambda: len(agent.living()) == 5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -145,7 +120,7 @@ async def test_one_signal_aborts_several_turns_from_another_thread(fake, hurried
     agent, stop = fake(WAITS), AbortSignal()
     threads = [_thread(agent) for _ in range(3)]
     turns = [asyncio.ensure_future(thread.run("x", signal=stop)) for thread in threads]
-    await _until(lambda: all(thread.id for thread in threads))
+    await until(lambda: all(thread.id for thread in threads))
     await asyncio.to_thread(stop.abort, "all")
     errors = await asyncio.gather(*turns, return_exceptions=True)
     assert [type(error) for error in errors] == [AbortError] * 3
@@ -211,7 +186,7 @@ async def test_breaking_out_of_a_stream_ends_the_agent_without_a_word(
     agent = fake(WITH_COMMANDS)
     async for _ in _thread(agent).run_streamed("x", output_schema={"type": "object"}):
         break
-    await _until(lambda: agent.living() == [] and not list(temporary.iterdir()))
+    await until(lambda: agent.living() == [] and not list(temporary.iterdir()))
 
 
 async def test_a_stream_that_is_garbage_ends_its_agent(fake, hurried, temporary: Path) -> None:
@@ -222,7 +197,7 @@ async def test_a_stream_that_is_garbage_ends_its_agent(fake, hurried, temporary:
     circle.append(circle)  # type: ignore[arg-type]
     del stream, circle
     gc.collect()
-    await _until(lambda: agent.living() == [] and not list(temporary.iterdir()))
+    await until(lambda: agent.living() == [] and not list(temporary.iterdir()))
 
 
 async def test_an_agent_that_is_told_to_end_may_tidy_up_and_write(
@@ -249,7 +224,7 @@ async def test_a_closing_that_is_cancelled_goes_on(fake, hurried) -> None:
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
-    await _until(lambda: agent.living() == [])
+    await until(lambda: agent.living() == [])
 
 
 async def test_an_agent_that_lingers_after_its_turn_is_ended(fake, hurried) -> None:
@@ -307,7 +282,7 @@ complete()
     left = int(result.final_response)
     assert agent.living() == [left]
     os.kill(left, signal.SIGKILL)
-    await _until(lambda: agent.living() == [])
+    await until(lambda: agent.living() == [])
 
 
 async def test_an_agent_that_closes_its_output_and_stays_is_ended(fake, hurried) -> None:
@@ -351,7 +326,7 @@ complete()
     )
     stream = _thread(agent).run_streamed("x")
     await anext(stream)
-    await _until((agent.path.parent / "count").exists)
+    await until((agent.path.parent / "count").exists)
     await asyncio.to_thread(threading.Event().wait, 0.2)
     assert int((agent.path.parent / "count").read_text() or 0) < 299
     assert len([event async for event in stream]) == 302
@@ -360,10 +335,10 @@ complete()
 async def test_a_flood_of_events_does_not_stop_other_tasks(fake, hurried) -> None:
     agent = fake('read(); begin()\nwhile True: message("z" * 1000)')
     turn = asyncio.ensure_future(_thread(agent).run("x"))
-    await _until(agent.runs)
+    await until(agent.runs)
     async with asyncio.timeout(BOUND):
         for _ in range(20):
-            await asyncio.sleep(0)
+            await asyncio.to_thread(str)
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
@@ -383,112 +358,6 @@ def test_no_descriptor_is_left_open(fake, hurried) -> None:
         return len(os.listdir("/proc/self/fd")) - before
 
     assert asyncio.run(turns()) == 0
-
-
-def _script(agent: Fake, body: str, folder: Path) -> subprocess.Popen[str]:
-    """A program of a user, whose agent has little time to end."""
-    begin = f"""
-        import asyncio, os, signal, sys
-        from agent_sdk import Agent, process, tree
-        tree.GRACE = process.LINGER = 0.3
-        thread = Agent(agent_path={str(agent.path)!r}).start_thread()
-    """
-    path = folder / "script.py"
-    path.write_text(textwrap.dedent(begin) + textwrap.dedent(body), "utf-8")
-    return subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        """
-        async def main():
-            global stream
-            stream = thread.run_streamed("x", output_schema={})
-            await anext(stream)
-        asyncio.run(main())
-        """,
-        """
-        stream = thread.run_streamed_sync("x", output_schema={})
-        next(stream)
-        """,
-        """
-        loop = asyncio.new_event_loop()
-        stream = thread.run_streamed("x", output_schema={})
-        loop.run_until_complete(anext(stream))
-        for pending in asyncio.all_tasks(loop):
-            pending.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-        """,
-        """
-        async def main():
-            global task
-            task = asyncio.create_task(thread.run("x", output_schema={}))
-            while not thread.id:
-                await asyncio.sleep(0.01)
-        asyncio.run(main())
-        """,
-    ],
-    ids=["stream", "sync", "closed loop", "task"],
-)
-def test_a_program_that_ends_leaves_no_agent(fake, tmp_path: Path, body: str) -> None:
-    agent = fake(DEAF)
-    with _script(agent, body, tmp_path) as program:
-        out, errors = program.communicate(timeout=BOUND)
-    assert agent.runs() != []
-    assert agent.living() == []
-    assert (out, errors, program.returncode) == ("", "", 0)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        'thread.run_sync("x")',
-        """
-        for event in thread.run_streamed_sync("x"):
-            print(event.type, flush=True)
-        """,
-        'asyncio.run(thread.run("x"))',
-    ],
-    ids=["run_sync", "run_streamed_sync", "run"],
-)
-async def test_an_interrupt_from_the_keyboard_ends_the_agent(
-    fake, tmp_path: Path, body: str
-) -> None:
-    agent = fake(DEAF)
-    with _script(agent, body, tmp_path) as program:
-        await _until(lambda: len(agent.living()) == 5)
-        program.send_signal(signal.SIGINT)
-        _, errors = await asyncio.to_thread(program.communicate, timeout=BOUND)
-    assert agent.living() == []
-    assert errors.rstrip().endswith("KeyboardInterrupt")
-    assert program.returncode == -signal.SIGINT
-
-
-def test_a_fork_does_not_end_the_agent_of_its_parent(fake, tmp_path: Path) -> None:
-    agent = fake(WAITS)
-    body = """
-        stream = thread.run_streamed_sync("x")
-        next(stream)
-        import warnings
-        warnings.simplefilter("ignore")
-        pid = os.fork()
-        if pid == 0:
-            sys.exit(0)
-        os.waitpid(pid, 0)
-        print(next(stream).type)
-    """
-    with _script(agent, body, tmp_path) as program:
-        out, errors = program.communicate(timeout=BOUND)
-    assert (out, errors) == ("turn.started\n", "")
-    assert agent.living() == []
 
 
 def test_processes_are_found_without_proc() -> None:

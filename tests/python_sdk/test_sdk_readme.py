@@ -12,7 +12,7 @@ from markdown_pages import ROOT, Block, blocks
 import agent_sdk
 from agent_sdk import errors
 from agent_sdk.options import ThreadOptions
-from tests.processes import run
+from tests.processes import COMMANDS, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -35,7 +35,7 @@ def _install_agent(folder: Path, says: str) -> None:
         "  - start_turn: {thread: t, text: hi, as: u}\n  - wait: {turn: u, status: completed}\n"
     )
     program = folder / "agent"
-    command = f'"{sys.executable}" -m reference_server exec'
+    command = f'"{COMMANDS}/agent" exec'
     script = folder / "readme.scenario.yaml"
     program.write_text(f'#!/bin/sh\nshift\nexec {command} --scenario "{script}" "$@"\n')
     program.chmod(0o755)

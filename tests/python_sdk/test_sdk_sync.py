@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from fake_agents import ECHO, Fake
+from fake_agents import ECHO, WAITS, Fake
 
 from agent_sdk import (
     AbortError,
@@ -20,8 +20,6 @@ from agent_sdk import (
 )
 
 pytestmark = pytest.mark.socket
-
-WAITS = "read(); begin(); forever()"
 
 
 def _thread(agent: Fake) -> Thread:
