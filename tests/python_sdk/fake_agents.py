@@ -16,7 +16,7 @@ from typing import Any
 BOUND = 20.0
 """Seconds for what takes one, on a machine under load."""
 MARK = "FAKE_AGENT_MARK"
-"""All processes of a fake agent carry this variable with the path of its program."""
+"""All that a fake agent starts carries this variable with the path of its program."""
 
 PRELUDE = f"""#!{sys.executable} -IS
 import json, os, signal, subprocess, sys
@@ -56,13 +56,8 @@ def forever():
     while True:
         signal.pause()
 
-def mark():
-    os.environ["{MARK}"] = os.path.abspath(__file__)
-    # The environment that /proc shows is the one that a program is started with.
-    if "{MARK}" not in open("/proc/self/environ").read():
-        os.execv(sys.executable, [sys.executable, "-IS", *sys.argv])
-
-mark()
+# What /proc shows is the environment that a program is started with: this is for its children.
+os.environ["{MARK}"] = os.path.abspath(__file__)
 """
 
 ECHO = """
@@ -124,10 +119,11 @@ class Fake:
 
     def _owns(self, process: Path) -> bool:
         try:
-            words = (process / "environ").read_bytes().split(b"\0")
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            words += (process / "environ").read_bytes().split(b"\0")
         except OSError:
             return False
-        return f"{MARK}={self.path}".encode() in words
+        return bool({f"{MARK}={self.path}".encode(), str(self.path).encode()} & set(words))
 
 
 async def until(fact: Callable[[], object]) -> None:

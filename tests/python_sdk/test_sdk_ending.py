@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.socket, pytest.mark.anyio, pytest.mark.slow]
 TIDY = (
     """
 def tidy(*_):
-    open(os.path.join(HERE, "tidied"), "w").close()
     message("y" * 500_000)
+    open(os.path.join(HERE, "tidied"), "w").close()
     sys.exit(0)
 signal.signal(signal.SIGTERM, tidy)
 """
@@ -200,18 +200,35 @@ async def test_a_stream_that_is_garbage_ends_its_agent(fake, hurried, temporary:
     await until(lambda: agent.living() == [] and not list(temporary.iterdir()))
 
 
+async def test_a_signal_forgets_the_turns_that_are_over(fake, hurried) -> None:
+    stop = AbortSignal()
+    await _thread(fake(ECHO)).run("x", signal=stop)
+    waits = fake(WAITS)
+    stream = _thread(waits).run_streamed("x", signal=stop)
+    await anext(stream)
+    assert len(stop._waiting) == 1
+    del stream
+    gc.collect()
+    assert stop._waiting == {}
+    await until(lambda: waits.living() == [])
+
+
+@pytest.mark.parametrize("leave", ["aclose", "drop"])
 async def test_an_agent_that_is_told_to_end_may_tidy_up_and_write(
-    fake, monkeypatch: pytest.MonkeyPatch
+    fake, monkeypatch: pytest.MonkeyPatch, leave: str
 ) -> None:
     monkeypatch.setattr(tree, "GRACE", BOUND)
     agent = fake(TIDY)
-    async with _turn(_thread(agent)) as task:
-        begun = time.monotonic()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    assert (agent.path.parent / "tidied").exists()
-    # More than a pipe holds was read from it; it did not have to be killed.
+    stream = _thread(agent).run_streamed("x")
+    await anext(stream)
+    await anext(stream)
+    begun = time.monotonic()
+    if leave == "aclose":
+        await stream.aclose()
+    del stream
+    # It wrote more than a pipe holds before this, and did not have to be killed.
+    await until((agent.path.parent / "tidied").exists)
+    await until(lambda: agent.living() == [])
     assert time.monotonic() - begun < BOUND
 
 

@@ -13,6 +13,7 @@ from agent_sdk import (
     AgentMessageItem,
     AgentNotFoundError,
     CommandExecutionItem,
+    ConfigError,
     ProcessError,
     ProtocolError,
     RunStreamedResult,
@@ -263,6 +264,33 @@ sys.exit("this is why")
     assert lines[-2:] == ["warning 199999", "this is why"]
     assert lines[0].startswith("warning ")
     assert len(told.value.stderr) < 200_000
+
+
+async def test_the_text_of_an_error_is_short_and_changes_no_terminal(fake) -> None:
+    agent = fake(
+        r"""
+read()
+sys.stderr.write("x" * 50_000 + "\x1b[31mred\x07\x7f\tthis is why\n")
+sys.exit(4)
+"""
+    )
+    with pytest.raises(ProcessError) as told:
+        await _thread(agent).run("x")
+    text = str(told.value)
+    assert text.endswith("x\ufffd[31mred\ufffd\ufffd\tthis is why")
+    assert len(text) < 5_000
+    # What it wrote is all there.
+    assert told.value.stderr.endswith("\x1b[31mred\x07\x7f\tthis is why\n")
+    assert len(told.value.stderr) > 50_000
+
+
+async def test_an_id_that_an_agent_tells_is_never_an_option_of_the_next_turn(fake) -> None:
+    agent = fake('read(); begin("--last"); complete()')
+    thread = _thread(agent)
+    await thread.run("x")
+    with pytest.raises(ConfigError, match="--last"):
+        await thread.run("x", output_schema={})
+    assert len(agent.runs()) == 1
 
 
 async def test_errors_that_are_no_utf8_are_shown(fake) -> None:

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from fake_agents import BOUND, DEAF, WAITS, Fake, until
+from fake_agents import BOUND, DEAF, ECHO, WAITS, Fake, until
 
 pytestmark = [pytest.mark.socket, pytest.mark.anyio, pytest.mark.slow]
 
@@ -117,3 +117,14 @@ def test_a_fork_does_not_end_the_agent_of_its_parent(fake, tmp_path: Path) -> No
         out, errors = program.communicate(timeout=BOUND)
     assert (out, errors) == ("turn.started\n", "")
     assert agent.living() == []
+
+
+@pytest.mark.parametrize("body", ['print(thread.run_sync("x").final_response)'])
+def test_children_that_the_system_reaps_by_itself_are_no_trouble(
+    fake, tmp_path: Path, body: str
+) -> None:
+    agent = fake(ECHO)
+    ignored = f"signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n{body}"
+    with _script(agent, ignored, tmp_path) as program:
+        out, errors = program.communicate(timeout=BOUND)
+    assert (out, errors) == ("x\n", "")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 from jsonschema_rs import validator_for
@@ -57,6 +57,7 @@ async def test_a_model_gives_a_strict_schema_and_an_instance(fake) -> None:
     thread = _answers(fake, json.dumps(answer)).start_thread()
     result = await thread.run("x", output_schema=Answer)
     assert result.final_response == json.dumps(answer)
+    assert_type(result.parse(), Answer)
     assert result.parse() == Answer.model_validate(answer)
     given = json.loads(result.items[0].raw["text"])
     assert validator_for(given).is_valid(answer)

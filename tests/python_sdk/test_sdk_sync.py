@@ -4,9 +4,11 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable
+from typing import assert_type
 
 import pytest
 from fake_agents import ECHO, WAITS, Fake
+from pydantic import RootModel
 
 from agent_sdk import (
     AbortError,
@@ -15,11 +17,16 @@ from agent_sdk import (
     AgentError,
     AgentNotFoundError,
     ProcessError,
+    RunResult,
     Thread,
     TurnFailedError,
 )
 
 pytestmark = pytest.mark.socket
+
+
+class Numbers(RootModel[list[int]]):
+    """A list."""
 
 
 def _thread(agent: Fake) -> Thread:
@@ -54,6 +61,14 @@ def test_a_stream_gives_the_same_events(fake) -> None:
     assert events == asyncio.run(others())
     assert list(stream) == []
     assert (stream.exit_code, stream.stderr) == (0, "")
+
+
+def test_a_schema_gives_an_instance(fake) -> None:
+    result = _thread(fake("read(); begin(); message('[1]'); complete()")).run_sync(
+        "x", output_schema=Numbers
+    )
+    assert_type(result, RunResult[Numbers])
+    assert result.parse() == Numbers([1])
 
 
 def test_it_works_where_a_loop_runs_already(fake) -> None:

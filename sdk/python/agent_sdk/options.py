@@ -148,7 +148,10 @@ def command_line(
     images: Sequence[str],
     schema: str | None,
 ) -> list[str]:
-    """The words after the program. A later setting takes the place of an earlier one."""
+    """The words after the program. A later setting takes the place of an earlier one.
+
+    Raises ConfigError.
+    """
     words = ["exec", "--experimental-json"]
     for one in agent.config:
         words += ["--config", one]
@@ -158,7 +161,8 @@ def command_line(
     for one in thread.settings():
         words += ["--config", one]
     if thread_id is not None:
-        words += ["resume", thread_id]
+        # An agent may have told an id that is none.
+        words += ["resume", thread_id_word(thread_id)]
     for path in images:
         words += ["--image", path]
     return words

@@ -54,8 +54,7 @@ class Process:
         self._interrupt: Exception | None = None
         self._errors = bytearray()
         self._cut = False
-        self.turn_ended = False
-        """Whether the agent said that its turn has ended; then it may exit by itself."""
+        self._timer: asyncio.TimerHandle | None = None
         self.done = False
         """Whether nothing is left of it."""
         for pipe in (child.stdin, child.stdout, child.stderr):
@@ -66,6 +65,16 @@ class Process:
             asyncio.create_task(self._keep_errors(child.stderr.fileno())),
         ]
         threading.Thread(target=self._watch, daemon=True, name="agent_sdk exit").start()
+
+    @property
+    def turn_ended(self) -> bool:
+        """Whether the agent said that its turn has ended; then it may exit by itself."""
+        return self._timer is not None
+
+    def end_turn(self) -> None:
+        """The agent said that its turn has ended: from now on it has little time to exit."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(LINGER, self.interrupt, Interrupted())
 
     @property
     def exit_status(self) -> int | None:
@@ -216,10 +225,11 @@ class Process:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(tree.KILLED)
-        for pump in self._pumps:
+        leftovers = [*self._pumps, self._timer] if self._timer else self._pumps
+        for leftover in leftovers:
             # The loop may be closed, where the child was abandoned.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(pump.cancel)
+                self._loop.call_soon_threadsafe(leftover.cancel)
         assert self._child.stdout
         self._child.stdout.close()
         if self._loop.is_closed():
@@ -241,7 +251,8 @@ class Process:
         """End it from any thread, also while garbage is collected: nobody reads it any more."""
         # `threading` has locks that the collector may have been called under.
         if not self.done:
-            _thread.start_new_thread(self.bury, ())
+            with contextlib.suppress(RuntimeError):  # the interpreter ends: `_bury_all` does it
+                _thread.start_new_thread(self.bury, ())
 
     def bury(self) -> None:
         """End it, blocking: SIGTERM, then SIGKILL. Not in a process that was forked off."""
@@ -253,6 +264,10 @@ class Process:
         ):
             time.sleep(0.01)
         for seconds in self._tree.steps(tree.GRACE):
+            # It may want to write before it exits.
+            with contextlib.suppress(OSError, ValueError):
+                while os.read(self._stdout, CHUNK):
+                    pass
             time.sleep(seconds)
         self._finish()
 

@@ -25,6 +25,11 @@ from agent_sdk.process import Interrupted, Process
 _endings: set["asyncio.Task[None]"] = set()
 """A task that nobody else holds would be collected."""
 SHORTEST_SECRET = 4
+SHOWN = 4_000
+"""Characters of standard error, the last ones, that the text of an error shows."""
+_CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\t"} | {
+    127: "\ufffd"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +131,9 @@ class RunStreamedResult:
         if signal is not None:
             signal.raise_if_aborted()
         process = self._process = await self._launch.start()
-        weakref.finalize(self, process.abandon).atexit = False
         if signal is not None:
             self._unsubscribe = signal.subscribe(_interrupter(signal, process))
+        weakref.finalize(self, _abandon, process, self._unsubscribe).atexit = False
         return process
 
     async def _advance(self, process: Process) -> ThreadEvent | None:
@@ -159,10 +164,8 @@ class RunStreamedResult:
             if event is None:
                 continue
             self._last = event
-            if isinstance(event, TurnCompletedEvent | TurnFailedEvent) and not process.turn_ended:
-                process.turn_ended = True
-                loop = asyncio.get_running_loop()
-                loop.call_later(processes.LINGER, process.interrupt, Interrupted())
+            if isinstance(event, TurnCompletedEvent | TurnFailedEvent):
+                process.end_turn()
             self._launch.observe(event)
             return event
         return None
@@ -200,7 +203,7 @@ class RunStreamedResult:
             said = f"{redacted(self._last.message, self._launch.secrets)}\n{said}".strip()
         by_signal = status is not None and status < 0
         return ProcessError(
-            f"the agent {how}" + (f": {said}" if said else ""),
+            f"the agent {how}" + (f": {_shown(said)}" if said else ""),
             exit_code=None if by_signal else status,
             signal=-status if by_signal and status is not None else None,
             stderr=self.stderr,
@@ -229,6 +232,11 @@ def _is_event(line: bytes) -> bool:
         return False
 
 
+def _abandon(process: Process, unsubscribe: Callable[[], None]) -> None:
+    unsubscribe()
+    process.abandon()
+
+
 def _nothing() -> None:
     pass
 
@@ -242,6 +250,12 @@ def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
             loop.call_soon_threadsafe(process.interrupt, signal.error())
 
     return interrupt
+
+
+def _shown(text: str) -> str:
+    """The end of a text, without what would change the colours of a terminal, or more."""
+    cut = text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
+    return cut.translate(_CONTROLS)
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

@@ -94,6 +94,11 @@ class Thread:
         is aborted, and ConfigError, AgentNotFoundError, ProcessError or ProtocolError. However it
         ends, no process of the agent is left that it did not leave itself.
         """
+        return await self._run(input, output_schema, signal)
+
+    async def _run(
+        self, input: Input, output_schema: OutputSchema | None, signal: AbortSignal | None
+    ) -> RunResult[Any]:
         wanted = _schema(output_schema)
         stream = self._stream(prompt(input), wanted, signal)
         items: list[ThreadItem] = []
@@ -138,6 +143,18 @@ class Thread:
         key = self._agent.child_environment().get(KEY, "")
         return (key,) if key else ()
 
+    @overload
+    def run_sync(
+        self, input: Input, *, output_schema: type[T], signal: AbortSignal | None = None
+    ) -> RunResult[T]: ...
+    @overload
+    def run_sync(
+        self,
+        input: Input,
+        *,
+        output_schema: Mapping[str, Any] | None = None,
+        signal: AbortSignal | None = None,
+    ) -> RunResult[Any]: ...
     def run_sync(
         self,
         input: Input,
@@ -150,7 +167,7 @@ class Thread:
         Ctrl-C ends the agent and every process below it.
         """
         with Loop() as loop:
-            return loop.run(self.run(input, output_schema=output_schema, signal=signal))  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
+            return loop.run(self._run(input, output_schema, signal))
 
     def run_streamed_sync(
         self,
