@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 
 import { Agent, AgentError, type AgentOptions, type ThreadEvent } from "../src/index.js";
-import { all, COMPLETED, fake, message, READ, STARTED, TURN, turn, type Step } from "./fake.js";
+import { all, COMPLETED, fake, fakeScript, message, READ, STARTED, TURN, turn, type Step } from "./fake.js";
 
 const FAILED = { say: { type: "turn.failed", error: { message: "rate limited" } } };
 const RETRY = { say: { type: "error", message: "Reconnecting... 1/5" } };
@@ -17,7 +17,7 @@ async function played(
   options: AgentOptions = {},
   input = "hello",
 ): Promise<{ run: unknown; types: string[]; streamed: unknown }> {
-  const { path } = fake(steps);
+  const path = fakeScript(steps);
   const agent = new Agent({ agentPathOverride: path, ...options });
   const run = await agent.startThread().run(input).catch((error: unknown) => error);
   const { events } = await agent.startThread().runStreamed(input);
@@ -176,7 +176,7 @@ test("the key is in no error, wherever the agent repeats it", async () => {
     [READ, { stderr: apiKey + "x".repeat(3_990) }, { exit: 1 }],
   ];
   for (const steps of cases) {
-    for (const options of [{ apiKey }, { env: { PROVIDER_API_KEY: apiKey } }]) {
+    for (const options of [{ apiKey }, { env: { PATH: "/bin:/usr/bin", PROVIDER_API_KEY: apiKey } }]) {
       const { run, streamed } = await played(steps, options);
       for (const error of [run, streamed]) {
         if (error === null) continue;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Agent } from "../src/index.js";
 import { LineSplitter } from "../src/lines.js";
-import { fake, message, READ, STARTED, TURN, turn, USAGE, type Step } from "./fake.js";
+import { fakeScript, message, READ, STARTED, TURN, turn, USAGE, type Step } from "./fake.js";
 
 function split(...chunks: (string | Buffer)[]): string[] {
   const splitter = new LineSplitter(1 << 20);
@@ -40,7 +40,7 @@ test("a line that is too long is refused, not kept", () => {
 });
 
 async function response(steps: Step[]): Promise<string> {
-  const { path } = fake(steps);
+  const path = fakeScript(steps);
   const result = await new Agent({ agentPathOverride: path }).startThread().run("hello");
   assert.deepEqual(result.usage, USAGE);
   return result.finalResponse;

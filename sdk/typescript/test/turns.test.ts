@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Agent } from "../src/index.js";
-import { all, COMPLETED, fake, message, READ, STARTED, TURN, turn, USAGE } from "./fake.js";
+import { all, COMPLETED, fake, fakeScript, message, READ, STARTED, TURN, turn, USAGE } from "./fake.js";
 
 const ITEMS = [
   { id: "item_0", type: "reasoning", text: "**Thinking**" },
@@ -38,7 +38,7 @@ const ITEMS = [
 ];
 
 test("run gives the completed items, the last message and the usage", async () => {
-  const { path } = fake(
+  const path = fakeScript(
     turn(
       message("first"),
       { say: { type: "item.started", item: { ...ITEMS[1], status: "in_progress" } } },
@@ -61,7 +61,7 @@ test("startThread and resumeThread give a thread at once", () => {
 });
 
 test("the id of the thread is known from its first event", async () => {
-  const { path } = fake(turn());
+  const path = fakeScript(turn());
   const thread = new Agent({ agentPathOverride: path }).startThread();
   const { events } = await thread.runStreamed("hello");
   assert.equal(thread.id, null);
@@ -80,7 +80,7 @@ test("runStreamed gives a promise of all events, as the agent wrote them", async
     { say: { type: "turn.paused", reason: { code: 7 } } },
     { say: { type: "turn.completed", usage: { ...USAGE, reasoning_output_tokens: 1 } } },
   ];
-  const { path } = fake([READ, ...said]);
+  const path = fakeScript([READ, ...said]);
   const promise = new Agent({ agentPathOverride: path }).startThread().runStreamed("hello");
   assert.ok(promise instanceof Promise);
   const { events } = await promise;
@@ -93,7 +93,7 @@ test("runStreamed gives a promise of all events, as the agent wrote them", async
 
 test("item types that nobody knows are in the result of run too", async () => {
   const item = { id: "item_1", type: "hologram", depth: 3 };
-  const { path } = fake(turn({ say: { type: "item.completed", item } }));
+  const path = fakeScript(turn({ say: { type: "item.completed", item } }));
   const result = await new Agent({ agentPathOverride: path }).startThread().run("hello");
   assert.deepEqual(result.items, [item]);
   assert.equal(result.finalResponse, "");
@@ -113,7 +113,7 @@ test("a second turn resumes the thread of the first, with the same options", asy
 });
 
 test("a turn of a thread that runs another one is refused, and harms it not", async () => {
-  const { path } = fake(turn(message("hi")));
+  const path = fakeScript(turn(message("hi")));
   const thread = new Agent({ agentPathOverride: path }).startThread();
   const first = thread.run("one");
   await assert.rejects(thread.run("two"), /a turn of this thread is running/);
@@ -122,7 +122,7 @@ test("a turn of a thread that runs another one is refused, and harms it not", as
 });
 
 test("two threads run at once", async () => {
-  const { path } = fake(turn(message("hi")));
+  const path = fakeScript(turn(message("hi")));
   const agent = new Agent({ agentPathOverride: path });
   const results = await Promise.all([1, 2, 3].map(() => agent.startThread().run("hello")));
   assert.deepEqual(
@@ -141,13 +141,13 @@ test("with an output schema finalResponse stays a string", async () => {
 });
 
 test("usage is null where the agent tells none", async () => {
-  const { path } = fake([READ, STARTED, TURN, { say: { type: "turn.completed" } }]);
+  const path = fakeScript([READ, STARTED, TURN, { say: { type: "turn.completed" } }]);
   const result = await new Agent({ agentPathOverride: path }).startThread().run("hello");
   assert.deepEqual(result, { finalResponse: "", items: [], usage: null });
 });
 
 test("steps that are asked for at once come in order", async () => {
-  const { path } = fake(turn());
+  const path = fakeScript(turn());
   const { events } = await new Agent({ agentPathOverride: path }).startThread().runStreamed("x");
   const steps = await Promise.all([events.next(), events.next(), events.next(), events.next()]);
   assert.deepEqual(
