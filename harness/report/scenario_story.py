@@ -9,6 +9,7 @@ from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.rerun_command import named, near_path, play_again, reproduction
 from harness.trace.marks import PartialLine
+from harness.trace.surfaces import EXEC, surface_of
 
 LAST = 8
 # So many failed placements of a race are shown in full.
@@ -24,8 +25,8 @@ class Stories:
     fifty times would hide everything else.
     """
 
-    def __init__(self, target: str, command: str) -> None:
-        self._target, self._command = target, command
+    def __init__(self, target: str, command: str, agent: str = "") -> None:
+        self._target, self._command, self._agent = target, command, agent
         self._told: dict[tuple[tuple[str, str], ...], list[str]] = {}
 
     def scenario(self, outcome: ScenarioOutcome) -> str:
@@ -34,11 +35,15 @@ class Stories:
         told = self._told.setdefault(words, [])
         told.append(outcome.id)
         if not words or outcome.verdict is Verdict.ERROR or len(told) <= ALIKE:
-            return scenario_story(outcome, self._target, self._command)
+            return scenario_story(outcome, self._target, self._command, self._agent)
         lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
         lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
         again = play_again(
-            self._target, self._command, [named(outcome.path, outcome.id)], race=outcome.race
+            self._target,
+            self._command,
+            [named(outcome.path, outcome.id)],
+            race=outcome.race,
+            agent=self._agent if surface_of(outcome.id) == EXEC else "",
         )
         return "\n".join([*lines, "", f"repeat    {again}"])
 
@@ -47,11 +52,13 @@ class Stories:
         return race_story(outcome, self._target, self._command)
 
 
-def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
+def scenario_story(outcome: ScenarioOutcome, target: str, command: str, agent: str = "") -> str:
     """The story of a scenario whose own verdict is not a pass.
 
-    `target` and `command` are the options that name the server again.
+    `target` and `command` are the options that name the server again, `agent` the one that names
+    the agent whose `exec` is played.
     """
+    program = surface_of(outcome.id) == EXEC
     lines = [f"{outcome.id}: {outcome.title}", ""]
     if outcome.verdict is Verdict.ERROR:
         lines += [outcome.reason]
@@ -68,9 +75,15 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str) -> str:
         lines += ["", "the last messages (ms since the trace began):"]
         lines += _last_lines(outcome.trace)
     lines += stderr_lines(outcome.stderr)
-    again = play_again(target, command, [named(outcome.path, outcome.id)], race=outcome.race)
+    again = play_again(
+        target,
+        command,
+        [named(outcome.path, outcome.id)],
+        race=outcome.race,
+        agent=agent if program else "",
+    )
     lines += ["", f"repeat    {again}"]
-    lines += reproduction(outcome.trace, target) if outcome.trace else []
+    lines += reproduction(outcome.trace, target, program=program) if outcome.trace else []
     return "\n".join(lines)
 
 

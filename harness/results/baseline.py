@@ -16,10 +16,10 @@ from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.results.outcome import Finding
 from harness.scenario.race_id import RaceId
-from harness.scenario.surfaces import surface_of
 from harness.target.mistakes import mistake
 from harness.target.profile import Deviation
 from harness.target.tomltext import Toml, Where, read_toml
+from harness.trace.surfaces import surface_of
 from harness.trace.trace import SESSION
 
 _OF_SCENARIO = "scenario."

@@ -17,9 +17,9 @@ from harness.scenario.bundled import bundled_ids, bundled_scenario
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
-from harness.scenario.surfaces import surface_of
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
+from harness.trace.surfaces import surface_of
 from harness.trace.trace import SESSION
 
 # The scenario name of what `harness fuzz` plays.
@@ -70,6 +70,7 @@ def _matches_any(glob: str, names: Iterable[str]) -> bool:
     """Whether a glob matches a scenario, a race of it or a placement of it."""
     race = RaceId.parse(glob)
     if surface_of(glob) != SESSION:
+        # Which of somebody's own scenarios are played there is not known by their files' names.
         return any(fnmatch.fnmatchcase(one, race.scenario) for one in names)
     for one in names:
         if fnmatch.fnmatchcase(one, glob):

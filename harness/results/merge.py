@@ -24,11 +24,14 @@ from harness.results.report import (
 )
 from harness.results.rerun import Again, owned
 from harness.results.withheld import not_judged, say_if_inapplicable
+from harness.scenario.bundled import bundled_on
 from harness.scenario.race_id import RaceId
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.target.host import Lack
 from harness.target.profile import Deviation, Profile
+from harness.trace.surfaces import surface_of
+from harness.trace.trace import SESSION
 
 Own = Callable[[str], Collection[str]]
 """The ids of somebody's own scenarios, played or not, that a glob may speak of."""
@@ -71,6 +74,7 @@ def merge(
     # Findings outside any scenario can be known too, by entries for all scenarios.
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
+    report.agent = shlex.join(profile.exec.command)
     report.interrupted = interrupted
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     records = [(place, one.record) for place, one in enumerate(outcomes) if one.record is not None]
@@ -98,7 +102,9 @@ def merge(
 
         def existing(entry: Deviation) -> set[str]:
             theirs = () if entry in shipped else own(entry.scenario)
-            return {*played, *bundled, *theirs}
+            surface = surface_of(entry.scenario)
+            ours = bundled if surface == SESSION else bundled_on(surface)
+            return {*played, *ours, *theirs}
 
         _judge_baseline(report, outcomes, loose, entries, existing, again)
     return report

@@ -153,7 +153,8 @@ class Withheld:
 
 @dataclass(slots=True)
 class Report:
-    """The whole run. `profile` is the option that names the target, `command` is quoted.
+    """The whole run. `profile` is the option that names the target, `command` is quoted, and so is
+    `agent`, the command of the agent whose `exec` was played, "" for none.
 
     `interrupted` is the name of the signal that ended it before all was played, "" for none.
     `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
@@ -163,6 +164,7 @@ class Report:
     target: str
     command: str
     profile: str = ""
+    agent: str = ""
     rules: list[RuleResult] = field(default_factory=list[RuleResult])
     scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
     races: list[RaceResult] = field(default_factory=list[RaceResult])

@@ -12,27 +12,42 @@ from harness.scenario.race_id import RaceId
 
 
 def play_again(
-    target: str, command: str, paths: Sequence[str], *, rule: str = "", race: str = ""
+    target: str,
+    command: str,
+    paths: Sequence[str],
+    *,
+    rule: str = "",
+    race: str = "",
+    agent: str = "",
 ) -> str:
-    """The one command that plays scenario files again; `command` is the server's, as one text."""
-    words = ["harness", "run", *_target(target, command)]
+    """The one command that plays scenario files again; `command` is the server's, as one text.
+
+    With `agent`, the command of an agent, they are played on its `exec` instead.
+    """
+    words = ["harness", "run", *_target(target, command, agent)]
     words += ["--race", race] if race else []
     words += ["--rule", rule] if rule else []
     return shlex.join([*words, *map(near_path, paths)])
 
 
-def examine_again(target: str, command: str) -> str:
-    """The `harness doctor` command, for a server that cannot be judged."""
-    return shlex.join(["harness", "doctor", *_target(target, command)])
+def examine_again(target: str, command: str, agent: str = "") -> str:
+    """The `harness doctor` command, for a server, or an agent, that cannot be judged."""
+    return shlex.join(["harness", "doctor", *_target(target, command, agent)])
 
 
-def reproduction(trace: str, target: str) -> list[str]:
-    """How to judge a trace again, and how to repeat it without the harness."""
+def reproduction(trace: str, target: str, *, program: bool = False) -> list[str]:
+    """How to judge a trace again, and how to repeat it without the harness.
+
+    The trace of a `program` shows how each process was started, and what it read.
+    """
     path = shlex.quote(near_path(trace))
     # A trace holds its renames; known deviations are only in the profile.
     known = "" if target == "spec" else f"--target {shlex.quote(target)} "
+    judge = f"judge     harness check {known}{path}"
+    if program:
+        return [judge, f"without us  harness show {path} has the words of each process"]
     return [
-        f"judge     harness check {known}{path}",
+        judge,
         f"without us  harness show --stdin {path} > in.jsonl; {{ cat in.jsonl; cat; }} | SERVER",
         "            (keep stdin open; ids that the server makes anew and the model's side "
         "are not in it)",
@@ -50,5 +65,6 @@ def named(path: str, scenario: str) -> str:
     return RaceId.parse(scenario).scenario if path.endswith(".family.yaml") else path
 
 
-def _target(target: str, command: str) -> list[str]:
-    return ["--target", target, *(["--server-cmd", command] if command else [])]
+def _target(target: str, command: str, agent: str) -> list[str]:
+    words = ["--agent-cmd", agent] if agent else ["--server-cmd", command] if command else []
+    return ["--target", target, *words]

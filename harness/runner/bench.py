@@ -18,7 +18,6 @@ Here: which scenario gets which process, and whether the model is reached. Not h
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -38,11 +37,11 @@ from harness.runner.sanity import SANITY, proves, trouble
 from harness.runner.servers import Servers, SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
-from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
-from harness.target.overrides import model_told, places
+from harness.target.overrides import model_told, places, turn_params
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
+from harness.trace.surfaces import COMMAND, EXEC
 
 # Set-up findings that concern only what starts a turn.
 _OF_TURNS = ("setup.model-not-called", NO_TURN)
@@ -191,7 +190,7 @@ class Bench:
             cwd=stage.cwd,
             bounds=bounds or self._bounds,
             thread_params=self.profile.thread,
-            turn_params=_turn_params(self.profile, loaded.scenario.needs),
+            turn_params=turn_params(self.profile, loaded.scenario.needs),
             places=places(self.profile, stage.cwd, stage.connections.server.home),
             markers=loaded.markers(),
             connections=stage.connections,
@@ -263,11 +262,6 @@ def _way_to_the_model(profile: Profile) -> str:
         f"nothing tells the server that address: the profile {profile.name!r} has {{model_url}} "
         "nowhere; put it into the command, a variable of [env] or a file of [home]"
     )
-
-
-def _turn_params(profile: Profile, needs: list[str]) -> dict[str, Any]:
-    """What the profile adds to every turn/start of a scenario that needs a capability."""
-    return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
 
 
 @asynccontextmanager

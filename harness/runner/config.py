@@ -4,7 +4,7 @@ Here: `Config`, and `configure`, which makes it from the options. Not here: play
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
-from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
 from harness.target.place import base_folder
 from harness.target.profile import Deviation, Profile, load_profile, split_command
 from harness.target.program import find_program
+from harness.trace.surfaces import COMMAND, EXEC, surface_of
 from harness.trace.trace import SESSION
 
 
@@ -124,6 +124,7 @@ def configure(
     if only:
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
+    entries = [one for one in entries if _concerned(one, rules, surfaces)]
     rules = {name: one for name, one in rules.items() if one.surface in surfaces}
     return Config(
         profile,
@@ -149,6 +150,15 @@ def _surfaces(profile: Profile, *, server: bool, agent: bool) -> tuple[str, ...]
     session = server or (bool(profile.command) and not agent)
     program = agent or (bool(profile.exec.command) and not server)
     return (*((SESSION,) if session else ()), *((EXEC, COMMAND) if program else ()))
+
+
+def _concerned(
+    entry: Deviation, rules: Mapping[str, type[Monitor]], surfaces: Collection[str]
+) -> bool:
+    """Whether an entry is about what is played; one about any scenario is about all surfaces."""
+    if entry.rule in rules:
+        return rules[entry.rule].surface in surfaces
+    return entry.scenario == "*" or surface_of(entry.scenario) in surfaces
 
 
 def _wanted(require: str, known: list[str]) -> list[str]:

@@ -23,10 +23,10 @@ from harness.runner.servers import SetupFailed
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast
-from harness.scenario.surfaces import EXEC, THREAD_PARAMS
+from harness.scenario.surfaces import THREAD_PARAMS
 from harness.spec.book import Book
 from harness.surface.known import classify_of
-from harness.target.overrides import places, with_overrides
+from harness.target.overrides import places, turn_params, with_overrides
 from harness.target.place import RunFolder, furnish
 from harness.target.process import environment
 from harness.target.profile import Bounds, Profile, fill
@@ -34,6 +34,7 @@ from harness.target.program import NotStarted, find_program
 from harness.trace.frame import Kind
 from harness.trace.marks import Place, ProgramEnded, ProgramErrors
 from harness.trace.recorder import Recorder
+from harness.trace.surfaces import EXEC
 from harness.trace.trace import End, Header, Trace
 
 
@@ -70,7 +71,7 @@ class ExecBench:
         try:
             run = await self._played(loaded, recorder)
         except NotStarted as error:
-            finding = Finding("setup.not-started", str(error))
+            finding = Finding("setup.not-started", str(error), kind=EXEC)
             self.blocked = finding
             raise SetupFailed(finding, recorder.trace, ran=False) from error
         run.seconds = time.monotonic() - began
@@ -130,7 +131,8 @@ class ExecBench:
     ) -> Stage:
         ours = fill(profile.env, values)
         settings: dict[str, Any] = loaded.scenario.settings.model_dump(exclude_none=True)
-        known = {name: one for name, one in profile.thread.items() if name in THREAD_PARAMS}
+        known = {**profile.thread, **turn_params(profile, loaded.scenario.needs)}
+        known = {name: one for name, one in known.items() if name in THREAD_PARAMS}
         return Stage(
             command=find_program(fill(profile.exec.command, values)),
             program=profile.exec,
@@ -177,14 +179,20 @@ class ExecBench:
         self.blocked = Finding(
             "setup.no-events",
             f"`{shlex.join(self._profile.exec.command)}` wrote no event: it {ends}{said}",
+            kind=EXEC,
         )
         run.findings.append(self.blocked)
 
 
 def _ended(player: ExecPlayer, end: End) -> Ended:
-    """The end of a run: whoever still ran when a bound was hit was busy, and not we."""
+    """The end of a run: whoever still ran when a bound was hit was busy, and not we.
+
+    What we ended because the script could not go on is not to blame.
+    """
     if end is not End.TIMED_OUT or player.overflow:
         return Ended(end)
+    if player.ended_by_us:
+        return Ended(End.CLOSED)
     return Ended(end, liveness="its process did not end by itself")
 
 

@@ -82,6 +82,7 @@ class ExecPlayer:
         self.turns: dict[str, str] = {}
         self.exits: dict[str, ProcessExit] = {}
         self.overflow = ""
+        self.ended_by_us = False
         self._loaded = loaded
         self._recorder = recorder
         self._model = model
@@ -119,6 +120,7 @@ class ExecPlayer:
         self._end_all()
 
     def _end_all(self) -> None:
+        self.ended_by_us = not all(turn.over.is_set() for turn in self._running.values())
         for turn in self._running.values():
             turn.within.cancel()
 
@@ -142,14 +144,20 @@ class ExecPlayer:
         try:
             with anyio.fail_after(bound):
                 await self._play(step)
-            if self._model.unfit:
-                raise not_offered(self._model.unfit[0])
-        except TimeoutError:
+        except (TimeoutError, StepFailed) as error:
+            return self._because_of(error, name, line, bound)
+        if self._model.unfit:
+            return self._because_of(not_offered(self._model.unfit[0]), name, line, bound)
+        return None
+
+    def _because_of(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
+        """Why a step could not be done; that the script cannot go on says more than what came."""
+        if self._model.unfit:
+            error = not_offered(self._model.unfit[0])
+        if isinstance(error, TimeoutError):
             message = f"waited {bound:g} s in vain"
             return Unmet(UnmetKind.TIMEOUT, name, line, message)
-        except StepFailed as error:
-            return Unmet.because_of(error, name, line)
-        return None
+        return Unmet.because_of(error, name, line)
 
     async def _play(self, step: ClientStep) -> None:
         match step:

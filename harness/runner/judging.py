@@ -21,9 +21,9 @@ from harness.scenario.expect import OfSession, Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.scenario.steps.context import UnmetKind
-from harness.scenario.surfaces import COMMAND, EXEC
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
+from harness.trace.surfaces import COMMAND, EXEC
 from harness.trace.trace import End
 from harness.trace.values import show_path
 from harness.trace.views import Conversation, conversation_of

@@ -35,10 +35,10 @@ from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
-from harness.scenario.surfaces import COMMAND, EXEC
 from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.store import save
+from harness.trace.surfaces import COMMAND, EXEC
 from harness.trace.trace import Trace
 
 

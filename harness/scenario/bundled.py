@@ -1,12 +1,14 @@
 """The scenarios that ship with the harness, as a whole."""
 
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 
-from harness.scenario.identity import bundled_folder, scenario_id
+from harness.scenario.identity import bundled_folder, file_of, scenario_id
 from harness.scenario.loader import Loaded, find, load
+from harness.trace.surfaces import surface_id
 
-__all__ = ["bundled_files", "bundled_folder", "bundled_ids", "bundled_scenario"]
+__all__ = ["bundled_files", "bundled_folder", "bundled_ids", "bundled_on", "bundled_scenario"]
 
 
 @lru_cache(maxsize=1)
@@ -19,6 +21,20 @@ def bundled_files() -> dict[str, Path]:
 def bundled_ids() -> set[str]:
     """The ids of the bundled scenarios, by their files' names alone."""
     return set(bundled_files())
+
+
+@cache
+def bundled_on(surface: str) -> frozenset[str]:
+    """The ids of the bundled scenarios that are played on this surface, by a look at their files.
+
+    They are those on that surface: `turns/plain-turn@exec`.
+    """
+    named = re.compile(rf"^ *surfaces:.*\b{re.escape(surface)}\b", re.MULTILINE)
+    files = {file_of(path) for path in bundled_files().values()}
+    on = {file for file in files if named.search(file.read_text("utf-8"))}
+    return frozenset(
+        surface_id(name, surface) for name, path in bundled_files().items() if file_of(path) in on
+    )
 
 
 @cache

@@ -27,8 +27,9 @@ from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
 from harness.scenario.spelling import Spelling
-from harness.scenario.surfaces import surface_id, unplayable
+from harness.scenario.surfaces import unplayable
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
+from harness.trace.surfaces import surface_id
 from harness.trace.trace import SESSION
 from harness.trace.values import obj
 

@@ -1,8 +1,8 @@
-"""On which surfaces a scenario can be played, and what it is called on each.
+"""On which surfaces a scenario can be played.
 
 The session plays every step. `agent exec` is a process for each turn: it can begin a thread or go
-on with one, and nobody can speak to it while it runs. Here: ids, and which steps and parameters
-such a run has. Not here: playing (runner).
+on with one, and nobody can speak to it while it runs. Here: which steps and parameters such a
+run has. Not here: playing (runner), what it is called there (trace.surfaces).
 """
 
 from harness.scenario.client_steps import (
@@ -21,11 +21,8 @@ from harness.scenario.client_steps import (
     WriteFileStep,
 )
 from harness.scenario.model import Scenario
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import COMMAND, EXEC
 from harness.trace.values import obj
-
-EXEC, COMMAND = "exec", "command"
-_SEPARATOR = "@"
 
 _Problem = tuple[tuple[str | int, ...], str]
 
@@ -33,17 +30,6 @@ _Problem = tuple[tuple[str | int, ...], str]
 THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
 TURN_PARAMS = ("outputSchema",)
 INPUTS = ("text", "localImage")
-
-
-def surface_id(scenario: str, surface: str) -> str:
-    """What a scenario is called on a surface: on `exec` `turns/plain-turn@exec`."""
-    return scenario if surface == SESSION else f"{scenario}{_SEPARATOR}{surface}"
-
-
-def surface_of(name: str) -> str:
-    """The surface that an id names; that of a race is the session."""
-    named = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
-    return named if named in (EXEC, COMMAND) else SESSION
 
 
 def unplayable(scenario: Scenario) -> _Problem | None:

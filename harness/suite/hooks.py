@@ -90,7 +90,10 @@ class PytestPlugin:
             interruption=self._stopping.interruption,
         )
         target = self.config.option or self.config.profile.name
-        self._stories = Stories(target, shlex.join(self.config.profile.command))
+        profile = self.config.profile
+        self._stories = Stories(
+            target, shlex.join(profile.command), shlex.join(profile.exec.command)
+        )
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []

@@ -81,6 +81,11 @@ def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
+def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
+    """What the profile adds to every turn/start of a scenario that needs these capabilities."""
+    return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
+
+
 def model_told(profile: Profile) -> str:
     """How the server gets the model's address, in words: `PROVIDER_BASE_URL and config.toml`.
 

@@ -8,10 +8,10 @@ from harness.faults.stored import apply_each
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
-from harness.scenario.surfaces import EXEC
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
+from harness.trace.surfaces import EXEC
 from harness.trace.trace import SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in

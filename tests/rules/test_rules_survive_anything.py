@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
 from harness.rules.discovery import all_rules
-from harness.scenario.surfaces import EXEC
 from harness.spec.loading import load_book
 from harness.trace.frame import Frame
+from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 from tests.rules.good_traces import GOOD
 from tests.rules.streams import StreamTalk, kept
