@@ -7,8 +7,12 @@ from pathlib import Path
 from harness.scenario.identity import bundled_folder, file_of, scenario_id
 from harness.scenario.loader import Loaded, find, load
 from harness.trace.surfaces import surface_id
+from harness.trace.trace import SESSION
 
 __all__ = ["bundled_files", "bundled_folder", "bundled_ids", "bundled_on", "bundled_scenario"]
+
+
+_SURFACES = re.compile(r"^ *surfaces: *\[([^]]*)\]", re.MULTILINE)
 
 
 @lru_cache(maxsize=1)
@@ -29,12 +33,16 @@ def bundled_on(surface: str) -> frozenset[str]:
 
     They are those on that surface: `turns/plain-turn@exec`.
     """
-    named = re.compile(rf"^ *surfaces:.*\b{re.escape(surface)}\b", re.MULTILINE)
     files = {file_of(path) for path in bundled_files().values()}
-    on = {file for file in files if named.search(file.read_text("utf-8"))}
+    on = {file for file in files if surface in _surfaces(file)}
     return frozenset(
         surface_id(name, surface) for name, path in bundled_files().items() if file_of(path) in on
     )
+
+
+def _surfaces(file: Path) -> list[str]:
+    listed = _SURFACES.search(file.read_text("utf-8"))
+    return [SESSION] if listed is None else [one.strip() for one in listed[1].split(",")]
 
 
 @cache

@@ -32,7 +32,7 @@ from harness.results.report import Report
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
 from harness.runner.session import WorkerSession
-from harness.scenario.bundled import bundled_ids
+from harness.scenario.bundled import bundled_on
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.items import ScenarioFile, ScenarioItem
@@ -44,6 +44,7 @@ from harness.suite.stopping import Stopping
 from harness.target.host import Lack
 from harness.target.place import sweep
 from harness.target.profile import split_command
+from harness.trace.trace import SESSION
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 RUN = "harness_run_name"
@@ -235,7 +236,7 @@ class PytestPlugin:
             book=config.book,
             strict=config.strict,
             option=config.option,
-            bundled=bundled_ids(),
+            bundled=bundled_on(SESSION),
             shipped=config.shipped,
             lacks=config.lacks,
             interrupted=interrupted,

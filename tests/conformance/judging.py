@@ -27,6 +27,7 @@ from harness.runner.config import Config, configure
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
+from harness.trace.trace import SESSION
 from tests.conformance.peak import VARIABLE
 from tests.processes import MARK, run_warm
 
@@ -72,8 +73,9 @@ class Judged:
 
 
 def bundled(*names: str) -> list[Loaded]:
-    """Bundled scenarios by id, in the suite's order; all of them without names."""
-    return [bundled_scenario(name) for name in bundled_files() if not names or name in names]
+    """Bundled scenarios by id, in the suite's order; without names all that a session plays."""
+    found = [bundled_scenario(name) for name in bundled_files() if not names or name in names]
+    return [one for one in found if names or SESSION in one.scenario.surfaces]
 
 
 def alone(loaded: Loaded) -> Loaded:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fresh import ROOT, Fresh, build, requirements, succeed
 
-from harness.scenario.bundled import bundled_files
+from harness.scenario.bundled import bundled_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -114,7 +114,7 @@ def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, e
     left = re.search(r"(\d+) deselected", said.out)
     assert left is not None, said.out
     assert _played(said.out) > 20
-    assert _played(said.out) + int(left[1]) == len(bundled_files())
+    assert _played(said.out) + int(left[1]) == len(bundled_on("session"))
 
 
 @pytest.mark.parametrize(
