@@ -15,6 +15,8 @@ from harness.trace.values import arr, obj, text
 
 # The policy of a thread is a setting of the program's configuration.
 _SETTINGS = {"approvalPolicy": "approval_policy"}
+# What a program lacks that cannot be told something.
+_LACKS = {"an output schema": "output-schema", "a thread to resume": "storage"}
 # Between several texts of one input there is an empty line.
 BETWEEN = "\n\n"
 
@@ -38,7 +40,7 @@ def command_line(program: ExecProgram, wanted: Wanted) -> list[str]:
     def say(what: str, template: list[str], value: str) -> None:
         if value and not template:
             message = f"the profile's [exec] has no words for {what}"
-            raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="core")
+            raise StepFailed(UnmetKind.NOT_OFFERED, message, capability=_LACKS.get(what, "core"))
         if value:
             words.extend(fill(template, {"value": value}))
 

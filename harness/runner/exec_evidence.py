@@ -28,7 +28,8 @@ def absent_from_exec(loaded: Loaded, run: Run, profile: Profile) -> list[str]:
         for connection in run.cast.turns.values()
         for item in told_by(run.trace, connection).items
     }
-    return [need for need in loaded.scenario.needs if need == lacking or _lacks(need, types, run)]
+    missing = [need for need in loaded.scenario.needs if _lacks(need, types, run)]
+    return list(dict.fromkeys([*([lacking] if lacking else []), *missing]))
 
 
 def _lacks(need: str, types: set[str], run: Run) -> bool:

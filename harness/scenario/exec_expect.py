@@ -11,6 +11,7 @@ from typing import Any, Final
 from harness.scenario.exec_told import told_by
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
+from harness.scenario.surfaces import ITEMS as OWN_ITEMS
 from harness.trace.excerpt import Spot
 from harness.trace.trace import Trace
 from harness.trace.values import Path
@@ -30,8 +31,6 @@ ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     ),
     "webSearch": ("web_search", {"query": "query"}),
 }
-# The types that a scenario of this surface alone can name too.
-OWN: Final = ("todo_list", "error")
 
 
 class OfExec:
@@ -71,7 +70,7 @@ class OfExec:
 
 def _translated(pattern: ItemPattern) -> ItemPattern | None:
     kind = pattern if isinstance(pattern, str) else next(iter(pattern))
-    if kind in OWN:
+    if kind in OWN_ITEMS:
         return pattern
     if kind not in ITEMS:
         return None

@@ -29,9 +29,11 @@ from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
 from harness.scenario.model import Outcome, Scenario, accepted, piece_of
 from harness.scenario.paths import nested, with_lists
 from harness.scenario.references import references, texts
+from harness.scenario.surfaces import ITEMS
 from harness.scenario.uses import words_used
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import nearest, unknown
+from harness.trace.trace import SESSION
 
 _BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Only what is nearly a placeholder is one: other texts have braces of their own.
@@ -58,7 +60,8 @@ class Spelling:
         self._document = document
         self._path = path
         self._lexicon = lexicon
-        self._own = frozenset(scenario.extensions)
+        on_exec = ITEMS if SESSION not in scenario.surfaces else ()
+        self._own = frozenset([*scenario.extensions, *on_exec])
 
     def check(self) -> None:
         """Go over the whole file."""

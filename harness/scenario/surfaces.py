@@ -30,6 +30,8 @@ _Problem = tuple[tuple[str | int, ...], str]
 THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
 TURN_PARAMS = ("outputSchema",)
 INPUTS = ("text", "localImage")
+# Item types that its events have and the session has not: a scenario of this surface names them so.
+ITEMS = ("todo_list", "error")
 
 
 def unplayable(scenario: Scenario) -> _Problem | None:
