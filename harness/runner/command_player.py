@@ -17,14 +17,8 @@ import anyio
 
 from harness.backend.oauth import OAuthServer
 from harness.runner.command_run import Finished, Invocation, files_of, message_of, run_command
-from harness.scenario.client_steps import (
-    ClientStep,
-    Mcp,
-    McpAtOnceStep,
-    McpStep,
-    RemoveFileStep,
-    WriteFileStep,
-)
+from harness.scenario.client_steps import ClientStep, RemoveFileStep, WriteFileStep
+from harness.scenario.command_steps import Mcp, McpAtOnceStep, McpStep
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Unmet
 from harness.scenario.steps.context import StepFailed, UnmetKind

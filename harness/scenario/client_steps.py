@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.backend.strict import Alias, Strict, key_of
+from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.lexicon import Kind
 from harness.wire.methods import BY_METHOD
 
@@ -384,32 +385,6 @@ class SlowReaderStep(Strict):
     """`slow_reader: {reading: false}`, and later `slow_reader: {reading: true}`"""
 
     slow_reader: SlowReader
-
-
-class Mcp(Strict):
-    """Run `agent mcp` with these words; `env` are further variables, with which it is watched that
-    their values stay out of files.
-
-    `visit` says what the user does who is shown an address to visit: consents, denies, or nobody
-    comes. {mcp_url} stands for an MCP server that asks for OAuth, {nobody_url} for one that nobody
-    can reach.
-    """
-
-    words: list[str] = Field(min_length=1)
-    env: dict[str, str] = Field(default_factory=dict[str, str])
-    visit: Literal["consents", "denies", "nobody"] = "consents"
-
-
-class McpStep(Strict):
-    """`mcp: {words: [add, docs, --, npx, -y, server]}`"""
-
-    mcp: Mcp
-
-
-class McpAtOnceStep(Strict):
-    """`mcp_at_once: [{words: [add, one, --, x]}, {words: [add, two, --, x]}]`"""
-
-    mcp_at_once: list[Mcp] = Field(min_length=2)
 
 
 class LookAtStep(Strict):

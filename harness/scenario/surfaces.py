@@ -7,8 +7,6 @@ run has. Not here: playing (runner), what it is called there (trace.surfaces).
 
 from harness.scenario.client_steps import (
     ClientStep,
-    McpAtOnceStep,
-    McpStep,
     OpenStep,
     ReadThreadStep,
     RemoveFileStep,
@@ -20,6 +18,7 @@ from harness.scenario.client_steps import (
     WaitStep,
     WriteFileStep,
 )
+from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.model import Scenario
 from harness.trace.surfaces import COMMAND, EXEC
 from harness.trace.values import obj

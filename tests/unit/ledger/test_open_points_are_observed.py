@@ -11,6 +11,7 @@ from harness.ledger.discovery import all_observers
 from harness.ledger.observing import BROKEN
 from harness.ledger.record import Record, recorded
 from harness.spec.loading import load_book
+from harness.surface.known import classify_of
 from harness.trace.names import Renamer
 from harness.trace.store import load
 
@@ -34,8 +35,9 @@ def test_the_points_of_the_other_document_wait() -> None:
 
 
 def record_of(path: Path) -> Record:
-    names = load(path).header.names
-    return recorded(BOOK, load(path, renamer=Renamer(names, BOOK.paths_of)))
+    names = load(path, classify_of=classify_of).header.names
+    renamer = Renamer(names, BOOK.paths_of)
+    return recorded(BOOK, load(path, renamer=renamer, classify_of=classify_of))
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: f"{path.parent.name}-{path.stem}")
