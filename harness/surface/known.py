@@ -5,11 +5,12 @@ from typing import Any, Final
 from harness.surface.base import Surface
 from harness.surface.command import Command
 from harness.surface.exec import Exec
+from harness.surface.sdk import Sdk
 from harness.surface.session import Session
 from harness.trace.frame import Classify
 
 SURFACES: Final[dict[str, Surface[Any, Any]]] = {
-    one.name: one for one in (Session(), Exec(), Command())
+    one.name: one for one in (Session(), Exec(), Command(), Sdk())
 }
 
 

@@ -17,6 +17,7 @@ from tests.rules.good_commands import COMMANDS
 from tests.rules.good_durability import DURABILITY
 from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
+from tests.rules.good_sdk import SDK
 from tests.rules.good_skills import SKILLS
 from tests.rules.good_storage import STORAGE
 from tests.rules.good_streams import STREAMS
@@ -327,6 +328,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **CLIENTS,
     **STREAMS,
     **COMMANDS,
+    **SDK,
 }
 
 

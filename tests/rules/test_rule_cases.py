@@ -29,6 +29,7 @@ from tests.rules import (
     cases_news,
     cases_outputs,
     cases_sandbox,
+    cases_sdk_calls,
     cases_skills,
     cases_steering,
     cases_streams,
@@ -68,6 +69,7 @@ CASES = [
     *cases_skills.CASES,
     *cases_streams.CASES,
     *cases_mcp_command.CASES,
+    *cases_sdk_calls.CASES,
 ]
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])

@@ -1,0 +1,1 @@
+"""Rules on SDKs: what their options make of the agent's start, and what their calls give."""

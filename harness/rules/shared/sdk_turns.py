@@ -1,0 +1,113 @@
+"""What rules on SDKs ask of a turn: what the scripted agent was given, and what it wrote.
+
+Here: looking for values in a process's start, the events that were written. Not here: any rule, and
+how a turn is written down (surface.sdk).
+"""
+
+import json
+from typing import Any, Final, cast
+
+from harness.judge.base import Monitor, Outcomes, listen
+from harness.rules.shared.violations import Member, whole
+from harness.surface.sdk import Call, Calls
+from harness.trace.frame import Frame
+from harness.trace.values import arr, obj, text
+
+ENDS: Final = ("turn.completed", "turn.failed")
+CALLS: Final = ("run", "runStreamed")
+
+
+class SdkRule(Monitor):
+    """A rule on the turns of a play: `turn` is asked of each that is over."""
+
+    def begin(self) -> None:
+        """The view of this surface."""
+        self.calls = cast("Calls", self.conversation)
+
+    @listen(*(("over", call) for call in CALLS))
+    def ends(self, frame: Frame) -> Outcomes:
+        """Judge a turn that is over."""
+        call = self.calls.of(frame)
+        return None if call is None else self.turn(call, frame)
+
+    def turn(self, call: Call, over: Frame) -> Outcomes:
+        """Judge it; `over` is the message of its end."""
+        raise NotImplementedError
+
+
+def option(call: Call, whose: str, name: str) -> Any:
+    """An option of the client ("agent") or of the thread ("thread"), None where it is left out."""
+    return obj(obj(call.driver.json).get(whose)).get(name)
+
+
+def turn_option(call: Call, name: str) -> Any:
+    """An option of the turn, None where it is left out."""
+    return obj(obj(call.asked.json).get("options")).get(name)
+
+
+def given(call: Call) -> Member | None:
+    """What the agent was started with, None where it was not started."""
+    return whole(call.started[0], "started") if call.started else None
+
+
+def argv(call: Call) -> list[str]:
+    """The words of the agent's start."""
+    return [text(one) for one in arr(_started(call).get("argv"))]
+
+
+def env(call: Call) -> dict[str, Any]:
+    """Of the variables of the agent's start those that the play speaks of."""
+    return obj(_started(call).get("env"))
+
+
+def reached(call: Call, value: str) -> bool:
+    """Whether a text stands anywhere in what the agent was started with."""
+    started = _started(call)
+    texts = [*argv(call), *map(text, env(call).values()), text(started.get("stdin"))]
+    return any(value in one for one in texts) or value == started.get("cwd")
+
+
+def schema_reached(call: Call, schema: Any) -> bool:
+    """Whether a JSON value is in a file that a word of the agent names, or is a word itself."""
+    files = obj(_started(call).get("files")).values()
+    return any(one == schema for one in (*files, *map(_json, argv(call))))
+
+
+def _json(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError:
+        return None
+
+
+def _started(call: Call) -> dict[str, Any]:
+    return obj(obj(call.started[0].json).get("started")) if call.started else {}
+
+
+def end_written(call: Call) -> dict[str, Any]:
+    """The first event of the scripted agent that ends its turn, {} for none."""
+    ends = [one for one in call.writes if one.get("type") in ENDS]
+    return ends[0] if ends else {}
+
+
+def completed_items(call: Call) -> list[dict[str, Any]]:
+    """The items that the scripted agent completed, in order."""
+    return [obj(one.get("item")) for one in call.writes if one.get("type") == "item.completed"]
+
+
+def aborted(call: Call) -> bool:
+    """Whether the signal was aborted."""
+    return bool(text(obj(call.asked.json).get("abort")))
+
+
+def includes(found: Any, expected: Any) -> bool:
+    """Whether a value has all that another one has: further members are no difference."""
+    if isinstance(expected, dict):
+        members = cast("dict[str, Any]", expected)
+        return isinstance(found, dict) and all(
+            key in found and includes(obj(found)[key], one) for key, one in members.items()
+        )
+    if isinstance(expected, list):
+        one, other = arr(found), cast("list[Any]", expected)
+        return len(one) == len(other) and all(map(includes, one, other))
+    return bool(found == expected)

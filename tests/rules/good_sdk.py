@@ -1,0 +1,46 @@
+"""Stored plays of SDKs that obey the specification and every hint, as code."""
+
+from collections.abc import Callable
+
+from harness.trace.trace import Trace
+from tests.rules.sdk_talk import FAILED, STARTED, SdkTalk, whole_turn
+
+KEY = {"PROVIDER_API_KEY": "key-of-process"}
+MARK = {"MARK": "of-the-process"}
+SCHEMA = {"type": "object"}
+
+
+def options() -> Trace:
+    """Turns with all options, with none, and with one switch."""
+    talk = SdkTalk("sdk-options").driver(process={**MARK, **KEY}).runs(env={**MARK, **KEY})
+    talk.driver(thread={"skipGitRepoCheck": True}, process={**MARK, **KEY})
+    talk.runs("--skip-git-repo-check", env={**MARK, **KEY})
+    client = {"baseUrl": "http://h/v1", "apiKey": "key-1", "env": {"A": "b"}}
+    client["config"] = {"x": {"y": "z"}, "n": 3}
+    thread = {"workingDirectory": "/w", "model": "m-1", "additionalDirectories": ["/extra"]}
+    talk.driver(client, thread, process=MARK)
+    text = [{"type": "text", "text": "look"}, {"type": "local_image", "path": "/i.png"}]
+    talk.asks("run", text, outputSchema=SCHEMA)
+    words = "--config x.y='z' --config n=3 --url http://h/v1 --cd /w --model m-1 --add-dir /extra"
+    words += " --output-schema /tmp/s.json --image /i.png"
+    talk.starts(
+        "exec",
+        *words.split(),
+        stdin="look",
+        env={"A": "b", "PROVIDER_API_KEY": "key-1"},
+        files={"/tmp/s.json": SCHEMA},
+    )
+    return talk.gives().trace()
+
+
+def results() -> Trace:
+    """Turns that are completed, streamed, failed and aborted, and two on one thread."""
+    talk = SdkTalk("sdk-results").driver().runs()
+    talk.asks("runStreamed").starts("exec", "resume", "thr-1").yields(*whole_turn()).ends()
+    talk.asks(writes=whole_turn(end=FAILED)).starts("exec", "resume", "thr-1").throws("too fast")
+    talk.driver(resume="thr-1").runs("resume", "thr-1")
+    talk.driver().asks(abort="during", writes=[STARTED]).starts("exec").throws("", "AbortError")
+    return talk.trace()
+
+
+SDK: dict[str, Callable[[], Trace]] = {"sdk-options": options, "sdk-results": results}

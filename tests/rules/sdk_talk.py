@@ -1,0 +1,115 @@
+"""A small builder of plays of SDKs: calls written down as code, with what the agent was given.
+
+Here: turns as an SDK that obeys the specification would make them. Not here: anything that judges
+or that plays.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+from harness.surface.known import classify_of
+from harness.trace.frame import Direction
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End, Header, Trace
+
+PATH = "/scratch/agent"
+USAGE = {"input_tokens": 5, "cached_input_tokens": 2, "output_tokens": 3}
+STARTED = {"type": "thread.started", "thread_id": "thr-1"}
+SAID = {"type": "agent_message", "text": "Yes."}
+FAILED = {"type": "turn.failed", "error": {"message": "too fast"}}
+
+
+def completed(item: dict[str, Any]) -> dict[str, Any]:
+    """The event of an item that was completed."""
+    return {"type": "item.completed", "item": item}
+
+
+def whole_turn(*items: dict[str, Any], end: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The events of a turn with these items, or with one message."""
+    ends = end or {"type": "turn.completed", "usage": USAGE}
+    return [STARTED, {"type": "turn.started"}, *map(completed, items or (SAID,)), ends]
+
+
+class SdkTalk:
+    """Writes one play; every method but `trace` returns the talk itself."""
+
+    def __init__(self, scenario: str = "") -> None:
+        self._now = 0.0
+        header = Header(target="by-hand", profile="spec", scenario=scenario, surface="sdk")
+        self._recorder = Recorder(header, clock=lambda: self._now, classify=classify_of("sdk"))
+        self._id = self._turn = 0
+        self._words: list[str] = []
+
+    def trace(self, end: End = End.QUIESCENT) -> Trace:
+        """The trace so far."""
+        self._recorder.trace.end = end
+        return self._recorder.trace
+
+    def _write(self, direction: Direction, **message: Any) -> Self:
+        self._now += 0.001
+        raw = json.dumps({"id": self._id, **message}).encode()
+        self._recorder.record(raw, direction, connection="calls")
+        return self
+
+    def driver(
+        self,
+        agent: dict[str, Any] | None = None,
+        thread: dict[str, Any] | None = None,
+        *,
+        resume: str | None = None,
+        process: dict[str, str] | None = None,
+    ) -> Self:
+        """A driver begins, with a client and a thread of these options."""
+        self._id += 1
+        self._turn = 0
+        client = {"agentPathOverride": PATH, **(agent or {})}
+        said = {"agent": client, "thread": thread or {}, "resume": resume}
+        return self._write(Direction.TO_TARGET, **said, process=process or {})
+
+    def asks(
+        self,
+        call: str = "run",
+        input: Any = "hello",
+        *,
+        writes: Sequence[dict[str, Any]] | None = None,
+        abort: str = "",
+        **options: Any,
+    ) -> Self:
+        """A turn is asked for."""
+        self._turn += 1
+        events = whole_turn() if writes is None else list(writes)
+        said = {"call": call, "input": input, "options": options, "abort": abort}
+        return self._write(Direction.TO_TARGET, turn=self._turn, **said, writes=events)
+
+    def starts(self, *words: str, stdin: str = "hello", **more: Any) -> Self:
+        """The agent is started with these words."""
+        started = {"argv": list(words), "cwd": "/work", "env": {}, "stdin": stdin, "files": {}}
+        started = {"started": {**started, **more}}
+        return self._write(Direction.FROM_TARGET, turn=self._turn, **started)
+
+    def yields(self, *events: dict[str, Any]) -> Self:
+        """The stream has these events."""
+        for event in events:
+            self._write(Direction.FROM_TARGET, turn=self._turn, event=event)
+        return self
+
+    def gives(self, final: Any = "Yes.", thread: str | None = "thr-1", **other: Any) -> Self:
+        """`run` gives a result."""
+        result = {"finalResponse": final, "items": [SAID], "usage": USAGE, **other}
+        said: dict[str, Any] = {"over": "result", "result": result, "threadId": thread}
+        return self._write(Direction.FROM_TARGET, turn=self._turn, **said)
+
+    def throws(self, message: str, name: str = "Error", thread: str | None = "thr-1") -> Self:
+        """The call ends with an error."""
+        error = {"name": name, "message": message}
+        said: dict[str, Any] = {"over": "error", "error": error, "threadId": thread}
+        return self._write(Direction.FROM_TARGET, turn=self._turn, **said)
+
+    def ends(self, thread: str | None = "thr-1") -> Self:
+        """The stream ends."""
+        return self._write(Direction.FROM_TARGET, turn=self._turn, over="events", threadId=thread)
+
+    def runs(self, *words: str, **more: Any) -> Self:
+        """A turn of `run` that completes."""
+        return self.asks().starts("exec", *words, **more).gives()
