@@ -296,7 +296,7 @@ def test_a_keyring_that_hangs_is_waited_for_once_within_its_bound(
     monkeypatch.setattr(keyring, "get_password", lambda *_: never.wait(60))
     hanging = store(tmp_path, "auto")
     for _ in range(20):
-        with pytest.raises(OAuthFailure, match="does not answer within 0.1 seconds"):
+        with pytest.raises(OAuthFailure, match=r"does not answer within 0\.1 seconds"):
             hanging.load("docs", URL)
     began = time.monotonic()
     assert hanging.remove("docs") == (True, "it does not answer within 0.1 seconds")
