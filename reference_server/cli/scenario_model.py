@@ -18,7 +18,6 @@ SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 
 def scenario_transport(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     """Give the transport that plays a scenario's model. Raises UsageError with one line."""
-    from harness.backend.inprocess import ScriptedTransport
     from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 
@@ -38,7 +37,14 @@ def scenario_transport(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
         raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    return lambda: ScriptedTransport.from_scenario(scenario)
+
+    def transport() -> "httpx.AsyncBaseTransport":
+        # Imported with the first model call: it takes longer than the first event may take.
+        from harness.backend.inprocess import ScriptedTransport
+
+        return ScriptedTransport.from_scenario(scenario)
+
+    return transport
 
 
 def scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:
