@@ -32,7 +32,9 @@ from harness.trace.store import save
 MOST_TRIES = 60
 # A live server is slow beside what hypothesis expects, and its answers are no part of the search.
 _UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-LONGEST = 30
+# Requests of a conversation at most. The silence at its end takes as long as a dozen of them, and a
+# failure in a longer one takes longer to be made small.
+LONGEST = 45
 
 
 class _Unsound(Exception):
