@@ -1,6 +1,6 @@
 """What a scenario is called on a surface: `turns/plain-turn`, and `turns/plain-turn@exec`.
 
-Here: the names of the two surfaces on which scenarios are played, and the ids. Not here: what a
+Here: the names of the surfaces on which scenarios are played, and the ids. Not here: what a
 surface is (harness.surface), which steps can be played on one (scenario.surfaces).
 """
 
@@ -9,6 +9,7 @@ from typing import Final
 from harness.trace.trace import SESSION
 
 EXEC: Final = "exec"
+COMMAND: Final = "command"
 _SEPARATOR: Final = "@"
 
 
@@ -19,4 +20,10 @@ def surface_id(scenario: str, surface: str) -> str:
 
 def surface_of(name: str) -> str:
     """The surface that an id names; that of a race is the session."""
-    return EXEC if name.endswith(f"{_SEPARATOR}{EXEC}") else SESSION
+    named = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
+    return named if named in (EXEC, COMMAND) else SESSION
+
+
+def scenario_of(name: str) -> str:
+    """What the session calls the scenario of an id."""
+    return name if surface_of(name) == SESSION else name.rpartition(_SEPARATOR)[0]
