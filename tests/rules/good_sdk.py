@@ -1,6 +1,7 @@
 """Stored plays of SDKs that obey the specification and every hint, as code."""
 
 from collections.abc import Callable
+from typing import Any
 
 from harness.trace.trace import Trace
 from tests.rules.sdk_talk import FAILED, STARTED, SdkTalk, whole_turn
@@ -15,7 +16,7 @@ def options() -> Trace:
     talk = SdkTalk("sdk-options").driver(process={**MARK, **KEY}).runs(env={**MARK, **KEY})
     talk.driver(thread={"skipGitRepoCheck": True}, process={**MARK, **KEY})
     talk.runs("--skip-git-repo-check", env={**MARK, **KEY})
-    client = {"baseUrl": "http://h/v1", "apiKey": "key-1", "env": {"A": "b"}}
+    client: dict[str, Any] = {"baseUrl": "http://h/v1", "apiKey": "key-1", "env": {"A": "b"}}
     client["config"] = {"x": {"y": "z"}, "n": 3}
     thread = {"workingDirectory": "/w", "model": "m-1", "additionalDirectories": ["/extra"]}
     talk.driver(client, thread, process=MARK)
