@@ -239,10 +239,11 @@ def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None 
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
     parsed = parse(raw) if raw is not frame.raw else frame.json
     match frame.kind:
-        case Kind.EVENT:
+        case Kind.EVENT if "type" in obj(frame.json):
             kind = Kind.EVENT if isinstance(obj(parsed).get("type"), str) else Kind.MALFORMED
-        case Kind.INPUT:
-            kind = Kind.INPUT if isinstance(parsed, dict) else Kind.MALFORMED
+        case Kind.EVENT | Kind.INPUT:
+            # Of a surface whose lines have no `type`.
+            kind = frame.kind if isinstance(parsed, dict) else Kind.MALFORMED
         case _:
             kind = classify(parsed)
     return dataclasses.replace(frame, seq=seq, raw=raw, json=parsed, kind=kind)
