@@ -5,7 +5,6 @@ are bounded, and the line shows the member however long the message is.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -58,15 +57,18 @@ def _good(name: str) -> Trace:
     return load(GOOD / f"{name}.jsonl", classify_of=classify_of)
 
 
-def _violations(rule: str) -> Iterator[tuple[str, Trace, Row]]:
+@cache
+def _violations(rule: str) -> list[tuple[str, Trace, Row]]:
     """What the rule finds in its bad trace, and in the traces of the faults that it kills."""
     traces = [("its bad trace", case.traces()[1]) for case in CASES if case.rule == rule]
     faults = [fault for fault in all_faults().values() if fault.rule == rule]
     traces += [(fault.id, apply(fault, _good(fault.on))) for fault in faults]
-    for name, trace in traces:
-        for row in judge(load_book(), trace, rules=[all_rules()[rule]]):
-            if row.verdict in (Verdict.FAIL, Verdict.ERROR):
-                yield name, trace, row
+    return [
+        (name, trace, row)
+        for name, trace in traces
+        for row in judge(load_book(), trace, rules=[all_rules()[rule]])
+        if row.verdict in (Verdict.FAIL, Verdict.ERROR)
+    ]
 
 
 by_rule = pytest.mark.parametrize("rule", all_rules())
@@ -74,7 +76,7 @@ by_rule = pytest.mark.parametrize("rule", all_rules())
 
 @by_rule
 def test_a_finding_tells_two_things_that_differ_on_one_line_each(rule: str) -> None:
-    found = list(_violations(rule))
+    found = _violations(rule)
     assert found
     for name, _, row in found:
         assert row.expected.strip(), name
