@@ -19,7 +19,7 @@ from typing import NoReturn
 import psutil
 
 from harness.target.place import base_folder
-from tools.bench import clients, histories, lists, measures, suite, targets
+from tools.bench import clients, histories, lists, measures, one_shot, suite, targets
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
 from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
@@ -67,6 +67,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             SERVER: lambda: measures.all_of(reference, url, measures.FULL),
             # The first part has measured it where both are asked for.
             START: lambda: {} if SERVER in parts else _start(reference, url),
+            "exec": lambda: one_shot.all_of(folder),
             "resume": lambda: histories.resume(reference, url),
             "fork": lambda: histories.fork(reference, url),
             "lists": lambda: lists.all_of(reference, url),

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.bench import clients, lists, measures
+from tools.bench import clients, lists, measures, one_shot
 from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
@@ -29,6 +29,7 @@ PARTS = (
     Part(SERVER, "the reference server", _OF_SERVERS),
     Part(REAL, "the same of the real servers that make real has installed", _OF_SERVERS),
     Part(START, "of all these servers, from spawn to the first turn's end", measures.START_KEYS),
+    Part("exec", "agent exec, from spawn to its first event and its end", one_shot.KEYS),
     Part("resume", "resuming a thread of 1,000 turns", ("resume",)),
     Part("fork", "forking one", ("fork",)),
     Part("lists", "thread/list among many stored threads (a minute)", lists.KEYS),

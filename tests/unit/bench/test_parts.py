@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.rules.discovery import all_rules
-from tools.bench import fuzz, measures, rules, suite, targets
+from tools.bench import fuzz, measures, one_shot, rules, suite, targets
 from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, running
 from tools.bench.model import DELTAS, STREAM_WORD, Calls, answer
@@ -219,3 +219,15 @@ def test_fuzzing_counts_the_requests_of_its_conversations(tmp_path: Path) -> Non
     assert found["conversations"] >= 2
     assert found["broken"] == 0
     assert found["requests_per_second"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_a_run_of_agent_exec_has_a_first_event_before_its_end(tmp_path: Path) -> None:
+    cells = one_shot.all_of(tmp_path, runs=1)
+    first, end, cpu = (cells[key] for key in one_shot.KEYS)
+    assert isinstance(first, Figure)
+    assert isinstance(end, Figure)
+    assert isinstance(cpu, Figure)
+    assert 0 < first.value < end.value
+    assert cpu.value > 0
