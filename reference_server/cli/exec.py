@@ -40,7 +40,7 @@ from reference_server.oneshot.ending import (
 from reference_server.oneshot.given_files import images_of, schema_of
 from reference_server.oneshot.last_message import KeepsLastMessage, MessageFile
 from reference_server.oneshot.options import Options, parse
-from reference_server.oneshot.output import JsonLines, Sink, Stream, claim_output
+from reference_server.oneshot.output import JsonLines, Sink, Stream, claim_output, standard_error
 from reference_server.oneshot.prompt import drain_input, prompt_of
 from reference_server.oneshot.run import Job, run_job
 from reference_server.oneshot.setting import (
@@ -122,11 +122,11 @@ def _run(options: Options) -> int:
 
 def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> Sink:
     if options.json:
-        return JsonLines(output)
+        return JsonLines(output, standard_error())
     from reference_server.oneshot.human import Human, colors_wanted
 
     colors = colors_wanted(options.color)
-    return Human(output, Stream(2), folder, colors=colors, terminal=terminal)
+    return Human(output, standard_error(), folder, colors=colors, terminal=terminal)
 
 
 async def _play(

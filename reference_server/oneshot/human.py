@@ -7,14 +7,13 @@ this module is imported only where people read.
 
 import io
 import os
-import re
 import shutil
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from reference_server.oneshot.output import Stream
+from reference_server.oneshot.output import Stream, failure_of, harmless
 
 Fields = dict[str, Any]
 
@@ -22,15 +21,8 @@ SHOWN = 10
 """Lines of a command's output that are shown, its last ones."""
 WIDEST = 1000
 """Characters of a shown line of output."""
-# The control characters but line end and tab, and those that change the direction of writing.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MARKS = {"add": "A", "delete": "D", "update": "M"}
 _ENDS = {"completed": "green", "failed": "red", "declined": "yellow"}
-
-
-def harmless(text: str) -> str:
-    """Make control characters visible."""
-    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def colors_wanted(when: str) -> bool:
@@ -95,11 +87,9 @@ class Human:
                 self._completed = True
                 counts = ", ".join(f"{number:,} {name}" for name, number in _spent(event["usage"]))
                 self._print(f"tokens: {counts}", "dim")
-            case "turn.failed":
+            case "turn.failed" | "error":
                 self._say_commentary()
-                self._print(f"agent exec: {event['error']['message']}", "red")
-            case "error":
-                self._print(f"agent exec: {event['message']}", "red")
+                self._print(failure_of(event), "red")
             case _:
                 pass
 

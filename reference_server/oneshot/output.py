@@ -6,6 +6,7 @@ Here live the claim (what a library prints goes to standard error) and the JSON 
 import asyncio
 import json
 import os
+import re
 import select
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from anyio import to_thread
 from reference_server.transport.base import PeerGone
 
 Fields = dict[str, Any]
+# The control characters but line end and tab, and those that change the direction of writing.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Sink(Protocol):
@@ -33,11 +36,13 @@ class Sink(Protocol):
 class Stream:
     """A descriptor that is written to in a worker thread: a reader that stops holds up that alone.
 
-    It is not made non-blocking, since other programs may write to the same pipe.
+    It is not made non-blocking, since other programs may write to the same pipe. With
+    `may_be_unread`, a reader that has left is no matter.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, may_be_unread: bool = False) -> None:
         self._descriptor = descriptor
+        self._may_be_unread = may_be_unread
 
     async def write(self, data: bytes) -> None:
         """Write all of it. Raises PeerGone."""
@@ -49,7 +54,8 @@ class Stream:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
-            raise PeerGone from error
+            if not self._may_be_unread:
+                raise PeerGone from error
 
     @contextmanager
     def watched(self, gone: Callable[[], None]) -> Generator[None]:
@@ -87,14 +93,42 @@ def claim_output() -> Stream:
     return Stream(output)
 
 
-class JsonLines:
-    """Each event is a line of JSON; nothing else is ever written."""
+def standard_error() -> Stream:
+    """Give standard error, which need not be read."""
+    return Stream(2, may_be_unread=True)
 
-    def __init__(self, stream: Stream) -> None:
+
+def harmless(text: str) -> str:
+    """Make the control characters of others visible, which could change what a terminal shows."""
+    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def failure_of(event: Fields) -> str:
+    """Give the line that tells people of a failure, "" for an event that is none."""
+    match event["type"]:
+        case "turn.failed":
+            words = event["error"]["message"]
+        case "error":
+            words = event["message"]
+        case _:
+            return ""
+    return f"agent exec: {harmless(' '.join(words.split()))}"
+
+
+class JsonLines:
+    """Each event is a line of JSON, and nothing else is written to `stream`.
+
+    Why the run failed is told in a line on `errors` too: an SDK shows that with the exit status.
+    """
+
+    def __init__(self, stream: Stream, errors: Stream) -> None:
         self._stream = stream
+        self._errors = errors
 
     async def tell(self, events: list[Fields]) -> None:
         """Write events. Raises PeerGone."""
+        for failure in filter(None, map(failure_of, events)):
+            await self._errors.write(f"{failure}\n".encode("utf-8", "backslashreplace"))
         await self._stream.write(b"".join(_line(event) for event in events))
 
     async def finish(self) -> None:

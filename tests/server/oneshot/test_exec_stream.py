@@ -1,7 +1,7 @@
 """`agent exec --json`: the events of a turn."""
 
 import pytest
-from runs import Agent
+from runs import JSON, Agent, scenario
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -17,3 +17,21 @@ def test_a_turn_is_four_events(agent: Agent) -> None:
     assert {**item["item"], "id": ""} == {"id": "", "type": "agent_message", "text": "Hello"}
     assert ended["type"] == "turn.completed"
     assert set(ended["usage"]) == {"input_tokens", "cached_input_tokens", "output_tokens"}
+
+
+def test_a_failed_turn_is_told_in_a_line_on_standard_error_too(agent: Agent) -> None:
+    ran = agent.play(reply="fail: {status: 401}")
+    assert (ran.status, ran.types[-1]) == (1, "turn.failed")
+    [line] = ran.err.splitlines()
+    assert line == f"agent exec: {ran.events[-1]['error']['message']}"
+
+
+def test_unread_errors_end_nothing(agent: Agent) -> None:
+    with agent.start(
+        *JSON, "--scenario", scenario(agent.folder, "fail: {status: 401}"), "hi"
+    ) as run:
+        assert run.stderr is not None
+        run.stderr.close()
+        assert run.stdout is not None
+        assert b"turn.failed" in run.stdout.read()
+        assert run.wait(30) == 1
