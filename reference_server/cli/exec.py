@@ -105,6 +105,8 @@ def _run(options: Options) -> int:
         named=named_settings(options),
     )
     file = None if options.last_message is None else MessageFile(options.last_message)
+    if options.prompt in (None, "-") and os.isatty(0):
+        complain("agent exec: type the prompt, and end it with Ctrl-D")
     job = replace(job, prompt=prompt_of(options.prompt))
     if not job.prompt.strip() and not job.images:
         raise NotBegun(

@@ -10,6 +10,8 @@ import pytest
 from model_side import PIXEL
 from runs import JSON, SAYS_HELLO, Agent, scenario
 
+from tests.sampling import one_in
+
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 EARLY = {
@@ -67,7 +69,7 @@ def agent(tmp_path: Path) -> Agent:
     return agent
 
 
-@pytest.mark.parametrize("case", EARLY)
+@pytest.mark.parametrize("case", one_in(4, EARLY, pytest.mark.attacks))
 def test_an_early_failure_is_one_line(agent: Agent, case: str) -> None:
     words, stdin, said = EARLY[case]
     if said is None:
