@@ -1,5 +1,6 @@
 """Several that write config.toml at once, one that is killed, and what the file keeps."""
 
+import errno
 import os
 import resource
 import signal
@@ -19,6 +20,7 @@ from skill_folders import project, put_skill
 
 from reference_server.config import editing
 from reference_server.config.editing import Unwritable, change_config
+from reference_server.config.load import ConfigError, read_config
 from tests.processes import Said
 
 WRITER = """
@@ -233,6 +235,39 @@ def test_a_write_protected_file_is_not_exchanged(tmp_path: Path) -> None:
     with pytest.raises(Unwritable, match=r"is write-protected; chmod u\+w"):
         write(file)
     assert file.read_text() == "a = 1\n"
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
+def test_a_folder_in_which_nothing_can_be_made_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Root may write anywhere, so the refusal is made up."""
+    file = tmp_path / "config.toml"
+    file.write_text("a = 1\n")
+
+    def refuse(**_given: object) -> None:
+        raise OSError(number, os.strerror(number), "a name that nobody knows")
+
+    monkeypatch.setattr(editing.tempfile, "mkstemp", refuse)
+    words = f"{file}: cannot be written: {os.strerror(number)}; it is as it was"
+    with pytest.raises(Unwritable) as error:
+        write(file)
+    assert str(error.value) == words
+    assert file.read_text() == "a = 1\n"
+
+
+def test_a_file_that_nobody_may_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("a = 1\n")
+
+    def refuse(*_given: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ConfigError, match=r"config\.toml:1:1: cannot be read: Permission denied"):
+        read_config(file)
 
 
 def test_files_of_editors_beside_it_stay(tmp_path: Path) -> None:
