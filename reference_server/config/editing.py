@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from reference_server.config.text import NoText, read_text
+from reference_server.config.text import CONFIG_LIMIT, NoText, read_text
 from reference_server.patch.attributes import copy_attributes
 from reference_server.safe_files import lock, make_private, open_regular
 
@@ -74,6 +74,9 @@ def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
     target = Path(os.path.realpath(file))
     if before is not None and not before.st_mode & stat.S_IWUSR:
         raise Unwritable(f"{file}: is write-protected; chmod u+w {target}")
+    if len(text.encode()) > CONFIG_LIMIT:
+        # The next one to read it would refuse it.
+        raise Unwritable(f"{file}: would be larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     _remove_left_over(target.parent)
     try:
         return _exchanged(file, target, text, before)

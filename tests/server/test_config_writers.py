@@ -21,6 +21,7 @@ from skill_folders import project, put_skill
 from reference_server.config import editing
 from reference_server.config.editing import Unwritable, change_config
 from reference_server.config.load import ConfigError, read_config
+from reference_server.config.text import CONFIG_LIMIT
 from tests.processes import Said
 
 WRITER = """
@@ -235,6 +236,15 @@ def test_a_write_protected_file_is_not_exchanged(tmp_path: Path) -> None:
     with pytest.raises(Unwritable, match=r"is write-protected; chmod u\+w"):
         write(file)
     assert file.read_text() == "a = 1\n"
+
+
+def test_a_file_does_not_grow_beyond_what_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    before = "#" * (CONFIG_LIMIT - 3) + "\n"
+    file.write_text(before)
+    with pytest.raises(Unwritable, match="would be larger than 1024 KiB; shorten it"):
+        write(file)
+    assert file.read_text() == before
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
