@@ -1,11 +1,16 @@
 """`agent mcp` as somebody runs it: a process, in a home of its own."""
 
+import io
 import json
+import os
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from reference_server.cli import mcp
 from tests.processes import COMMANDS, Said, run
 
 
@@ -34,6 +39,21 @@ class Home:
         """What `agent mcp WORDS` prints; nothing of the environment is passed on."""
         env = {"HOME": str(self.folder), **environment}
         return run(self.command(*words), cwd=self.folder, env=env)
+
+    def call(self, *words: str) -> Said:
+        """As `mcp`, in this process: the same code, without the start of an interpreter."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            patch.dict(os.environ, {"HOME": str(self.folder)}, clear=True),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                status = mcp.run(words)
+            except SystemExit as error:  # argparse's
+                status = error.code
+        assert isinstance(status, int)
+        return Said(status, out.getvalue(), err.getvalue())
 
     def json(self, *words: str) -> Any:
         said = self.mcp(*words, "--json")

@@ -13,8 +13,6 @@ from agent_mcp import Home
 
 from tests.processes import COMMANDS, Said
 
-pytestmark = [pytest.mark.socket, pytest.mark.slow]
-
 COMMANDS_OF_EACH = (["list"], ["get", "x"], ["add", "x", "--", "c"], ["remove", "x"])
 NOT_A_FILE = "{file}:1:1: is not a file; remove it, or put a file in its place"
 
@@ -98,7 +96,7 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(home: Home, damage) -> N
     told = damage(home).format(file=home.config, home=home.config.parent)
     before = contents(home.config)
     for words in COMMANDS_OF_EACH:
-        said = home.mcp(*words)
+        said = home.call(*words)
         words_told = told
         if damage is no_table and words[0] in ("add", "remove"):
             words_told = told.removesuffix(", not 3")
@@ -129,15 +127,15 @@ def test_a_wrong_server_is_named_and_can_be_removed(home: Home) -> None:
     home.write(BAD)
     place = f"{home.config}:5:14: `bad` must be a table of one kind"
     for words in (["list"], ["get", "good"], ["add", "x", "--", "c"]):
-        said = home.mcp(*words)
+        said = home.call(*words)
         assert (said.status, said.out) == (2, "")
         assert said.err.startswith(f"agent mcp {words[0]}: {place}")
         assert len(said.err.splitlines()) == 1
         assert "secret" not in said.err
     assert home.config.read_text() == BAD
-    assert home.mcp("remove", "bad").status == 0
+    assert home.call("remove", "bad").status == 0
     assert home.config.read_text() == '# mine\n[mcp_servers.good]\ncommand = "c"\n'
-    assert [one["name"] for one in home.json("list")] == ["good"]
+    assert list(home.servers()) == ["good"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +157,7 @@ def test_a_wrong_value_is_told_with_file_line_and_server_but_no_secret(
     home: Home, text: str, told: str
 ) -> None:
     home.write(text)
-    said = home.mcp("list")
+    said = home.call("list")
     assert (said.status, said.out) == (2, "")
     assert f"{home.config}{told}" in said.err
     assert said.err[:-1].isprintable()
@@ -169,13 +167,13 @@ def test_a_wrong_value_is_told_with_file_line_and_server_but_no_secret(
 
 def test_what_is_wrong_elsewhere_in_the_file_is_no_matter_here(home: Home) -> None:
     home.write("model = 3\n")
-    assert home.mcp("add", "x", "--", "c").status == 0
-    assert [one["name"] for one in home.json("list")] == ["x"]
+    assert home.call("add", "x", "--", "c").status == 0
+    assert "\nx  " in home.call("list").out
 
 
 def test_a_key_without_effect_is_told_beside_the_list(home: Home) -> None:
     home.write("[mcp_servers.x]\ncommand = 'c'\nenviron = {A = 'b'}\n")
-    said = home.mcp("list", "--json")
+    said = home.call("list", "--json")
     assert said.status == 0
     assert said.err.startswith(f"{home.config}:3:1: there is no key `environ` here")
 
@@ -184,13 +182,13 @@ def test_a_folder_in_the_place_of_the_lock_is_named(home: Home) -> None:
     home.config.parent.mkdir()
     (home.config.parent / "config.lock").mkdir()
     words = f"agent mcp add: {home.config.parent}/config.lock: Is a directory\n"
-    assert home.mcp("add", "x", "--", "c") == Said(1, "", words)
+    assert home.call("add", "x", "--", "c") == Said(1, "", words)
 
 
 def test_a_link_into_a_folder_that_is_not_there_is_named(home: Home, tmp_path: Path) -> None:
     home.config.parent.mkdir()
     home.config.symlink_to(tmp_path / "none" / "agent.toml")
-    said = home.mcp("add", "x", "--", "c")
+    said = home.call("add", "x", "--", "c")
     assert said.status == 1
     assert f"{tmp_path}/none/agent.toml: cannot be written: No such file or directory" in said.err
 
@@ -209,17 +207,23 @@ def piped(home: Home, script: str, **environment: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
+@pytest.mark.socket
 def test_a_reader_that_leaves_is_no_mistake(home: Home) -> None:
     args = ", ".join(f'"{"x" * 90}"' for _ in range(10_000))
     home.write(f"[mcp_servers.x]\ncommand = 'c'\nargs = [{args}]\n")
     assert piped(home, "agent mcp list | head -c 1") == Said(0, "N", "")
 
 
+@pytest.mark.slow
+@pytest.mark.socket
 def test_an_output_that_is_full_is_told(home: Home) -> None:
     words = "agent mcp list: standard output: No space left on device\n"
     assert piped(home, "agent mcp list > /dev/full") == Said(1, "", words)
 
 
+@pytest.mark.slow
+@pytest.mark.socket
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_no_mistake(home: Home, closed: str) -> None:
     assert piped(home, f"agent mcp add x -- c {closed}").status == 0
@@ -227,12 +231,16 @@ def test_a_closed_stream_is_no_mistake(home: Home, closed: str) -> None:
     assert home.config.read_text().startswith("[mcp_servers.x]")
 
 
+@pytest.mark.slow
+@pytest.mark.socket
 def test_an_output_that_lacks_letters_gets_others_in_their_place(home: Home) -> None:
     home.write("[mcp_servers.x]\ncommand = 'é'\n")
     said = piped(home, "agent mcp get x", PYTHONIOENCODING="ascii")
     assert "  command: \\xe9\n" in said.out
 
 
+@pytest.mark.slow
+@pytest.mark.socket
 def test_in_any_locale_names_are_what_they_are(home: Home) -> None:
     assert piped(home, "agent mcp add x -- é", LC_ALL="C").status == 0
     assert home.servers()["x"]["transport"]["command"] == "é"

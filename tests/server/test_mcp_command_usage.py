@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from agent_mcp import Home
 
-pytestmark = [pytest.mark.socket, pytest.mark.slow]
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -48,7 +46,7 @@ USAGE = {
 @pytest.mark.parametrize("case", USAGE)
 def test_a_wrong_add_says_what_is_right_and_writes_nothing(home: Home, case: str) -> None:
     words, told = USAGE[case]
-    said = home.mcp("add", *words)
+    said = home.call("add", *words)
     assert (said.status, said.out) == (2, "")
     assert told in said.err
     assert "v-secret" not in said.err
@@ -69,13 +67,13 @@ def test_a_wrong_add_says_what_is_right_and_writes_nothing(home: Home, case: str
 def test_wrong_usage_is_told_on_standard_error(
     home: Home, words: list[str], status: int, told: str
 ) -> None:
-    said = home.mcp(*words)
+    said = home.call(*words)
     assert (said.status, said.out) == (status, "")
     assert told in said.err
 
 
 @pytest.mark.parametrize("words", [[], ["list"], ["get"], ["add"], ["remove"]])
 def test_help_is_on_standard_output(home: Home, words: list[str]) -> None:
-    said = home.mcp(*words, "--help")
+    said = home.call(*words, "--help")
     assert (said.status, said.err) == (0, "")
     assert " ".join(["usage: agent mcp", *words]) in said.out
