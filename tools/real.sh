@@ -4,7 +4,8 @@
 # WebSocket), some over WebSocket alone.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
 # stays on loopback by itself is judged, with a notice. Last, two public clients of the real server
-# talk to the reference server, and the public TypeScript SDKs drive `agent exec`.
+# talk to the reference server, a browser logs in to an MCP server, and the public TypeScript SDKs
+# drive `agent exec`.
 set -eu
 bin=.venv/bin
 real() { # release, path of the program inside the package
@@ -52,5 +53,7 @@ else
 fi
 echo "== public clients on agent app-server"
 tools/public_clients.sh || status=1
+echo "== a login to an MCP server with a browser"
+tools/oauth_browser.sh $offline || status=1
 tools/real_sdk.sh || status=1
 exit $status
