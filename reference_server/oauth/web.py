@@ -64,8 +64,8 @@ def on_loopback(url: str) -> bool:
 def check_address(url: str, what: str, *, of: str) -> str:
     """Give an address that requests with secrets may be sent to. Raises OAuthFailure.
 
-    It is https. Plain http is taken on loopback only, and only if the MCP server at the address
-    `of` is there too: a server elsewhere must not name addresses inside this machine.
+    It is https; plain http is taken on loopback only. An MCP server, at the address `of`, that is
+    elsewhere must not name addresses inside this machine: programs there trust who reaches them.
     """
     said = f"{what} is {plain(url)}, which"
     try:
@@ -75,7 +75,9 @@ def check_address(url: str, what: str, *, of: str) -> str:
         raise OAuthFailure(f"{said} is no address") from None
     if not parts.hostname or parts.scheme not in ("http", "https"):
         raise OAuthFailure(f"{said} is not an https address")
-    if parts.scheme == "http" and not (on_loopback(url) and on_loopback(of)):
+    if on_loopback(url) and not on_loopback(of):
+        raise OAuthFailure(f"{said} is inside this machine, and the MCP server is not")
+    if parts.scheme == "http" and not on_loopback(url):
         raise OAuthFailure(f"{said} is not an https address: tokens would be sent in the open")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise OAuthFailure(f"{what} has a login or a fragment in its address")

@@ -55,6 +55,12 @@ async def test_an_address_that_gets_no_token(url, words) -> None:
     assert "secret" not in failure
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1/t", "https://[::1]:9/t", "https://LOCALHOST/t"])
+def test_a_server_elsewhere_names_no_address_inside_this_machine(url) -> None:
+    with pytest.raises(OAuthFailure, match="is inside this machine, and the MCP server is not"):
+        web.check_address(url, "the token endpoint", of="https://docs.example/mcp")
+
+
 async def test_a_server_that_wants_no_login() -> None:
     async with pair() as servers:
         servers.server.app = answered(200)
