@@ -32,7 +32,10 @@ pytestmark = [pytest.mark.socket, pytest.mark.anyio, pytest.mark.slow]
 TIDY = (
     """
 def tidy(*_):
-    message("y" * 500_000)
+    # Not by way of `out`, which it may have interrupted.
+    rest = b"y" * 500_000
+    while rest:
+        rest = rest[os.write(1, rest):]
     open(os.path.join(HERE, "tidied"), "w").close()
     sys.exit(0)
 signal.signal(signal.SIGTERM, tidy)
@@ -138,6 +141,33 @@ async def test_the_iterator_raises_abort_error(fake, hurried) -> None:
         await anext(stream)
     assert agent.living() == []
     assert [event async for event in stream] == []
+
+
+async def test_what_a_command_starts_as_it_is_ended_is_ended_too(fake, hurried) -> None:
+    """Nobody sees it start, and its parent is gone when somebody looks."""
+    agent = fake(
+        """
+read()
+child = '''
+import signal, subprocess, sys
+def start(*_):
+    subprocess.Popen([sys.executable, "-IS", "-c", "import signal; signal.pause()"])
+    sys.exit()
+signal.signal(signal.SIGTERM, start)
+print(flush=True)
+signal.pause()
+'''
+command = [sys.executable, "-IS", "-c", child]
+subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE).stdout.readline()
+begin()
+forever()
+"""
+    )
+    async with _turn(_thread(agent)) as task:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert agent.living() == []
 
 
 async def test_closing_a_stream_ends_the_agent_and_its_commands(fake, hurried) -> None:
@@ -383,7 +413,7 @@ def test_processes_are_found_without_proc() -> None:
     try:
         table = tree._of_ps()
         assert table[child.pid].parent == os.getpid()
-        assert table[child.pid].group == os.getpgid(0)
+        assert table[child.pid].session == os.getpgid(0)
         assert not table[child.pid].zombie
         assert table[child.pid].parent == tree.processes()[child.pid].parent
     finally:

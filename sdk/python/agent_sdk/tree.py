@@ -25,17 +25,22 @@ class Entry:
     """A process of the machine; `started` tells it from a later one with the same id."""
 
     parent: int
-    group: int
+    session: int
     started: str
     zombie: bool
 
 
 class Tree:
-    """All processes of a run that were ever seen, whatever group or session they moved to."""
+    """All processes of a run that were ever seen, and all in the sessions that they lead.
+
+    A command is often in a session of its own; what it starts is found there even if the command
+    ended before that was seen.
+    """
 
     def __init__(self, leader: int) -> None:
         self._leader = leader
         self._seen: dict[int, str] = {}
+        self._sessions: dict[int, str] = {}
 
     def alive(self) -> set[int]:
         """The ids of those that have not ended."""
@@ -51,20 +56,23 @@ class Tree:
         children: dict[int, list[int]] = {}
         for pid, entry in table.items():
             children.setdefault(entry.parent, []).append(pid)
-        ours = {
-            pid
-            for pid, entry in table.items()
-            if pid == self._leader
-            or entry.group == self._leader
-            or self._seen.get(pid) == entry.started
-        }
-        waiting = list(ours)
+        waiting = [pid for pid, entry in table.items() if self._is_ours(pid, entry, table)]
+        ours = set(waiting)
         while waiting:
             for child in children.get(waiting.pop(), ()):
                 if child not in ours:
                     ours.add(child)
                     waiting.append(child)
         self._seen = {pid: table[pid].started for pid in ours}
+        self._sessions |= {pid: table[pid].started for pid in ours if table[pid].session == pid}
+
+    def _is_ours(self, pid: int, entry: Entry, table: dict[int, Entry]) -> bool:
+        if pid == self._leader or self._seen.get(pid) == entry.started:
+            return True
+        led = self._sessions.get(entry.session)
+        # The id of a session is free again when all in it have ended.
+        by = table.get(entry.session)
+        return led is not None and (by is None or by.started == led)
 
     def steps(self, grace: float) -> Iterator[float]:
         """End all of them: SIGTERM, and SIGKILL after `grace` seconds.
@@ -130,12 +138,13 @@ def _of_proc() -> dict[int, Entry]:
         # The name of the program, in brackets, can hold anything.
         words = stat.rpartition(b")")[2].split()
         table[int(name)] = Entry(
-            int(words[1]), int(words[2]), words[19].decode(), words[0] in (b"Z", b"X")
+            int(words[1]), int(words[3]), words[19].decode(), words[0] in (b"Z", b"X")
         )
     return table
 
 
 def _of_ps() -> dict[int, Entry]:
+    # Not every `ps` knows sessions; who leads one leads a group too.
     command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="]
     told = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
