@@ -16,43 +16,48 @@ MESSAGE = {"id": "item_0", "type": "agent_message", "text": "hi"}
 USAGE = {"input_tokens": 1, "cached_input_tokens": 2, "output_tokens": 3}
 
 
-def _driven(fake_agent: Fake, *calls: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
-    request = {"agent": {"agentPathOverride": str(fake_agent.path)}, "calls": calls, **more}
-    told = subprocess.run(
+def _said(lines: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, "-m", "agent_sdk.driver"],
-        input=json.dumps(request),
+        input=lines,
         capture_output=True,
         text=True,
         timeout=BOUND,
-        check=True,
+        check=False,
     )
-    assert told.stderr == ""
+
+
+def _driven(
+    program: Fake, *turns: dict[str, Any], agent: dict[str, Any] | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    first = {"agent": {**(agent or {}), "agentPathOverride": str(program.path)}, **more}
+    messages = [first, *({"turn": number, **one} for number, one in enumerate(turns, 1))]
+    told = _said("".join(json.dumps(one) + "\n" for one in messages))
+    assert (told.returncode, told.stderr) == (0, "")
     return [json.loads(line) for line in told.stdout.splitlines()]
 
 
 def test_it_tells_what_calls_gave(fake) -> None:
     lines = _driven(
-        fake(ECHO), {"call": "run", "input": "hi"}, {"call": "runStreamed", "input": "hi"}
+        fake(ECHO),
+        {"id": 7, "call": "run", "input": "hi", "options": {}, "abort": ""},
+        {"call": "runStreamed", "input": "hi"},
     )
     result = {"finalResponse": "hi", "items": [MESSAGE], "usage": USAGE}
     assert lines == [
-        {"call": -1, "threadId": None},
-        {"call": 0, "result": result},
-        {"call": 0, "threadId": "thr_1"},
-        {"call": 1, "event": {"type": "thread.started", "thread_id": "thr_1"}},
-        {"call": 1, "event": {"type": "turn.started"}},
-        {"call": 1, "event": {"type": "item.completed", "item": MESSAGE}},
-        {"call": 1, "event": {"type": "turn.completed", "usage": USAGE}},
-        {"call": 1, "ended": True},
-        {"call": 1, "threadId": "thr_1"},
+        {"id": 7, "turn": 1, "over": "result", "result": result, "threadId": "thr_1"},
+        {"turn": 2, "event": {"type": "thread.started", "thread_id": "thr_1"}},
+        {"turn": 2, "event": {"type": "turn.started"}},
+        {"turn": 2, "event": {"type": "item.completed", "item": MESSAGE}},
+        {"turn": 2, "event": {"type": "turn.completed", "usage": USAGE}},
+        {"turn": 2, "over": "events", "threadId": "thr_1"},
     ]
 
 
 def test_all_options_have_the_names_of_the_specification(fake) -> None:
-    agent = fake(ECHO)
-    client = {"baseUrl": "http://b", "apiKey": "sk-12345", "env": {"A": "1"}, "config": {"c": 1}}
+    program = fake(ECHO)
+    agent = {"baseUrl": "http://b", "apiKey": "sk-12345", "env": {"A": "1"}, "config": {"c": 1}}
     thread = {
-        "resume": "thr_7",
         "workingDirectory": "w",
         "sandboxMode": "read-only",
         "model": "m",
@@ -63,17 +68,18 @@ def test_all_options_have_the_names_of_the_specification(fake) -> None:
         "approvalPolicy": "never",
         "additionalDirectories": ["d"],
     }
-    call = {"call": "run", "input": [{"type": "local_image", "path": "i"}], "outputSchema": {}}
-    lines = _driven(
-        agent, call, agent={**client, "agentPathOverride": str(agent.path)}, thread=thread
-    )
-    assert lines[0] == {"call": -1, "threadId": "thr_7"}
-    run = agent.run
+    turn = {
+        "call": "run",
+        "input": [{"type": "local_image", "path": "i"}],
+        "options": {"outputSchema": {}},
+    }
+    _driven(program, turn, agent=agent, thread=thread, resume="thr_7")
+    run = program.run
     assert run["env"].items() >= {"A": "1", "PROVIDER_API_KEY": "sk-12345"}.items()
     words = ["--config", "--model", "--sandbox", "--cd", "--add-dir", "--skip-git-repo-check"]
-    words += ["--output-schema", "resume", "--image"]
+    words += ["--output-schema", "resume", "thr_7", "--image"]
     assert [word for word in words if word not in run["argv"]] == []
-    assert set(client) | set(thread) >= {*AGENT, *THREAD} - {"agentPathOverride"}
+    assert {*agent, *thread, "agentPathOverride"} == {*AGENT, *THREAD}
 
 
 def test_what_was_not_sent_is_not_told_and_what_is_not_known_is(fake) -> None:
@@ -82,7 +88,7 @@ def test_what_was_not_sent_is_not_told_and_what_is_not_known_is(fake) -> None:
         fake(f"read(); begin(); line({json.dumps(sent).encode()!r}); complete()"),
         {"call": "runStreamed", "input": ""},
     )
-    assert {"call": 0, "event": sent} in lines
+    assert {"turn": 1, "event": sent} in lines
 
 
 @pytest.mark.parametrize(
@@ -96,45 +102,27 @@ def test_what_was_not_sent_is_not_told_and_what_is_not_known_is(fake) -> None:
         ("sys.exit(3)", {"call": "run"}, "ProcessError"),
         ("sys.exit(3)", {"call": "runStreamed"}, "ProcessError"),
         (ECHO, {"call": "run", "abort": "before"}, "AbortError"),
-        (WAITS, {"call": "run", "abort": {"afterMs": 100}}, "AbortError"),
-        (WAITS, {"call": "runStreamed", "abort": {"afterEvents": 1}}, "AbortError"),
+        (WAITS, {"call": "run", "abort": "during"}, "AbortError"),
+        (WAITS, {"call": "runStreamed", "abort": "during"}, "AbortError"),
     ],
 )
 def test_an_error_has_its_name_and_its_message(fake, body: str, call: dict, name: str) -> None:
-    lines = _driven(fake(body), {"input": "x", **call})
-    (error,) = [line["error"] for line in lines if "error" in line]
-    assert error["name"] == name
-    assert error["message"]
-    assert list(lines[-1]) == ["call", "threadId"]
+    *_, last = _driven(fake(body), {"input": "x", **call})
+    assert (last["over"], last["error"]["name"]) == ("error", name)
+    assert last["error"]["message"]
+    assert "threadId" in last
 
 
-def test_a_stream_can_be_left(fake) -> None:
-    agent = fake(WAITS)
-    lines = _driven(agent, {"call": "runStreamed", "input": "x", "leaveAfter": 1})
-    assert [next(iter(set(line) - {"call"})) for line in lines] == [
-        "threadId",
-        "event",
-        "ended",
-        "threadId",
-    ]
-    assert agent.living() == []
+def test_options_that_are_refused_are_the_error_of_each_turn(fake) -> None:
+    turn = {"call": "run", "input": "x"}
+    for last in _driven(fake(ECHO), turn, turn, thread={"model": ""}):
+        assert (last["over"], last["error"]["name"]) == ("error", "ConfigError")
+        assert last["threadId"] is None
 
 
-def test_options_that_are_refused_are_an_error_before_any_call(fake) -> None:
-    (line,) = _driven(fake(ECHO), thread={"model": ""})
-    assert (line["call"], line["error"]["name"]) == (-1, "ConfigError")
-
-
-@pytest.mark.parametrize("request_", ["", "[]", "{}", '{"agent": {"base_url": 1}, "calls": []}'])
-def test_what_is_no_request_is_refused(request_: str) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", "agent_sdk.driver"],
-        input=request_,
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-        check=False,
-    )
+@pytest.mark.parametrize("lines", ["", "no JSON", "[]", '{"agent": {"base_url": 1}}', "{}\n[]\n"])
+def test_what_is_no_message_is_refused(lines: str) -> None:
+    told = _said(lines)
     assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.startswith("agent_sdk.driver: no request: ")
+    assert told.stderr.startswith("agent_sdk.driver: no message: ")
     assert "Traceback" not in told.stderr

@@ -1,14 +1,22 @@
-"""`python -m agent_sdk.driver`: does what a request says, and prints what the SDK gave.
+"""`python -m agent_sdk.driver`: makes the calls that it is asked for, and prints what they gave.
 
-For programs that judge SDKs of any language by the same requests: options and members have the
-names of the specification. A request is one JSON object on standard input, with `agent` and
-`thread` (options; `resume` is the id of a thread that goes on) and `calls`, which are made one
-after the other on one thread: `call` (`run` or `runStreamed`), `input`, `outputSchema`, `abort`
-(`"before"`, `{"afterMs": N}` or `{"afterEvents": N}`) and `leaveAfter` (events after which a
-stream is left).
+For programs that judge SDKs of any language by the same messages; options and members have the
+names of the specification. Each line of standard input is a JSON object. The first says what the
+client and the thread are made with, each other one is a turn, made before the next is read:
 
-Each line of the answer has the number of its `call` (-1 before the first) and one of `event`,
-`result`, `error` (`name`, `message`), `ended` and `threadId`.
+    {"agent": {…}, "thread": {…}, "resume": null}
+    {"turn": 1, "call": "run", "input": "…", "options": {"outputSchema": {…}}, "abort": ""}
+
+`resume` is the id of a thread that goes on. `call` is `run` or `runStreamed`; `abort` says when the
+turn's signal is aborted: `before` the call, `during` the turn (once the thread has its id), or ""
+for never. Each line of standard output is a JSON object with the number of its turn:
+
+    {"turn": 1, "event": {…}}
+    {"turn": 1, "over": "result", "result": {"finalResponse", "items", "usage"}, "threadId": "…"}
+    {"turn": 1, "over": "events", "threadId": "…"}
+    {"turn": 1, "over": "error", "error": {"name", "message"}, "threadId": null}
+
+Other members of a message are repeated in the answers if they are called `id`.
 """
 
 import asyncio
@@ -21,9 +29,10 @@ from typing import Any
 from agent_sdk.abort import AbortSignal
 from agent_sdk.agent import Agent
 from agent_sdk.errors import AgentError
-from agent_sdk.guards import is_mapping
 from agent_sdk.thread import Thread
 
+SOON = 0.5
+"""Seconds for the agent to start, where nothing tells that it has."""
 AGENT = {
     "baseUrl": "base_url",
     "apiKey": "api_key",
@@ -45,73 +54,79 @@ THREAD = {
 
 
 def main() -> int:
-    """Read the request, make the calls. Status 2 where it is no request."""
+    """Make the calls. Status 2 where a line is no message."""
+    lines = (json.loads(line) for line in sys.stdin if line.strip())
     try:
-        request: dict[str, Any] = json.load(sys.stdin)
-        agent = _renamed(request.get("agent", {}), AGENT)
-        options = dict(request.get("thread", {}))
-        resumed: str | None = options.pop("resume", None)
-        thread = _renamed(options, THREAD)
-        calls: list[dict[str, Any]] = request["calls"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        sys.stderr.write(f"agent_sdk.driver: no request: {error!r}\n")
+        thread = _thread(next(lines))
+        for message in lines:
+            asyncio.run(_turn(thread, message))
+    except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
+        sys.stderr.write(f"agent_sdk.driver: no message: {error!r}\n")
         return 2
-    asyncio.run(_play(agent, thread, resumed, calls))
     return 0
+
+
+def _thread(message: Mapping[str, Any]) -> Thread | AgentError:
+    """The thread, or why there is none."""
+    agent = _renamed(message.get("agent") or {}, AGENT)
+    options = _renamed(message.get("thread") or {}, THREAD)
+    resumed: str | None = message.get("resume")
+    try:
+        client = Agent(**agent)
+        if resumed is None:
+            return client.start_thread(**options)
+        return client.resume_thread(resumed, **options)
+    except AgentError as error:
+        return error
 
 
 def _renamed(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {names[name]: value for name, value in given.items()}
 
 
-async def _play(
-    agent: dict[str, Any], options: dict[str, Any], resumed: str | None, calls: list[dict[str, Any]]
-) -> None:
+async def _turn(thread: Thread | AgentError, message: Mapping[str, Any]) -> None:
+    about = {name: message[name] for name in ("id", "turn") if name in message}
     try:
-        client = Agent(**agent)
-        thread = (
-            client.start_thread(**options)
-            if resumed is None
-            else client.resume_thread(resumed, **options)
-        )
+        if isinstance(thread, AgentError):
+            raise thread
+        over = await _call(thread, message, about)
     except AgentError as error:
-        _tell(-1, error=_error(error))
-        return
-    _tell(-1, threadId=thread.id)
-    for number, call in enumerate(calls):
-        try:
-            await _call(thread, number, call)
-        except AgentError as error:
-            _tell(number, error=_error(error))
-        _tell(number, threadId=thread.id)
+        over = {"over": "error", "error": {"name": type(error).__name__, "message": str(error)}}
+    _tell({**about, **over, "threadId": thread.id if isinstance(thread, Thread) else None})
 
 
-async def _call(thread: Thread, number: int, call: Mapping[str, Any]) -> None:
-    abort: object = call.get("abort")
-    bounds: Mapping[Any, Any] = abort if is_mapping(abort) else {}
-    signal = AbortSignal() if abort else None
-    given: dict[str, Any] = {"output_schema": call.get("outputSchema"), "signal": signal}
-    after = bounds.get("afterEvents")
-    if signal is not None and abort == "before":
+async def _call(
+    thread: Thread, message: Mapping[str, Any], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    options: Mapping[str, Any] = message.get("options") or {}
+    schema, given = options.get("outputSchema"), message["input"]
+    signal = AbortSignal() if message.get("abort") else None
+    if signal is not None and message["abort"] == "before":
         signal.abort()
-    elif signal is not None and after is None:
-        asyncio.get_running_loop().call_later(bounds["afterMs"] / 1000, signal.abort)
-    if call["call"] == "run":
-        result = await thread.run(call["input"], **given)
-        items = [plain(item) for item in result.items]
-        answer = {"finalResponse": result.final_response, "items": items}
-        _tell(number, result=answer | {"usage": plain(result.usage)})
+    aborting = asyncio.create_task(_abort_during(thread, signal))
+    try:
+        if message["call"] == "run":
+            result = await thread.run(given, output_schema=schema, signal=signal)
+            items = [plain(item) for item in result.items]
+            answer = {"finalResponse": result.final_response, "items": items}
+            return {"over": "result", "result": answer | {"usage": plain(result.usage)}}
+        async with thread.run_streamed(given, output_schema=schema, signal=signal) as events:
+            async for event in events:
+                _tell({**about, "event": plain(event)})
+        return {"over": "events"}
+    finally:
+        aborting.cancel()
+
+
+async def _abort_during(thread: Thread, signal: AbortSignal | None) -> None:
+    """Abort once the agent has told that the thread exists; if it did in an earlier turn, soon."""
+    if signal is None:
         return
-    received = 0
-    async with thread.run_streamed(call["input"], **given) as events:
-        async for event in events:
-            received += 1
-            _tell(number, event=plain(event))
-            if received == after and signal is not None:
-                signal.abort()
-            if received == call.get("leaveAfter"):
-                break
-    _tell(number, ended=True)
+    if thread.id is not None:
+        await asyncio.sleep(SOON)
+    while thread.id is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    signal.abort()
 
 
 def plain(value: Any) -> Any:
@@ -134,12 +149,8 @@ def _members(value: Any, raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield one.name, plain(member)
 
 
-def _error(error: AgentError) -> dict[str, str]:
-    return {"name": type(error).__name__, "message": str(error)}
-
-
-def _tell(call: int, **said: Any) -> None:
-    sys.stdout.write(json.dumps({"call": call, **said}) + "\n")
+def _tell(said: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()
 
 
