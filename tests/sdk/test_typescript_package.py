@@ -59,13 +59,25 @@ NAMES = [
 ]
 
 
-def test_the_archive_alone_can_be_installed_and_used(tmp_path: Path) -> None:
-    archive, paths = packed(tmp_path)
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The packed package, and the paths in it."""
+    return packed(tmp_path_factory.mktemp("archive"))
+
+
+@pytest.fixture
+def project(archive: tuple[Path, list[str]], tmp_path: Path) -> Path:
+    """A project that has the packed package, and nothing else."""
+    return installed(archive[0], tmp_path)
+
+
+def test_the_archive_alone_can_be_installed_and_used(
+    archive: tuple[Path, list[str]], project: Path
+) -> None:
     modules = {path.stem for path in (SDK / "src").glob("*.ts")}
     built = {f"dist/{name}.{ending}" for name in modules for ending in ("js", "d.ts")}
-    assert set(paths) == built | {"package.json", "README.md", "LICENSE"}
+    assert set(archive[1]) == built | {"package.json", "README.md", "LICENSE"}
 
-    project = installed(archive, tmp_path)
     assert [path.name for path in (project / "node_modules").glob("[!.]*")] == ["agent-sdk"]
     program = "console.log(Object.keys({0}).sort().join(' '), new {0}.Agent().startThread().id)"
     values = (
@@ -88,9 +100,7 @@ def test_the_archive_alone_can_be_installed_and_used(tmp_path: Path) -> None:
     compiled(project, "names.mts", "names.cts")
 
 
-def test_the_examples_of_the_readme_print_what_they_say(tmp_path: Path) -> None:
-    archive, _ = packed(tmp_path)
-    project = installed(archive, tmp_path)
+def test_the_examples_of_the_readme_print_what_they_say(project: Path, tmp_path: Path) -> None:
     (project / "package.json").write_text('{"type": "module"}')
     examples = re.findall(r"^```ts\n(.*?)^```", (SDK / "README.md").read_text(), re.M | re.S)
     assert len(examples) == len(MODELS)
@@ -118,3 +128,13 @@ def test_the_examples_of_the_readme_print_what_they_say(tmp_path: Path) -> None:
         promised = re.findall(r"// prints: (.*)$", example, re.MULTILINE)
         assert promised, f"example {number} promises nothing"
         assert printed.splitlines() == promised, example
+
+
+def test_it_drives_agent_exec(project: Path, tmp_path: Path) -> None:
+    """What `make real` also asks of the public SDKs of the real agent."""
+    driver = ROOT / "fixtures" / "clients" / "typescript_sdk.mjs"
+    entry = project / "node_modules" / "agent-sdk" / "dist" / "index.js"
+    folder = tmp_path / "play"
+    folder.mkdir()
+    told = done(["node", str(driver), str(entry), str(AGENT), str(folder)], project)
+    assert told.count("ok: ") == 11, told

@@ -106,7 +106,7 @@ test("a signal aborted afterwards changes nothing, and is left without listeners
 });
 
 test("aborted in the very moment in which the agent starts", async () => {
-  const { path, folder, dump } = fake([...RUNNING, HANG]);
+  const { path, folder, dump } = fake([HANG]);
   const controller = new AbortController();
   const thread = new Agent({ agentPathOverride: path }).startThread();
   const run = thread.run("x", { signal: controller.signal });
@@ -201,7 +201,7 @@ test("whoever reads slowly gets every event, though the agent has long ended", a
 const PROGRAM = `
 import { Agent } from ${JSON.stringify(new URL("../src/index.js", import.meta.url).href)};
 const [path, how] = process.argv.slice(2);
-if (how === "own handler") process.on("SIGTERM", () => process.exit(7));
+if (how === "own handler") process.on("SIGTERM", () => setTimeout(() => process.exit(7), 100));
 const { events } = await new Agent({ agentPathOverride: path }).startThread()
   .runStreamed("x", { outputSchema: {} });
 for await (const event of events) {
@@ -242,6 +242,21 @@ for (const [how, signal, exitCode, exitSignal] of ENDS) {
     });
   }
 }
+
+test("a program is not kept from ending by a process that outlives the agent", async () => {
+  const { path, dump, folder } = fake([{ sleep: "own session" }, ...turn(), { exit: 0 }]);
+  const program = join(folder, "program.mjs");
+  writeFileSync(program, PROGRAM);
+  const child = spawn(process.execPath, [program, path, "to its end"], { stdio: "ignore" });
+  try {
+    await until(() => child.exitCode !== null, "the program has ended");
+    assert.equal(child.exitCode, 0);
+  } finally {
+    const { sleeper } = dump();
+    if (sleeper !== null) process.kill(sleeper, "SIGKILL");
+    child.kill("SIGKILL");
+  }
+});
 
 test("between turns no handlers of signals are left", async () => {
   const before = ["SIGINT", "SIGTERM", "SIGHUP", "exit"].map((name) => process.listenerCount(name));
