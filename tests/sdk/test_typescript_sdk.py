@@ -22,3 +22,7 @@ def test_its_own_tests_pass_and_none_is_left_out(tmp_path: Path) -> None:
     counted = dict(re.findall(r"^\S (\w+) (\d+)$", result.stdout, re.MULTILINE))
     assert int(counted["pass"]) > 0
     assert (counted["skipped"], counted["todo"], counted["cancelled"]) == ("0", "0", "0")
+
+
+def test_it_is_formatted(tmp_path: Path) -> None:
+    done(["node", "node_modules/prettier/bin/prettier.cjs", "--check", "."], copied(tmp_path))

@@ -1,7 +1,7 @@
 /** The client: how the agent is started, for all threads. */
 
 import { isThreadId } from "./arguments.js";
-import { isPlainObject, overrides } from "./config.js";
+import { overrides } from "./config.js";
 import { binary, environment, redactor } from "./environment.js";
 import { ConfigError } from "./errors.js";
 import type { AgentOptions, ThreadOptions } from "./options.js";
@@ -40,23 +40,27 @@ export class Agent {
   /** A thread of an earlier time, by the id that `thread.id` gave. Throws ConfigError. */
   resumeThread(id: string, options?: ThreadOptions): Thread {
     if (!isThreadId(id)) {
-      throw new ConfigError("the id of a thread is a non-empty string that does not begin with '-'");
+      throw new ConfigError(
+        "the id of a thread is a non-empty string that does not begin with '-'",
+      );
     }
     return new Thread(this.#launch, options, id);
   }
 }
 
 function check(given: AgentOptions): void {
-  if (!isPlainObject(given as unknown)) {
-    throw new ConfigError("the options of Agent are a plain object");
-  }
+  if (!isObject(given)) throw new ConfigError("the options of Agent are an object");
   for (const name of ["baseUrl", "apiKey", "agentPathOverride"] as const) {
     const value: unknown = given[name];
     if (value !== undefined && (typeof value !== "string" || value.includes("\0"))) {
       throw new ConfigError(`${name}: must be a string without NUL`);
     }
   }
-  if (given.env !== undefined && !isPlainObject(given.env as unknown)) {
-    throw new ConfigError("env: must be a plain object of strings");
+  if (given.env !== undefined && !isObject(given.env)) {
+    throw new ConfigError("env: must be an object of strings");
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -19,7 +19,8 @@ export interface TurnArguments {
 /** The options of a thread, checked, as arguments. Throws ConfigError. */
 export function threadArguments(given: ThreadOptions | undefined): string[] {
   const options: ThreadOptions = given ?? {};
-  if (typeof options !== "object") throw new ConfigError("the options of a thread are an object");
+  if (typeof options !== "object" || Array.isArray(options))
+    throw new ConfigError("the options of a thread are an object");
   const found: string[] = [];
   const model = word(options.model, "model");
   if (model?.startsWith("-")) throw new ConfigError("model: must not begin with '-'");

@@ -183,7 +183,8 @@ export class Child {
 function notStarted(error: unknown, path: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOENT" || code === "EACCES" || code === "ENOTDIR") {
-    const why = code === "EACCES" ? "cannot be executed" : "is not there, or its interpreter is not";
+    const why =
+      code === "EACCES" ? "cannot be executed" : "is not there, or its interpreter is not";
     return new AgentNotFoundError(`the agent ${path} ${why} (${code})`, path, code, error);
   }
   const exit = { exitCode: null, signal: null, stderr: "" };

@@ -19,7 +19,11 @@ interface Seen {
 export async function endTree(leader: number): Promise<void> {
   const ending = new Ending(leader);
   const until = performance.now() + limits.grace;
-  for (let wait = 5; !ending.isOver() && performance.now() < until; wait = Math.min(2 * wait, 100)) {
+  for (
+    let wait = 5;
+    !ending.isOver() && performance.now() < until;
+    wait = Math.min(2 * wait, 100)
+  ) {
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
   ending.kill();
@@ -92,7 +96,7 @@ function isAlive(seen: Seen): boolean {
 function descendants(leader: number): Seen[] {
   const table = processTable() ?? [];
   const found: Row[] = [];
-  for (let parents = [leader]; parents.length > 0; ) {
+  for (let parents = [leader]; parents.length > 0;) {
     const children = table.filter((row) => parents.includes(row.parent) && !found.includes(row));
     found.push(...children);
     parents = children.map((row) => row.pid);

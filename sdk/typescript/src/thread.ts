@@ -1,11 +1,6 @@
 /** A thread: turns that follow one another, each by an agent of its own. */
 
-import {
-  isThreadId,
-  threadArguments,
-  threadOverrides,
-  turnArguments,
-} from "./arguments.js";
+import { isThreadId, threadArguments, threadOverrides, turnArguments } from "./arguments.js";
 import { AgentError, ConfigError, ProtocolError, TurnFailedError } from "./errors.js";
 import type { ThreadEvent, Usage } from "./events.js";
 import { prompt, type Input } from "./input.js";

@@ -17,25 +17,35 @@ const CASES: [string, Record<string, unknown>, string[]][] = [
     ["sandbox_workspace_write.network_access=false", "sandbox_workspace_write.a.b-c=1"],
   ],
   ["an empty table", { a: { b: {} } }, ["a.b={}"]],
-  ["numbers", { a: 1, b: -2.5, c: 1e21, d: 2 ** 53, e: 1e-7 }, [
-    ...["a=1", "b=-2.5", "c=1e+21", "d=9.007199254740992e+15", "e=1e-7"],
-  ]],
+  [
+    "numbers",
+    { a: 1, b: -2.5, c: 1e21, d: 2 ** 53, e: 1e-7 },
+    [...["a=1", "b=-2.5", "c=1e+21", "d=9.007199254740992e+15", "e=1e-7"]],
+  ],
   ["negative zero", { a: -0 }, ["a=-0.0"]],
   ["bigints", { a: 2n ** 63n - 1n }, ["a=9223372036854775807"]],
-  ["arrays", { a: [1, "x", [true], { k: 1, "a b": 2 }, {}] }, [
-    'a=[1, "x", [true], {k = 1, "a b" = 2}, {}]',
-  ]],
+  [
+    "arrays",
+    { a: [1, "x", [true], { k: 1, "a b": 2 }, {}] },
+    ['a=[1, "x", [true], {k = 1, "a b" = 2}, {}]'],
+  ],
   ["an empty array", { a: [] }, ["a=[]"]],
-  ["strings", { a: 'q"\\\n\t\u0000\u007f ü\u2028😀' }, [
-    'a="q\\"\\\\\\n\\t\\u0000\\u007f ü\u2028😀"',
-  ]],
+  [
+    "strings",
+    { a: 'q"\\\n\t\u0000\u007f ü\u2028😀' },
+    ['a="q\\"\\\\\\n\\t\\u0000\\u007f ü\u2028😀"'],
+  ],
   ["a string that looks like something else", { a: "true", b: "1=2" }, ['a="true"', 'b="1=2"']],
-  ["keys that are no bare words", { "a.b": { c: 1 }, "sp ace": 1, "a=b": 2, ü: 3 }, [
-    ...['"a.b".c=1', '"sp ace"=1', '"a=b"=2', '"ü"=3'],
-  ]],
-  ["keys with quotes", { 'say "x"': 1, "back\\slash": 2, "it's": 3, "\n": 4, "'\"": 5 }, [
-    ...["'say \"x\"'=1", "'back\\slash'=2", '"it\'s"=3', '"\\n"=4', '"\'\\""=5'],
-  ]],
+  [
+    "keys that are no bare words",
+    { "a.b": { c: 1 }, "sp ace": 1, "a=b": 2, ü: 3 },
+    [...['"a.b".c=1', '"sp ace"=1', '"a=b"=2', '"ü"=3']],
+  ],
+  [
+    "keys with quotes",
+    { 'say "x"': 1, "back\\slash": 2, "it's": 3, "\n": 4, "'\"": 5 },
+    [...["'say \"x\"'=1", "'back\\slash'=2", '"it\'s"=3', '"\\n"=4', '"\'\\""=5']],
+  ],
   ["the key __proto__", JSON.parse('{"__proto__": {"a": 1}}'), ["__proto__.a=1"]],
   ["objects without a prototype", Object.assign(Object.create(null), { a: 1 }), ["a=1"]],
   ["objects of another realm", vm.runInNewContext("({a: {b: [1]}})"), ["a.b=[1]"]],
@@ -70,11 +80,14 @@ const REFUSED: [string, unknown, RegExp][] = [
 ];
 for (const [name, config, message] of REFUSED) {
   test(`${name} is refused, with its path`, () => {
-    assert.throws(() => overrides(config), (error: unknown) => {
-      assert.ok(error instanceof ConfigError);
-      assert.match(error.message, message);
-      return true;
-    });
+    assert.throws(
+      () => overrides(config),
+      (error: unknown) => {
+        assert.ok(error instanceof ConfigError);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
   });
 }
 

@@ -8,7 +8,19 @@ import { beforeEach, test } from "node:test";
 
 import { Agent, ProcessError } from "../src/index.js";
 import { limits } from "../src/limits.js";
-import { all, COMPLETED, fake, isAlive, message, READ, STARTED, TURN, turn, until, type Step } from "./fake.js";
+import {
+  all,
+  COMPLETED,
+  fake,
+  isAlive,
+  message,
+  READ,
+  STARTED,
+  TURN,
+  turn,
+  until,
+  type Step,
+} from "./fake.js";
 
 const HANG: Step = { hang: true };
 const RUNNING = [READ, STARTED, TURN];

@@ -5,7 +5,18 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 
 import { Agent, AgentError, type AgentOptions, type ThreadEvent } from "../src/index.js";
-import { all, COMPLETED, fake, fakeScript, message, READ, STARTED, TURN, turn, type Step } from "./fake.js";
+import {
+  all,
+  COMPLETED,
+  fake,
+  fakeScript,
+  message,
+  READ,
+  STARTED,
+  TURN,
+  turn,
+  type Step,
+} from "./fake.js";
 
 const FAILED = { say: { type: "turn.failed", error: { message: "rate limited" } } };
 const RETRY = { say: { type: "error", message: "Reconnecting... 1/5" } };
@@ -19,7 +30,10 @@ async function played(
 ): Promise<{ run: unknown; types: string[]; streamed: unknown }> {
   const path = fakeScript(steps);
   const agent = new Agent({ agentPathOverride: path, ...options });
-  const run = await agent.startThread().run(input).catch((error: unknown) => error);
+  const run = await agent
+    .startThread()
+    .run(input)
+    .catch((error: unknown) => error);
   const { events } = await agent.startThread().runStreamed(input);
   const types: string[] = [];
   let streamed: unknown = null;
@@ -72,7 +86,14 @@ test("error, then turn.failed: the message of the failed turn counts", async () 
 });
 
 test("an error event that a turn gets over does not fail it", async () => {
-  const { run, types, streamed } = await played([READ, STARTED, TURN, RETRY, message("hi"), COMPLETED]);
+  const { run, types, streamed } = await played([
+    READ,
+    STARTED,
+    TURN,
+    RETRY,
+    message("hi"),
+    COMPLETED,
+  ]);
   assert.equal((run as { finalResponse: string }).finalResponse, "hi");
   assert.deepEqual(
     [types.slice(2), streamed],
@@ -176,7 +197,10 @@ test("the key is in no error, wherever the agent repeats it", async () => {
     [READ, { stderr: apiKey + "x".repeat(3_990) }, { exit: 1 }],
   ];
   for (const steps of cases) {
-    for (const options of [{ apiKey }, { env: { PATH: "/bin:/usr/bin", PROVIDER_API_KEY: apiKey } }]) {
+    for (const options of [
+      { apiKey },
+      { env: { PATH: "/bin:/usr/bin", PROVIDER_API_KEY: apiKey } },
+    ]) {
       const { run, streamed } = await played(steps, options);
       for (const error of [run, streamed]) {
         if (error === null) continue;

@@ -138,6 +138,7 @@ test("options that cannot be used are refused by the call that gives them", () =
     { additionalDirectories: "/a" },
     { additionalDirectories: [""] },
     "read-only",
+    ["read-only"],
   ];
   for (const options of wrong) {
     assert.throws(() => agent.startThread(options as ThreadOptions), ConfigError, inspect(options));
@@ -196,6 +197,11 @@ test("without env the agent has this process's environment, as it is at the turn
     delete process.env["AGENT_SDK_TEST_MARKER"];
   }
   assert.equal(dump().env["AGENT_SDK_TEST_MARKER"], "seen");
+});
+
+test("env can be this process's own", async () => {
+  const { env } = await started({ env: process.env as Record<string, string> });
+  assert.equal(env["PATH"], process.env["PATH"]);
 });
 
 test("with env it has nothing else, not even a key of this process", async () => {

@@ -53,7 +53,10 @@ test("a message of many megabytes is one line", async () => {
 
 test("blank lines say nothing", async () => {
   const blank: Step = { write: "\n  \n\r\n\t\n" };
-  assert.equal(await response([READ, blank, STARTED, TURN, message("hi"), blank, ...turn().slice(3)]), "hi");
+  assert.equal(
+    await response([READ, blank, STARTED, TURN, message("hi"), blank, ...turn().slice(3)]),
+    "hi",
+  );
 });
 
 test("CRLF, and a last line that nothing ends", async () => {

@@ -4,7 +4,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Agent } from "../src/index.js";
-import { all, COMPLETED, fake, fakeScript, message, READ, STARTED, TURN, turn, USAGE } from "./fake.js";
+import {
+  all,
+  COMPLETED,
+  fake,
+  fakeScript,
+  message,
+  READ,
+  STARTED,
+  TURN,
+  turn,
+  USAGE,
+} from "./fake.js";
 
 const ITEMS = [
   { id: "item_0", type: "reasoning", text: "**Thinking**" },

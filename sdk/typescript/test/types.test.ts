@@ -81,12 +81,7 @@ export const told = [
   holds<Same<RunResult["finalResponse"], string>>(),
   holds<Same<keyof RunStreamedResult, "events">>(),
   holds<Same<keyof TurnOptions, "outputSchema" | "signal">>(),
-  holds<
-    Same<
-      keyof AgentOptions,
-      "baseUrl" | "apiKey" | "agentPathOverride" | "env" | "config"
-    >
-  >(),
+  holds<Same<keyof AgentOptions, "baseUrl" | "apiKey" | "agentPathOverride" | "env" | "config">>(),
   holds<
     Same<
       keyof ThreadOptions,
