@@ -25,4 +25,4 @@ def test_its_own_tests_pass_and_none_is_left_out(tmp_path: Path) -> None:
 
 
 def test_it_is_formatted(tmp_path: Path) -> None:
-    done(["node", "node_modules/prettier/bin/prettier.cjs", "--check", "."], copied(tmp_path))
+    done(["npx", "prettier", "--check", "src", "test", "package.json"], copied(tmp_path))
