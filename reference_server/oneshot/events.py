@@ -28,7 +28,7 @@ def thread_started(thread_id: str) -> Fields:
 
 
 def fatal(message: str) -> Fields:
-    """Give the last event where there is no turn that could fail."""
+    """Give the last event where no turn could fail, or where a turn was interrupted."""
     return {"type": "error", "message": message}
 
 
@@ -108,7 +108,9 @@ class TurnEvents:
             case "failed":
                 events.append(turn_failed(_words(turn.get("error") or {})))
             case _:
-                events.append(turn_failed(self._interrupted()))
+                # No turn.failed: the public SDKs would report it in place of the abort by which
+                # they sent the signal. A fatal error they pass over.
+                events.append(fatal(self._interrupted()))
         return events
 
 

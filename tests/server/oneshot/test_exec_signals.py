@@ -140,8 +140,9 @@ def check_end(moment: str, number: int, status: int, said: bytes, errors: bytes)
         case ["thread.started", "error"]:
             assert moment == "thread.started"
         case _:
-            assert kinds[-1] == "turn.failed"
-            assert kinds.count("turn.failed") == 1
+            assert kinds[-1] == "error"
+            assert kinds.count("error") == 1
+            assert "turn.failed" not in kinds
             assert kinds.count("item.started") == sum(
                 1
                 for line in said.splitlines()
@@ -184,7 +185,7 @@ def test_a_second_signal_changes_nothing(agent: Agent) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):
             process.send_signal(number)
         assert process.stdout is not None
-        assert b'"turn.failed"' in process.stdout.read()
+        assert b'{"type":"error"' in process.stdout.read()
         assert process.wait(BOUND) == 130
 
 
