@@ -32,7 +32,7 @@ from harness.target.process import environment
 from harness.target.profile import Bounds, Profile, fill
 from harness.target.program import NotStarted, find_program
 from harness.trace.frame import Kind
-from harness.trace.marks import Place, ProgramEnded, ProgramErrors
+from harness.trace.marks import Place, ProgramEnded, ProgramErrors, ToldBySession
 from harness.trace.recorder import Recorder
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import End, Header, Trace
@@ -41,7 +41,7 @@ from harness.trace.trace import End, Header, Trace
 class ExecBench:
     """Plays one scenario after the other; nothing of one is there for the next.
 
-    `blocked` is why no more need be tried.
+    `blocked` is why no more need be tried. `told` is what a session told of a scenario, by its id.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class ExecBench:
         hygiene: Hygiene,
     ) -> None:
         self.blocked: Finding | None = None
+        self.told: dict[str, list[ToldBySession]] = {}
         self._profile = profile
         self._bounds = bounds
         self._book = book
@@ -94,6 +95,8 @@ class ExecBench:
         recorder.mark(
             Place(home=str(home), cwd=str(cwd), server_cwd=str(cwd), agent=profile.agent_folder)
         )
+        for one in self.told.get(loaded.id, ()):
+            recorder.mark(one)
         player = ExecPlayer(loaded, recorder, model, stage, self._bounds)
         self._models.serve(model)
         try:

@@ -236,6 +236,8 @@ def _without_witness(
         rule = rules.get(rule_id)
         if rule is None or rule_id in spoken or not applies(rule, profile):
             continue
+        if rule.surface != loaded.surface:
+            continue  # It is for the play on the other surface to exercise.
         message = f"{rule_id} is covered by this scenario and judged nothing in it"
         found.append(Finding("scenario.no-witness", message, loaded.line("covers", index)))
     return found

@@ -7,7 +7,7 @@ judging (judging).
 
 import contextlib
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
@@ -32,14 +32,17 @@ from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
 from harness.runner.silence import Silences, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
+from harness.scenario.exec_expect import told_by_session
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
 from harness.target.place import keep_trace
 from harness.target.profile import Profile
+from harness.trace.marks import ToldBySession
 from harness.trace.store import save
-from harness.trace.surfaces import COMMAND, EXEC
-from harness.trace.trace import Trace
+from harness.trace.surfaces import COMMAND, EXEC, scenario_of
+from harness.trace.trace import SESSION, Trace
+from harness.trace.views import conversation_of
 
 
 @dataclass
@@ -65,6 +68,7 @@ class WorkerSession:
         self._prober = CapabilityProber(self.config.profile, self._probe)
         self._silences = Silences()
         self._first_turn = FirstTurn(self._thread.first_turn)
+        self._told: dict[str, list[ToldBySession]] = {}
         self._played_before: list[ScenarioOutcome] = []
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
@@ -108,6 +112,8 @@ class WorkerSession:
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
             self._keep(failed.trace, outcome)
             return outcome
+        if EXEC in loaded.scenario.surfaces and EXEC in self.config.surfaces:
+            self._note_told(run)
         outcome = self._judged(run, loaded)
         outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
@@ -122,6 +128,8 @@ class WorkerSession:
         if finding is not None:
             return blocked_outcome(loaded, finding)
         try:
+            if loaded.surface == EXEC:
+                self._thread.bench.exec.told[loaded.id] = self._told_by_session(loaded)
             run = self._thread.run(loaded)
         except SetupFailed as failed:
             return setup_outcome(loaded, failed, self.config.book, self.config.rules)
@@ -129,6 +137,22 @@ class WorkerSession:
         outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
         self._keep(run.trace, outcome)
         return outcome
+
+    def _told_by_session(self, loaded: Loaded) -> list[ToldBySession]:
+        """What the session tells of the same scenario, where this run plays both; it may have to
+        be played for that.
+        """
+        if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
+            return []
+        name = scenario_of(loaded.id)
+        if name not in self._told:
+            with contextlib.suppress(SetupFailed):
+                self._note_told(self._thread.run(replace(loaded, id=name, surface=SESSION)))
+        return self._told.get(name, [])
+
+    def _note_told(self, run: Run) -> None:
+        name = run.trace.header.scenario
+        self._told[name] = told_by_session(run.cast, conversation_of(run.trace))
 
     def _is_hopeless(self, run: Run) -> bool:
         """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""

@@ -11,11 +11,15 @@ from typing import Any, Final
 from harness.scenario.exec_told import told_by
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
+from harness.scenario.steps.context import Cast
 from harness.scenario.surfaces import ITEMS as OWN_ITEMS
 from harness.trace.excerpt import Spot
+from harness.trace.marks import Told, ToldBySession
 from harness.trace.trace import Trace
-from harness.trace.values import Path
+from harness.trace.values import Path, dig, text
+from harness.trace.views import Conversation, ItemView
 
+MESSAGE: Final = "agentMessage"
 # Item type of the session -> the type in these events, and its members that say the same.
 ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "agentMessage": ("agent_message", {"text": "text"}),
@@ -31,6 +35,26 @@ ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     ),
     "webSearch": ("web_search", {"query": "query"}),
 }
+
+
+def told_by_session(cast: Cast, conversation: Conversation) -> list[ToldBySession]:
+    """What a session told of each turn, in the words of these events."""
+    found: list[ToldBySession] = []
+    for alias, turn_id in cast.turns.items():
+        turn = conversation.turn_at(cast.thread_of.get(alias, ""), turn_id)
+        if turn is None or not turn.completed:
+            continue
+        done = [item for item in turn.items.values() if item.completed and item.type in ITEMS]
+        items = [
+            Told(ITEMS[item.type][0], _text_of(item) if item.type == MESSAGE else "")
+            for item in sorted(done, key=lambda one: one.completed[0].seq)
+        ]
+        found.append(ToldBySession(alias, turn.status, tuple(items)))
+    return found
+
+
+def _text_of(item: ItemView) -> str:
+    return text(dig(item.completed[-1].params, "item", "text"))
 
 
 class OfExec:

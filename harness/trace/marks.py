@@ -320,6 +320,28 @@ class TurnAsked(MarkBody):
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """An item that was told: its type, and the text of a message, "" for any other."""
+
+    type: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldBySession(MarkBody):
+    """What the session protocol told of a turn of the same scenario, which was played there too.
+
+    `status` is the end of the turn; `items` are those that were completed, in order, with their
+    types in the words of the events of `agent exec`.
+    """
+
+    kind: ClassVar[str] = "told-by-session"
+    turn: str
+    status: str
+    items: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramErrors(MarkBody):
     """What a program wrote to its standard error, the end of it where it is long.
 
@@ -427,6 +449,7 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     RecorderNote,
     ProgramStarted,
     TurnAsked,
+    ToldBySession,
     ProgramErrors,
     ProgramEnded,
     FileSeen,

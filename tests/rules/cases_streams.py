@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from harness.judge.verdict import Level
+from harness.trace.marks import Told, ToldBySession
 from tests.rules.case import Case, Found
 from tests.rules.streams import StreamTalk, command, kept, message
 
@@ -36,6 +37,12 @@ def resumed(thread: str = "thr_1", *texts: str) -> StreamTalk:
 def asked(schema: object, said: str, told: str) -> StreamTalk:
     talk = opened(schema=json.dumps(schema)).calls("hello").answers(said)
     return talk.completed(message(told)).done()
+
+
+def compared(*told: Told, status: str = "completed") -> StreamTalk:
+    talk = StreamTalk().mark(ToldBySession("u1", status, told)).process().opens()
+    talk.calls("hello").answers("Hello.").completed(command(exit_code=0))
+    return talk.completed(message("Hello.")).done()
 
 
 CASES = [
@@ -246,6 +253,15 @@ CASES = [
         found=(Found(TURN, (2, 3)),),
         # What a program does about a failing server is open.
         idle=opened().calls("hello").refuses(500).done(),
+    ),
+    Case(
+        rule="exec.agrees-with-session",
+        good=compared(Told("agent_message", "Hello."), Told("command_execution")),
+        witnesses=("turn u1 in p1",),
+        bad=compared(Told("agent_message", "Hello."), Told("file_change")),
+        found=(Found("turn u1 in p1", (2, 5), Level.SHOULD),),
+        # The session was not played; a model call was refused.
+        idle=opened().calls("hello").answers("Hello.").completed(message("Hello.")).done(),
     ),
     Case(
         rule="exec.structured-answer",

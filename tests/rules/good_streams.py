@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+from harness.trace.marks import Told, ToldBySession
 from harness.trace.trace import Trace
 from tests.rules.streams import StreamTalk, command, kept, message
 
@@ -45,9 +46,18 @@ def exec_structured() -> Trace:
     return talk.completed(message('{"n": 1}')).done().trace()
 
 
+def exec_compared() -> Trace:
+    """A turn that the session told too."""
+    talk = StreamTalk("exec-compared@exec")
+    talk.mark(ToldBySession("u1", "completed", (Told("agent_message", "Hello."),)))
+    talk.process().opens().calls("hello").answers("Hello.")
+    return talk.completed(message("Hello.", id="i-1")).done().trace()
+
+
 STREAMS: dict[str, Callable[[], Trace]] = {
     "exec-plain": exec_plain,
     "exec-resumed": exec_resumed,
     "exec-failed": exec_failed,
     "exec-structured": exec_structured,
+    "exec-compared": exec_compared,
 }

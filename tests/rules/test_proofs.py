@@ -34,6 +34,7 @@ OF_WHOLE_MESSAGES = {
     "compact.item-emitted",
     "compact.told",
     "error.told-mid-turn",
+    "exec.agrees-with-session",
     "exec.events-typed",
     "exec.model-asked",
     "exec.resumed-history",

@@ -349,4 +349,21 @@ FAULTS: tuple[Fault, ...] = (
         reason="The output schema is that of the final response.",
         change=first(event("item.completed", "agent_message"), edit("item", "text", to='{"m": 1}')),
     ),
+    Fault(
+        "exec-message-otherwise-than-the-session",
+        rule="exec.agrees-with-session",
+        on="exec-compared",
+        reason="One agent tells the same of the same work.",
+        change=first(event("item.completed", "agent_message"), edit("item", "text", to="Bye.")),
+    ),
+    Fault(
+        "exec-turn-ends-otherwise-than-the-session",
+        rule="exec.agrees-with-session",
+        on="exec-compared",
+        reason="One agent tells the same of the same work.",
+        change=first(
+            event("turn.completed"),
+            rewrite(lambda _: {"type": "turn.failed", "error": {"message": "no"}}),
+        ),
+    ),
 )
