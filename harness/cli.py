@@ -25,6 +25,7 @@ app = typer.Typer(
 Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
 AgentCmd = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
+SdkCmd = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
 Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
 # The status of a usage error, of all commands but `run`.
 _USAGE = 2
@@ -89,6 +90,7 @@ def run(
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     agent_cmd: AgentCmd = "",
+    sdk_cmd: SdkCmd = "",
     rule: Annotated[str, typer.Option(help="judge this rule alone; or ID,ID")] = "",
     tag: Annotated[str, typer.Option(help="with this tag, area or need; or TAG,TAG")] = "",
     keyword: Annotated[
@@ -134,6 +136,7 @@ def run(
     for name, value in (
         ("--harness-server-cmd", server_cmd),
         ("--harness-agent-cmd", agent_cmd),
+        ("--harness-sdk-cmd", sdk_cmd),
         ("--harness-rule", rule),
         ("--harness-tag", tag),
         ("-k", keyword),

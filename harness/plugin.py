@@ -30,6 +30,7 @@ def _options(add: Callable[..., None]) -> None:
     # None where it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
     add("--agent-cmd", default=None, metavar="CMD", help="the agent whose `exec` is to be judged")
+    add("--sdk-cmd", default=None, metavar="CMD", help="the driver program of an SDK to be judged")
     add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
     add(
         "--rule",
@@ -102,8 +103,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         return (yield)
     except pytest.UsageError as error:
         option = session.config.option
-        given = (option.harness_server_cmd, option.harness_agent_cmd, option.harness_target)
-        server = any(one is not None for one in given)
+        given = ("server_cmd", "agent_cmd", "sdk_cmd", "target")
+        server = any(getattr(option, f"harness_{name}") is not None for name in given)
         named = (word.split("::", 1)[0] for word in session.config.args)
         if server or not any(name.endswith((".scenario.yaml", ".family.yaml")) for name in named):
             raise
@@ -114,7 +115,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
     option = _options_of(config)
-    if option.server_cmd is None and option.agent_cmd is None and option.target is None:
+    commands = (option.server_cmd, option.agent_cmd, option.sdk_cmd, option.target)
+    if all(one is None for one in commands):
         idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
         if idle:
             name = "--" + idle[0].replace("_", "-")

@@ -34,6 +34,7 @@ from harness.runner.first_turn import NO_TURN, plain_turn
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.runner.sanity import SANITY, proves, trouble
+from harness.runner.sdk_bench import SdkBench
 from harness.runner.servers import Servers, SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
@@ -41,7 +42,7 @@ from harness.spec.book import Book
 from harness.target.overrides import model_told, places, turn_params
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile
-from harness.trace.surfaces import COMMAND, EXEC
+from harness.trace.surfaces import COMMAND, EXEC, SDK
 
 # Set-up findings that concern only what starts a turn.
 _OF_TURNS = ("setup.model-not-called", NO_TURN)
@@ -72,6 +73,7 @@ class Bench:
         )
         self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
         self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
+        self.sdk = SdkBench(profile, bounds, book, folder, self.hygiene)
         self._model_reached = False
         self._proven = False
         self._runs_alone = False
@@ -92,6 +94,8 @@ class Bench:
             return self.exec.blocked
         if loaded.surface == COMMAND:
             return self.commands.blocked
+        if loaded.surface == SDK:
+            return self.sdk.blocked
         finding = self.blocked
         if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
             return None
@@ -119,6 +123,8 @@ class Bench:
             return await self.exec.run(loaded)
         if loaded.surface == COMMAND:
             return await self.commands.run(loaded)
+        if loaded.surface == SDK:
+            return await self.sdk.run(loaded)
         if loaded.scenario.fresh:
             return await self._run_apart(loaded)
         if not loaded.scenario.several_clients or self.profile.listening() is not None:

@@ -69,7 +69,8 @@ class CommandBench:
             overflow = str(full)
         self._hygiene.left_by_program(loaded.id, tuple(player.survivors))
         if unmet is not None or overflow:
-            recorder.trace.end = End.TIMED_OUT
+            # What did not end was ended, or had ended: the unmet step tells of it.
+            recorder.trace.end = End.CLOSED
         return Run(
             trace=recorder.trace,
             cast=Cast(),

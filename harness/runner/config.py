@@ -22,7 +22,7 @@ from harness.target.host import Lack
 from harness.target.place import base_folder
 from harness.target.profile import Deviation, Profile, load_profile, split_command
 from harness.target.program import find_program
-from harness.trace.surfaces import COMMAND, EXEC, surface_of
+from harness.trace.surfaces import COMMAND, EXEC, SDK, surface_of
 from harness.trace.trace import SESSION
 
 
@@ -59,6 +59,7 @@ def configure(
     target: str = "spec",
     server_cmd: str = "",
     agent_cmd: str = "",
+    sdk_cmd: str = "",
     baseline: str = "",
     rule: str = "",
     require: str = "",
@@ -83,11 +84,18 @@ def configure(
         program = profile.exec.model_copy(update={"command": command})
         profile = profile.model_copy(update={"exec": program})
         find_program(command)
-    surfaces = _surfaces(profile, server=bool(server_cmd), agent=bool(agent_cmd))
+    if sdk_cmd:
+        command = split_command(sdk_cmd)
+        check_command(command, "--sdk-cmd")
+        driver = profile.sdk.model_copy(update={"command": command})
+        profile = profile.model_copy(update={"sdk": driver})
+        find_program(command)
+    given = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
+    surfaces = _surfaces(profile, **given)
     if not surfaces:
         raise UsageError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
-            "or --agent-cmd for agent exec"
+            "--agent-cmd for agent exec and agent mcp, or --sdk-cmd for the driver of an SDK"
         )
     if SESSION in surfaces:
         profile.listening()
@@ -145,11 +153,17 @@ def configure(
     )
 
 
-def _surfaces(profile: Profile, *, server: bool, agent: bool) -> tuple[str, ...]:
+def _surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:
     """What is played: what a command was given for, else what the profile has a command for."""
-    session = server or (bool(profile.command) and not agent)
-    program = agent or (bool(profile.exec.command) and not server)
-    return (*((SESSION,) if session else ()), *((EXEC, COMMAND) if program else ()))
+    named = server or agent or sdk
+    session = server or (bool(profile.command) and not named)
+    program = agent or (bool(profile.exec.command) and not named)
+    driver = sdk or (bool(profile.sdk.command) and not named)
+    return (
+        *((SESSION,) if session else ()),
+        *((EXEC, COMMAND) if program else ()),
+        *((SDK,) if driver else ()),
+    )
 
 
 def _concerned(

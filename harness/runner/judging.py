@@ -23,7 +23,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.steps.context import UnmetKind
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
-from harness.trace.surfaces import COMMAND, EXEC
+from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.trace import End
 from harness.trace.values import show_path
 from harness.trace.views import Conversation, conversation_of
@@ -123,7 +123,7 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
 def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
     if loaded.surface == EXEC:
         return absent_from_exec(loaded, run, profile)
-    if loaded.surface == COMMAND:
+    if loaded.surface in (COMMAND, SDK):
         return []
     return absent(loaded, run, conversation, profile)
 

@@ -40,7 +40,7 @@ from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.marks import ToldBySession
 from harness.trace.store import save
-from harness.trace.surfaces import COMMAND, EXEC, scenario_of
+from harness.trace.surfaces import EXEC, scenario_of
 from harness.trace.trace import SESSION, Trace
 from harness.trace.views import conversation_of
 
@@ -93,7 +93,7 @@ class WorkerSession:
         missing = undeclared(loaded, self.config.profile)
         if missing:
             return inapplicable_outcome(loaded, missing)
-        if loaded.surface in (EXEC, COMMAND):
+        if loaded.surface != SESSION:
             return self._play_program(loaded)
         try:
             finding = self._blocks(loaded)
@@ -123,7 +123,7 @@ class WorkerSession:
         return outcome
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
-        """Play and judge one scenario on `agent exec` or `agent mcp`: no process outlives it."""
+        """Play and judge one scenario on a surface beside the session's: no process outlives it."""
         finding = self._thread.bench.blocks(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)

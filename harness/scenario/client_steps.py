@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 from harness.backend.strict import Alias, Strict, key_of
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.lexicon import Kind
+from harness.scenario.sdk_steps import SdkStep
 from harness.wire.methods import BY_METHOD
 
 STATUSES = ("completed", "interrupted", "failed")
@@ -434,6 +435,7 @@ ClientStep = Annotated[
     | Annotated[WriteFileStep, Tag("write_file")]
     | Annotated[McpStep, Tag("mcp")]
     | Annotated[McpAtOnceStep, Tag("mcp_at_once")]
+    | Annotated[SdkStep, Tag("sdk")]
     | Annotated[RemoveFileStep, Tag("remove_file")],
     Discriminator(key_of),
 ]

@@ -220,14 +220,15 @@ def _holds_null(value: Any) -> bool:
     return value is None
 
 
-Played = Literal["session", "exec", "command"]
+Played = Literal["session", "exec", "command", "sdk"]
 
 
 class Scenario(Strict):
     """A whole scenario file.
 
     `surfaces` are the ways to talk to an agent by which it can be played: the session protocol, and
-    `agent exec`, of which each turn is a process, and the command `agent mcp`.
+    `agent exec`, of which each turn is a process, the command `agent mcp`, and
+    the calls of an SDK.
     """
 
     title: str = Field(min_length=1, max_length=200)

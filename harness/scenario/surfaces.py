@@ -20,7 +20,8 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.model import Scenario
-from harness.trace.surfaces import COMMAND, EXEC
+from harness.scenario.sdk_steps import SdkStep
+from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.values import obj
 
 _Problem = tuple[tuple[str | int, ...], str]
@@ -35,7 +36,7 @@ ITEMS = ("todo_list", "error")
 
 def unplayable(scenario: Scenario) -> _Problem | None:
     """What keeps a scenario from being played on a surface that it names: the place, and why."""
-    problem = _of_commands(scenario)
+    problem = _of_programs(scenario)
     if problem is not None or EXEC not in scenario.surfaces:
         return problem
     running: dict[str, str] = {}
@@ -48,23 +49,29 @@ def unplayable(scenario: Scenario) -> _Problem | None:
     return None
 
 
-# What a play of `agent mcp` is made of, and no other: it has neither threads nor a model.
-_COMMANDS = (McpStep, McpAtOnceStep)
-_FILES = (WriteFileStep, RemoveFileStep)
+# What plays of `agent mcp` and of SDKs are made of: these steps and no other.
+_STEPS: dict[str, tuple[type, ...]] = {
+    COMMAND: (McpStep, McpAtOnceStep, WriteFileStep, RemoveFileStep),
+    SDK: (SdkStep,),
+}
+_OWN: dict[type, str] = {McpStep: COMMAND, McpAtOnceStep: COMMAND, SdkStep: SDK}
 
 
-def _of_commands(scenario: Scenario) -> _Problem | None:
-    """What is wrong where some steps are of `agent mcp` and others are not."""
-    runs = COMMAND in scenario.surfaces
-    if runs and len(scenario.surfaces) > 1:
-        return ("surfaces",), f"{COMMAND} has steps of its own: it stands alone"
+def _of_programs(scenario: Scenario) -> _Problem | None:
+    """What is wrong where some steps are of such a surface and others are not."""
+    alone = next((one for one in scenario.surfaces if one in _STEPS), None)
+    if alone is not None and len(scenario.surfaces) > 1:
+        return ("surfaces",), f"{alone} has steps of its own: it stands alone"
+    if alone is not None and scenario.setup and alone == SDK:
+        return ("setup",), f"{alone} has no setup"
     for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
         for index, step in enumerate(steps):
             key = next(iter(type(step).model_fields))
-            if isinstance(step, _COMMANDS) and not runs:
-                return (side, index, key), f"{key} needs surfaces: [{COMMAND}]"
-            if runs and not isinstance(step, (*_COMMANDS, *_FILES)):
-                return (side, index, key), f"{COMMAND} cannot play this step: it is of a session"
+            needed = _OWN.get(type(step), alone)
+            if needed != alone:
+                return (side, index, key), f"{key} needs surfaces: [{needed}]"
+            if alone is not None and not isinstance(step, _STEPS[alone]):
+                return (side, index, key), f"{alone} cannot play this step: it is of a session"
     return None
 
 

@@ -57,7 +57,7 @@ class PytestPlugin:
     """
 
     def __init__(self, config: pytest.Config, option: argparse.Namespace) -> None:
-        for command in (option.server_cmd, option.agent_cmd):
+        for command in (option.server_cmd, option.agent_cmd, option.sdk_cmd):
             if command is not None:
                 split_command(command)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
@@ -68,6 +68,7 @@ class PytestPlugin:
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
             agent_cmd=option.agent_cmd or "",
+            sdk_cmd=option.sdk_cmd or "",
             baseline=option.baseline,
             rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
             require=option.require,

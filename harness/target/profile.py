@@ -158,6 +158,12 @@ class ExecProgram(_Table):
     image: Words = Field(default_factory=lambda: ["--image", "{value}"])
 
 
+class SdkProgram(_Table):
+    """The driver program of an SDK: see docs/sdk-judging.md."""
+
+    command: Words = Field(default_factory=list[str])
+
+
 class Profile(_Table):
     """One kind of server. See docs/profiles.md."""
 
@@ -181,6 +187,7 @@ class Profile(_Table):
     home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
     exec: ExecProgram = Field(default_factory=ExecProgram)
+    sdk: SdkProgram = Field(default_factory=SdkProgram)
     bounds: Bounds = Field(default_factory=Bounds)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"

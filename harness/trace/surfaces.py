@@ -10,6 +10,7 @@ from harness.trace.trace import SESSION
 
 EXEC: Final = "exec"
 COMMAND: Final = "command"
+SDK: Final = "sdk"
 _SEPARATOR: Final = "@"
 
 
@@ -21,7 +22,7 @@ def surface_id(scenario: str, surface: str) -> str:
 def surface_of(name: str) -> str:
     """The surface that an id names; that of a race is the session."""
     named = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
-    return named if named in (EXEC, COMMAND) else SESSION
+    return named if named in (EXEC, COMMAND, SDK) else SESSION
 
 
 def scenario_of(name: str) -> str:

@@ -134,7 +134,9 @@ class Switches(SdkRule):
             return
         switches = ("skipGitRepoCheck", "networkAccessEnabled")
         rest = {key: value for key, value in thread.items() if key not in switches}
-        likeness = repr((obj(call.driver.json).get("agent"), rest, obj(call.asked.json)["input"]))
+        agent = obj(obj(call.driver.json).get("agent"))
+        client = {key: value for key, value in agent.items() if key != "agentPathOverride"}
+        likeness = repr((client, rest, obj(call.asked.json).get("input")))
         said = {key: thread[key] for key in switches if thread.get(key) is True}
         if not said:
             self._plain.setdefault(likeness, call)

@@ -1,0 +1,47 @@
+"""What a scenario can do on the surface `sdk`: the pydantic model of its step.
+
+Here: names, types and defaults, and nothing that plays it (runner.sdk_player). Such a scenario has
+no other steps.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from harness.backend.strict import Strict
+
+
+class SdkTurn(Strict):
+    """A turn: what is called, and what the agent behind it writes and ends with.
+
+    `input` and `options` are those of the call, by their names in the text. `abort` is when the
+    signal is aborted: before the call, or during the turn, which the agent then never ends.
+    """
+
+    call: Literal["run", "runStreamed"] = "run"
+    input: Any = "hello"
+    options: dict[str, Any] = Field(default_factory=dict[str, Any])
+    abort: Literal["", "before", "during"] = ""
+    writes: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    status: int = Field(default=0, ge=0, le=125)
+    stderr: str = ""
+
+
+class Sdk(Strict):
+    """Run the driver once: a client with the options `agent`, a thread with the options `thread`,
+    new or resumed, and its turns.
+
+    `process` are variables of the driver's own environment.
+    """
+
+    agent: dict[str, Any] = Field(default_factory=dict[str, Any])
+    thread: dict[str, Any] = Field(default_factory=dict[str, Any])
+    resume: str | None = None
+    process: dict[str, str] = Field(default_factory=dict[str, str])
+    turns: list[SdkTurn] = Field(min_length=1)
+
+
+class SdkStep(Strict):
+    """`sdk: {thread: {model: m-1}, turns: [{input: hello, writes: [{type: turn.started}]}]}`"""
+
+    sdk: Sdk
