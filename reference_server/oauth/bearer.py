@@ -8,7 +8,7 @@ with it.
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import anyio
 from anyio import from_thread, to_thread
@@ -19,10 +19,10 @@ from reference_server.oauth.credentials import Credentials
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.store import Store
 
-if TYPE_CHECKING:
-    from reference_server.model.secrets import Secrets
-
 _log = logging.getLogger(__name__)
+SHORTEST = 6
+"""Characters of the shortest secret that is looked for."""
+HIDDEN = "[key]"
 LEAVING = 2.0
 """Seconds that a renewal has to end when the agent does."""
 
@@ -37,7 +37,7 @@ class Bearer:
         self._credentials: Credentials | None = None
         self._renewal: _Renewal | None = None
         self._seen: set[str] = set()
-        self._secrets: Secrets | None = None
+        self._hidden: list[str] = []
 
     async def load(self) -> None:
         """Read what is stored: somebody may have logged in or out. Raises OAuthFailure."""
@@ -66,14 +66,13 @@ class Bearer:
         return held.access_token
 
     def hidden_in(self, text: str) -> str:
-        """Take every token that was ever held here out of a text."""
-        if not self._seen:
-            return text
-        if self._secrets is None:
-            from reference_server.model.secrets import Secrets
+        """Take every token that was ever held here out of a text, as it is or as in an address.
 
-            self._secrets = Secrets(sorted(self._seen))
-        return self._secrets.hidden_in(text)
+        Other escapes are not looked for: in the many MiB of an answer that takes seconds.
+        """
+        for form in self._hidden:
+            text = text.replace(form, HIDDEN)
+        return text
 
     def close(self) -> None:
         """Let a renewal that runs come to its end soon."""
@@ -82,9 +81,11 @@ class Bearer:
 
     def _keep(self, credentials: Credentials | None) -> None:
         self._credentials = credentials
-        if credentials is not None and not self._seen.issuperset(credentials.secrets):
-            self._seen.update(credentials.secrets)
-            self._secrets = None
+        if credentials is not None:
+            # What is shorter is part of ordinary words.
+            found = [one for one in credentials.secrets if len(one) >= SHORTEST]
+            self._seen.update(found, (quote(one, safe="") for one in found))
+            self._hidden = sorted(self._seen, key=len, reverse=True)
 
     async def _renewed(self, old: Credentials) -> Credentials:
         if (renewal := self._renewal) is None:

@@ -92,6 +92,18 @@ async def test_a_token_that_the_server_refuses_is_renewed_and_the_call_made(tmp_
     assert servers.authority.renewals == 1
 
 
+async def test_taking_tokens_out_of_a_long_answer_holds_nobody_up(tmp_path) -> None:
+    async with pair() as servers, anyio.create_task_group() as tasks:
+        kept = await log_in(file_store(tmp_path), servers)
+        token = bearer(tasks, tmp_path, servers)
+        await token.load()
+        assert token.hidden_in(f"sent: {kept.access_token}!") == "sent: [key]!"
+        long = "\\%25" * 4_000_000
+        began = time.monotonic()
+        assert token.hidden_in(f"{long}{kept.access_token}!") == f"{long}[key]!"
+        assert time.monotonic() - began < 1
+
+
 async def test_a_login_during_the_session_is_noticed(tmp_path) -> None:
     async with pair(Switches(refreshes=False)) as servers:
         store = file_store(tmp_path)
