@@ -263,7 +263,11 @@ def list_(
 
 @app.command()
 def doctor(
-    *, target: Target = "spec", server_cmd: ServerCmd = "", timeout_scale: Scale = 1.0
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    agent_cmd: AgentCmd = "",
+    timeout_scale: Scale = 1.0,
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
     from harness.commands.doctor import examine
@@ -271,7 +275,9 @@ def doctor(
     from harness.runner.interruption import Interruption
 
     with recorded.errors():
-        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+        config = configure(
+            target=target, server_cmd=server_cmd, agent_cmd=agent_cmd, scale=timeout_scale
+        )
     interruption = Interruption(config.base)
     interruption.install()
     healthy = True

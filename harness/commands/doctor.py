@@ -8,10 +8,11 @@ that cannot be used at all (runner.setup_diagnosis).
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyio.from_thread import start_blocking_portal
 
+from harness.commands.exec_doctor import examine_agent
 from harness.runner.bench import open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -23,6 +24,8 @@ from harness.target.profile import Bounds, Profile, builtin_names, load_profile
 from harness.target.shell import left_alone
 from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
+from harness.trace.surfaces import EXEC
+from harness.trace.trace import SESSION
 from harness.trace.values import arr, dig, obj, text
 
 # Short bounds, since somebody waits: even if all expire, it takes a few seconds. Bounds that a
@@ -53,9 +56,27 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
     comes to `interruption`.
     """
     interruption = interruption or Interruption(config.base)
+    healthy, over = True, False
+    for examined, surface in ((_server, SESSION), (examine_agent, EXEC)):
+        for check in examined(config, interruption) if surface in config.surfaces else ():
+            healthy = healthy and check.good is not False
+            over = over or check.last
+            yield check
+        if over:
+            return
+    for lack in config.lacks:
+        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
+        yield Check(None, text, lack.advice)
+    if healthy:
+        yield Check(None, "next: judge it", next_command(config))
+    else:
+        yield Check(None, "next: fix the first FAIL above, and ask again")
+
+
+def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
+    """The checks of a server; the last one says so where it makes all else meaningless."""
     loaded = load_text(_TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
-    healthy = True
     for word in left_alone(profile.command):
         yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
     with (
@@ -67,22 +88,16 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
         try:
             run = interruption.wait(portal.start_task_soon(bench.run, loaded))
         except Interrupted as signal:
-            yield Check(None, f"interrupted ({signal}): whether it can be judged is not known")
+            message = f"interrupted ({signal}): whether it can be judged is not known"
+            yield Check(None, message, last=True)
             return
         except SetupFailed as failed:
-            yield from not_usable(failed, profile)
+            *others, last = not_usable(failed, profile)
+            yield from others
+            yield replace(last, last=True)
             return
         asked = _Asked(run, profile, bench.model_url)
-    for check in _answers(asked):
-        healthy = healthy and check.good is not False
-        yield check
-    for lack in config.lacks:
-        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
-        yield Check(None, text, lack.advice)
-    if healthy:
-        yield Check(None, "next: judge it", next_command(config))
-    else:
-        yield Check(None, "next: fix the first FAIL above, and ask again")
+    yield from _answers(asked)
 
 
 def bounds_of(profile: Profile) -> Bounds:
@@ -105,8 +120,13 @@ def target_words(config: Config) -> list[str]:
     words: list[str] = []
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
-    if config.profile.command != load_profile(config.option or "spec").command:
+    own = load_profile(config.option or "spec").command
+    # Given one of the two alone, a run plays that one.
+    both = {SESSION, EXEC} <= {*config.surfaces}
+    if SESSION in config.surfaces and (both or config.profile.command != own):
         words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
+    if EXEC in config.surfaces:
+        words += ["--agent-cmd", " ".join(map(_quoted, config.profile.exec.command))]
     return words
 
 

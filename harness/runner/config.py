@@ -83,13 +83,13 @@ def configure(
         check_command(command, "--agent-cmd")
         program = profile.exec.model_copy(update={"command": command})
         profile = profile.model_copy(update={"exec": program})
-        find_program(command)
+        find_program(command, "--agent-cmd")
     if sdk_cmd:
         command = split_command(sdk_cmd)
         check_command(command, "--sdk-cmd")
         driver = profile.sdk.model_copy(update={"command": command})
         profile = profile.model_copy(update={"sdk": driver})
-        find_program(command)
+        find_program(command, "--sdk-cmd")
     given = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
     surfaces = _surfaces(profile, **given)
     if not surfaces:

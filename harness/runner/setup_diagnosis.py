@@ -41,11 +41,15 @@ _SLOW = "if it only starts slowly, give --timeout-scale 3"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question; `good` is None where it could not be asked; `advice` has one or more lines."""
+    """One question; `good` is None where it could not be asked; `advice` has one or more lines.
+
+    After one that is the `last` no other makes sense.
+    """
 
     good: bool | None
     text: str
     advice: str = ""
+    last: bool = False
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.good]

@@ -31,8 +31,10 @@ class NotStarted(UsageError):
     """The server's program could not be started."""
 
 
-def find_program(command: Sequence[str]) -> list[str]:
+def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[str]:
     """The command with its program found. Raises `NotStarted` where it cannot be run.
+
+    `option` is what takes such a command.
 
     A bare name is looked up on PATH, then beside the running interpreter: the commands of the
     harness's own virtual environment work without activating it.
@@ -40,7 +42,7 @@ def find_program(command: Sequence[str]) -> list[str]:
     program = command[0]
     beside = str(Path(sys.executable).parent)
     found = shutil.which(program) or (shutil.which(program, path=beside))
-    fault = _unfound(command) if found is None else _of_script(found)
+    fault = _unfound(command, option) if found is None else _of_script(found)
     if found is None or fault:
         raise NotStarted(f"the server's program {program!r} {fault}")
     return [found, *command[1:]]
@@ -71,7 +73,7 @@ def why_not_started(command: Sequence[str], error: OSError) -> str:
     return f"{told}; run the same command by hand to see more"
 
 
-def _unfound(command: Sequence[str]) -> str:
+def _unfound(command: Sequence[str], option: str) -> str:
     """Why a program was not found: what is at its path instead, if anything."""
     program, shells = command[0], hint(command)
     name = _interpreter(program)
@@ -79,7 +81,7 @@ def _unfound(command: Sequence[str]) -> str:
         to_do = shells or f"give the program in it, such as {os.path.join(program, 'server')}"
         return f"is a directory; {to_do}"
     if not os.path.exists(program):
-        to_do = shells or "give --server-cmd a program on PATH or a path to one"
+        to_do = shells or f"give {option} a program on PATH or a path to one"
         return f"was not found; {to_do}"
     here = program if os.sep in program else f"./{program}"
     if os.access(program, os.X_OK):
