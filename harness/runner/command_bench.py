@@ -26,7 +26,7 @@ from harness.target.overrides import places, with_overrides
 from harness.target.place import RunFolder, furnish
 from harness.target.process import environment
 from harness.target.profile import Bounds, Profile, fill
-from harness.target.program import NotStarted, find_program
+from harness.target.program import NotStarted, find_program, from_anywhere
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End, Header, Trace
 
@@ -96,7 +96,7 @@ class CommandBench:
         (home / profile.agent_folder).symlink_to(".")
         env: dict[str, Any] = dict(fill(profile.env, values))
         return Shop(
-            command=find_program(fill(profile.exec.command, values)),
+            command=from_anywhere(find_program(fill(profile.exec.command, values))),
             env=environment(env, home, profile.home_env),
             cwd=cwd,
             home=home,

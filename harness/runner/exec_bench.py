@@ -30,7 +30,7 @@ from harness.target.overrides import places, turn_params, with_overrides
 from harness.target.place import RunFolder, furnish
 from harness.target.process import environment
 from harness.target.profile import Bounds, Profile, fill
-from harness.target.program import NotStarted, find_program
+from harness.target.program import NotStarted, find_program, from_anywhere
 from harness.trace.frame import Kind
 from harness.trace.marks import Place, ProgramEnded, ProgramErrors, ToldBySession
 from harness.trace.recorder import Recorder
@@ -137,7 +137,7 @@ class ExecBench:
         known = {**profile.thread, **turn_params(profile, loaded.scenario.needs)}
         known = {name: one for name, one in known.items() if name in THREAD_PARAMS}
         return Stage(
-            command=find_program(fill(profile.exec.command, values)),
+            command=from_anywhere(find_program(fill(profile.exec.command, values))),
             program=profile.exec,
             env=environment(ours, home, profile.home_env),
             variables=tuple(sorted({"HOME", profile.home_env, "NO_PROXY", *ours})),

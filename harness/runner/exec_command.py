@@ -15,6 +15,8 @@ from harness.trace.values import arr, obj, text
 
 # The policy of a thread is a setting of the program's configuration.
 _SETTINGS = {"approvalPolicy": "approval_policy"}
+# What every scenario has unless it says otherwise.
+_USUAL = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 # What a program lacks that cannot be told something.
 _LACKS = {"an output schema": "output-schema", "a thread to resume": "storage"}
 # Between several texts of one input there is an empty line.
@@ -37,7 +39,9 @@ def command_line(program: ExecProgram, wanted: Wanted) -> list[str]:
     """The words after the program's name. Raises `StepFailed` where one cannot be said."""
     words = list(program.arguments)
 
-    def say(what: str, template: list[str], value: str) -> None:
+    def say(what: str, template: list[str], value: str, usual: str = "") -> None:
+        if value == usual and not template:
+            return  # A program that cannot be told may do so anyway.
         if value and not template:
             message = f"the profile's [exec] has no words for {what}"
             raise StepFailed(UnmetKind.NOT_OFFERED, message, capability=_LACKS.get(what, "core"))
@@ -45,12 +49,13 @@ def command_line(program: ExecProgram, wanted: Wanted) -> list[str]:
             words.extend(fill(template, {"value": value}))
 
     say("a model", program.model, text(wanted.params.get("model")))
-    say("a sandbox", program.sandbox, text(wanted.params.get("sandbox")))
+    say("a sandbox", program.sandbox, text(wanted.params.get("sandbox")), _USUAL["sandbox"])
     say("a working directory", program.cwd, text(wanted.params.get("cwd")))
     say("an output schema", program.schema_file, wanted.schema_file)
     for name, key in _SETTINGS.items():
-        value = text(wanted.params.get(name))
-        say("a setting", program.setting, f"{key}={json.dumps(value)}" if value else "")
+        value, usual = text(wanted.params.get(name)), _USUAL[name]
+        told = f"{key}={json.dumps(value)}" if value else ""
+        say("a setting", program.setting, told, f"{key}={json.dumps(usual)}")
     say("a thread to resume", program.resume, wanted.thread)
     for image in wanted.images:
         say("an image", program.image, image)

@@ -120,7 +120,7 @@ class ExecPlayer:
         self._end_all()
 
     def _end_all(self) -> None:
-        self.ended_by_us = not all(turn.over.is_set() for turn in self._running.values())
+        self.ended_by_us |= not all(turn.over.is_set() for turn in self._running.values())
         for turn in self._running.values():
             turn.within.cancel()
 

@@ -48,6 +48,17 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
     return [found, *command[1:]]
 
 
+def from_anywhere(command: Sequence[str]) -> list[str]:
+    """The command with the paths in it made absolute, for a process that starts elsewhere.
+
+    A word is a path where it has a separator and something is there; links stay as they are.
+    """
+    return [
+        os.path.abspath(word) if os.sep in word and os.path.exists(word) else word
+        for word in command
+    ]
+
+
 def why_not_started(command: Sequence[str], error: OSError) -> str:
     """Why the system refused to start a program that was found, and what to do."""
     program, head = command[0], _head(command[0])
