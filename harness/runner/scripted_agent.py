@@ -1,12 +1,13 @@
 """The agent's binary as the harness plays it for an SDK: `scripted_agent.py STATE WORD…`.
 
 It notes what it was given, prints the events of its script and ends as that says. The folder STATE
-has `script.json` (a turn for each start: `writes`, `status`, `stderr`, `hangs`) and `watch.json`
-(the names and values of variables that may be noted: nothing else of the user's environment gets
-into a trace); each start leaves `start-N.json`. Standard library only, and no other module of the
-harness: it runs in whatever environment the SDK gives it.
+has `script.json` (a turn for each start: `writes`, `status`, `stderr`, `hangs`) and `watch.json`:
+the names of variables that are noted, and digests of those that the driver had. What the SDK adds
+is noted too, and nothing of the user's own environment. Each start leaves `start-N.json`. Standard
+library only, and no other module of the harness: it runs in whatever environment the SDK gives it.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -58,13 +59,24 @@ def _claimed(state: Path) -> int:
             return number
 
 
-def _environment(watched: dict[str, list[str]]) -> dict[str, str]:
-    names, values = watched["names"], watched["values"]
+def _environment(watched: dict[str, Any]) -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name in names or any(one in value for one in values)
+        if name in watched["names"]
+        or (
+            name not in (*_OF_SHELLS, *watched["unnoted"])
+            and _digest(value) != watched["known"].get(name)
+        )
     }
+
+
+# Shells set these for every program.
+_OF_SHELLS = ("_", "OLDPWD", "PWD", "SHLVL")
+
+
+def _digest(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _files(words: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ in docs/sdk-judging.md.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import shlex
@@ -24,6 +25,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.player import Unmet
 from harness.scenario.sdk_steps import Sdk, SdkStep
 from harness.scenario.steps.context import UnmetKind
+from harness.target.family import MARK
 from harness.target.process import ServerProcess, start
 from harness.target.profile import Bounds, fill
 from harness.trace.frame import Direction
@@ -93,7 +95,7 @@ class SdkPlayer:
         state.mkdir(parents=True)
         agent = _binary(scratch, state)
         options = {"agentPathOverride": str(agent), **body.agent}
-        _script(state, body, options)
+        _script(state, body, options, self._desk.env)
         driven = await self._driven(body, options, scratch, state)
         self.survivors += driven.survivors
         self.stderr = driven.stderr
@@ -179,7 +181,7 @@ def _binary(scratch: Path, state: Path) -> Path:
     return path
 
 
-def _script(state: Path, body: Sdk, options: dict[str, Any]) -> None:
+def _script(state: Path, body: Sdk, options: dict[str, Any], env: Mapping[str, str]) -> None:
     """What the agent does at each start, and what it may note of its environment."""
     script = [
         {"writes": one.writes, "status": one.status, "stderr": one.stderr}
@@ -188,10 +190,15 @@ def _script(state: Path, body: Sdk, options: dict[str, Any]) -> None:
         if one.abort != "before"
     ]
     names = {*body.process, *obj(options.get("env")), *KEYS}
-    values = [options.get(name) for name in ("apiKey", "baseUrl")]
-    watched = {"names": sorted(names), "values": [one for one in values if one]}
+    known = {name: _digest(value) for name, value in env.items()}
+    # `start` sets the last two anew for each process.
+    watched = {"names": sorted(names), "known": known, "unnoted": ["TMPDIR", MARK]}
     (state / "script.json").write_text(json.dumps(script), "utf-8")
     (state / "watch.json").write_text(json.dumps(watched), "utf-8")
+
+
+def _digest(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _starts(state: Path) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import COMMAND
 from tests.sampling import one_in
 
-pytestmark = [pytest.mark.socket, pytest.mark.slow]
+pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
 PROGRAM = Path(__file__).parents[2] / "fixtures" / "programs" / "other_mcp.py"
 HABITS = runpy.run_path(str(PROGRAM))["HABITS"]
@@ -85,20 +85,14 @@ def told(outcomes: list[ScenarioOutcome], *, least: Level = Level.SHOULD) -> set
     }
 
 
-def test_a_stranger_who_chose_otherwise_everywhere_is_green(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_stranger_who_chose_otherwise_everywhere_is_green() -> None:
     outcomes = played(*commands())
     assert told(outcomes) == set()
     assert {one.id: one.reason for one in outcomes if one.verdict is not Verdict.PASS} == {}
 
 
 @pytest.mark.parametrize("habit", one_in(9, HABITS, pytest.mark.bugs))
-def test_a_mistake_is_told_by_its_rule(
-    habit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_mistake_is_told_by_its_rule(habit: str) -> None:
     rule, name = TOLD[habit]
     assert rule in told(played(bundled_scenario(f"mcp-command/{name}"), habit=habit))
 

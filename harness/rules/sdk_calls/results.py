@@ -38,6 +38,7 @@ class Buffered(SdkRule):
     """Judges results of `run` whose turn was completed."""
 
     def turn(self, call: Call, over: Frame) -> Outcomes:
+        """Judge a turn that gave a result."""
         if not is_call(call, "run") or not completes(call) or not call.started:
             return None
         if obj(over.json).get("over") != "result":

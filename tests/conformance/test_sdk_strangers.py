@@ -1,0 +1,97 @@
+"""SDKs as others may write them: a correct stranger is green, and each mistake of his is told.
+
+The stranger (fixtures/programs/odd_sdk.py) chose otherwise wherever the text leaves a choice; a
+habit is one mistake. The Python SDK of this project is judged here too; the others in `make real`.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import ScenarioOutcome
+from harness.runner.config import configure
+from harness.runner.session import WorkerSession
+from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.loader import Loaded
+from harness.scenario.surfaces import SDK
+from tests.sampling import one_in
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
+
+ROOT = Path(__file__).parents[2]
+ODD = ROOT / "fixtures" / "programs" / "odd_sdk.py"
+DRIVER = ROOT / "fixtures" / "sdk_drivers" / "python_driver.py"
+HABITS = runpy.run_path(str(ODD))["HABITS"]
+# What each habit breaks, and the scenario that tells of it.
+TOLD = {
+    "forgets-the-model": ("sdk-child.options", "options"),
+    "forgets-switches": ("sdk-child.switches", "switches"),
+    "takes-the-first-text": ("sdk-child.input", "input-and-schema"),
+    "nests-config": ("sdk-child.config", "options"),
+    "adds-the-environment": ("sdk-child.env", "environment"),
+    "inherits-nothing": ("sdk-child.key", "environment"),
+    "forgets-the-schema": ("sdk-child.schema", "input-and-schema"),
+    "starts-anew": ("sdk-child.resumed", "several-turns"),
+    "keeps-no-id": ("sdk-thread.id-known", "several-turns"),
+    "takes-the-first-message": ("sdk-run.final-response", "plain-turn"),
+    "gives-started-items": ("sdk-run.items", "plain-turn"),
+    "parses-the-answer": ("sdk-run.result-shape", "input-and-schema"),
+    "loses-usage": ("sdk-run.usage", "plain-turn"),
+    "resolves-failures": ("sdk-run.rejects", "failed"),
+    "stops-at-the-first-item": ("sdk-streamed.events", "streamed"),
+    "kills-by-another-name": ("sdk-run.abort-error", "aborted"),
+    "starts-twice": ("sdk-child.started", "plain-turn"),
+}
+
+
+def calls() -> list[Loaded]:
+    every = [bundled_scenario(name) for name in bundled_files()]
+    return [one for one in every if SDK in one.scenario.surfaces]
+
+
+def played(command: str, *scenarios: Loaded) -> list[ScenarioOutcome]:
+    session = WorkerSession(configure(sdk_cmd=command))
+    try:
+        return [session.play(one.on(SDK)) for one in scenarios]
+    finally:
+        session.close()
+
+
+def told(outcomes: list[ScenarioOutcome]) -> set[str]:
+    return {
+        row.rule
+        for one in outcomes
+        for row in one.rows
+        if row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.level is not Level.INFO
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"'{sys.executable}' '{ODD}'",
+        f"env 'PYTHONPATH={ROOT / 'sdk' / 'python'}' '{sys.executable}' '{DRIVER}'",
+    ],
+    ids=["stranger", "agent_sdk"],
+)
+def test_a_correct_sdk_is_green(command: str) -> None:
+    outcomes = played(command, *calls())
+    assert told(outcomes) == set()
+    assert {one.id: one.reason for one in outcomes if one.verdict is not Verdict.PASS} == {}
+
+
+@pytest.mark.parametrize("habit", one_in(6, HABITS, pytest.mark.bugs))
+def test_a_mistake_of_an_sdk_is_told_by_its_rule(habit: str) -> None:
+    rule, name = TOLD[habit]
+    command = f"'{sys.executable}' '{ODD}' {habit}"
+    assert rule in told(played(command, bundled_scenario(f"sdk-calls/{name}")))
+
+
+def test_every_scenario_of_the_sdk_is_red_for_a_habit() -> None:
+    assert set(TOLD) == set(HABITS)
+    assert {one.id for one in calls()} == {f"sdk-calls/{name}" for _, name in TOLD.values()}
