@@ -7,6 +7,7 @@ and has its short name only in a run that uses it and in which nobody else defin
 """
 
 import argparse
+import gc
 from collections.abc import Callable, Generator
 
 import pytest
@@ -122,6 +123,9 @@ def pytest_configure(config: pytest.Config) -> None:
             name = "--" + idle[0].replace("_", "-")
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
+    if option.harness_run and hasattr(config, "workerinput"):
+        # A process of our own too, started by pytest-xdist (see harness/suite/__main__.py).
+        gc.disable()
     config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
     from harness.errors import UsageError
     from harness.suite.hooks import PytestPlugin

@@ -169,6 +169,8 @@ class PytestPlugin:
         """
         # What is loaded now stays until the end; the garbage collector need not look at it again.
         gc.freeze()
+        if self._pytest.option.harness_run:
+            gc.enable()
         whole = False
         try:
             result = yield
