@@ -3,10 +3,14 @@
 Source: the exit statuses of commands are not shown in the document; docs/exec.md has this table.
 """
 
+import errno
+import logging
 import os
 import signal
 
 import anyio
+
+_log = logging.getLogger(__name__)
 
 COMPLETED = 0
 FAILED = 1
@@ -16,6 +20,8 @@ NOT_BEGUN = 2
 NOT_READ = 128 + signal.SIGPIPE
 """Nobody reads the output any more."""
 
+_NO_READER = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+"""EIO: the terminal was closed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -29,6 +35,7 @@ class Interruption:
     def __init__(self) -> None:
         self.number: int | None = None
         self.output_gone = False
+        self._output_failed = False
         self.told = anyio.Event()
 
     def by_signal(self, number: int) -> None:
@@ -37,9 +44,12 @@ class Interruption:
             self.number = number
         self.told.set()
 
-    def by_closed_output(self) -> None:
-        """Stop because nobody reads any more."""
+    def by_closed_output(self, cause: BaseException | None = None) -> None:
+        """Stop because nobody reads any more, or nothing can be written: `cause` tells which."""
         self.output_gone = True
+        if isinstance(cause, OSError) and cause.errno not in _NO_READER:
+            self._output_failed = True
+            _log.error("standard output cannot be written: %s", cause.strerror)
         self.told.set()
 
     def why(self) -> str:
@@ -52,7 +62,9 @@ class Interruption:
         """Give the exit status of a run that was told to stop; None for one that was not."""
         if self.number is not None:
             return 128 + self.number
-        return NOT_READ if self.output_gone else None
+        if self.output_gone:
+            return FAILED if self._output_failed else NOT_READ
+        return None
 
 
 def end_at_once_on_signals() -> None:

@@ -88,7 +88,8 @@ class KeepsLastMessage:
 
     async def finish(self) -> None:
         """Write the file, then what the other one writes. Raises PeerGone, OSError."""
-        await to_thread.run_sync(self._file.write, self._last)
+        # A pipe may have a reader that reads nothing.
+        await to_thread.run_sync(self._file.write, self._last, abandon_on_cancel=True)
         await self._sink.finish()
 
 

@@ -14,6 +14,7 @@ import anyio
 from harness.wire.input import LocalImageInput, TextInput, UserInput
 from harness.wire.thread import ThreadStartParams
 from harness.wire.turn import TurnStartParams
+from reference_server.collecting import not_collecting
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
@@ -29,6 +30,7 @@ from reference_server.refusal import Refusal, disk_failure, invalid_request
 from reference_server.server import running_server
 from reference_server.services import Services
 from reference_server.session.thread import LoadedThread
+from reference_server.settings import ThreadSettings, settings_of_new_thread
 from reference_server.transport.base import PeerGone
 
 if TYPE_CHECKING:
@@ -175,12 +177,29 @@ class _Run:
         known = await self._newest() if job.last else job.resume
         if known is None:
             params = ThreadStartParams(cwd=job.cwd, ephemeral=job.ephemeral)
+            await self._check_images(settings_of_new_thread(job.config, params))
             return await threads.start(params, SOURCE)
-        thread = (await threads.load(known)).thread
-        thread.settings = resumed_settings(thread.settings, job.config, job.named, job.cwd)
+        with not_collecting():
+            thread = (await threads.load(known)).thread
+        settings = resumed_settings(thread.settings, job.config, job.named, job.cwd)
+        await self._check_images(settings)
+        thread.settings = settings
         # Tools that a client brought are not here: their calls could not be answered.
         thread.client_tools = []
         return thread
+
+    async def _check_images(self, settings: ThreadSettings) -> None:
+        """Raise NotBegun for an image that the model could not be sent, as for one not there."""
+        if not self._job.images:
+            return
+        from reference_server.engine.images import ImageBudget, NoImage
+
+        budget = ImageBudget()
+        for path in self._job.images:
+            try:
+                await self._services.tools.images.part(path, settings, budget)
+            except NoImage as error:
+                raise NotBegun(f"--image {path}: {error}") from None
 
     async def _newest(self) -> str:
         from reference_server.index.query import Query
@@ -215,8 +234,8 @@ class _Run:
         """Write what comes after the last event; False where a file could not be written."""
         try:
             await self._sink.finish()
-        except PeerGone:
-            self._interruption.by_closed_output()
+        except PeerGone as gone:
+            self._interruption.by_closed_output(gone.__cause__)
         except OSError as error:
             _log.error("the final message was not written: %s", disk_failure(error))
             return False
@@ -237,8 +256,8 @@ class _Run:
             return
         try:
             await self._sink.tell(events)
-        except PeerGone:
-            self._interruption.by_closed_output()
+        except PeerGone as gone:
+            self._interruption.by_closed_output(gone.__cause__)
 
     async def _take(self, method: str, params: Fields) -> None:
         if events := self._events.of(method, params):

@@ -1,7 +1,7 @@
 """`agent exec --json`: the events of a turn."""
 
 import pytest
-from runs import JSON, Agent, scenario
+from runs import JSON, SAYS_HELLO, Agent, scenario
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -35,3 +35,15 @@ def test_unread_errors_end_nothing(agent: Agent) -> None:
         assert run.stdout is not None
         assert b"turn.failed" in run.stdout.read()
         assert run.wait(30) == 1
+
+
+@pytest.mark.parametrize("words", [JSON, ("--skip-git-repo-check",)])
+def test_a_full_disk_is_a_failure_that_says_so(agent: Agent, words: tuple[str, ...]) -> None:
+    model = ("--scenario", scenario(agent.folder, SAYS_HELLO))
+    with open("/dev/full", "wb") as full:
+        ran = agent.start(*words, *model, "hi", stdout=full)
+        with ran:
+            assert ran.stderr is not None
+            said = ran.stderr.read()
+            assert ran.wait(30) == 1
+    assert b"standard output cannot be written: No space left on device" in said

@@ -4,10 +4,10 @@ import json
 
 import anyio
 import pytest
-from model_side import CUT, ModelSide, Reply
+from model_side import CUT, PIXEL, ModelSide, Reply
 from turns import Fields, model, play
 
-from reference_server.oneshot.ending import Interruption
+from reference_server.oneshot.ending import Interruption, NotBegun
 from reference_server.oneshot.follower import Follower
 from reference_server.transport.base import PeerGone
 
@@ -174,8 +174,6 @@ async def test_a_final_message_that_never_fits_fails_the_turn(tmp_path) -> None:
 
 
 async def test_an_image_goes_to_the_model_before_the_words(tmp_path) -> None:
-    from model_side import PIXEL
-
     (tmp_path / "one.png").write_bytes(PIXEL)
     call = {"type": "response.completed", "response": {"id": "r", "output": []}}
     side = ModelSide([Reply([f"data: {json.dumps(call)}\n\n".encode()])])
@@ -207,3 +205,15 @@ async def test_a_gate_that_nobody_opens_waits_for_a_signal(tmp_path) -> None:
             seen=stopping(interruption, "turn.started"),
         )
     assert played.types[-1] == "error"
+
+
+@pytest.mark.usefixtures("bubblewrap")
+async def test_an_image_that_the_sandbox_hides_is_refused_before_anything_is_done(
+    tmp_path,
+) -> None:
+    hidden = tmp_path / "home" / "auth.png"
+    hidden.parent.mkdir()
+    hidden.write_bytes(PIXEL)
+    with pytest.raises(NotBegun, match="the sandbox hides it"):
+        await play(tmp_path, DONE, images=(str(hidden),), sandbox_mode="read-only")
+    assert not list(tmp_path.glob("home/sessions/**/*.jsonl"))
