@@ -4,6 +4,7 @@ Here lives how a run is put together from the command line and the environment, 
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
 def run(arguments: Sequence[str]) -> int:
     """Run one turn; gives the exit status, see docs/exec.md."""
     end_at_once_on_signals()
+    # Until the first event all that is made is kept: collections would find nothing.
+    gc.disable()
     speak_utf8()
     reads_input = True
     try:
@@ -131,6 +134,13 @@ def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> S
     return Human(output, standard_error(), folder, colors=colors, terminal=terminal)
 
 
+def _begun() -> None:
+    """Do what was put off until the first event was written."""
+    gc.freeze()
+    gc.enable()
+    start_helper()
+
+
 async def _play(
     home: Home, job: Job, sink: Sink, output: Stream, model_transport: "ModelTransport"
 ) -> int:
@@ -144,7 +154,7 @@ async def _play(
         signal.signal(number, stop)
     try:
         with output.watched(interruption.by_closed_output):
-            return await run_job(home, job, sink, interruption, model_transport, start_helper)
+            return await run_job(home, job, sink, interruption, model_transport, _begun)
     finally:
         # The run has ended in order: a second signal must not kill it now.
         for number in heeded_signals():

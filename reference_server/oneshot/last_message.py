@@ -7,7 +7,6 @@ there leads nowhere. A device or a pipe is opened before the turn.
 
 import contextlib
 import os
-import secrets
 import stat
 from typing import Any
 
@@ -55,7 +54,7 @@ class MessageFile:
         if self._device is not None:
             _write(self._device, data)
             return
-        beside = f".{self._name[:200]}.{secrets.token_hex(4)}"
+        beside = f".{self._name[:200]}.{os.urandom(4).hex()}"
         descriptor = os.open(
             beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._folder
         )
