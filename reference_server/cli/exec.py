@@ -41,7 +41,14 @@ from reference_server.oneshot.ending import (
 from reference_server.oneshot.given_files import images_of, schema_of
 from reference_server.oneshot.last_message import KeepsLastMessage, MessageFile
 from reference_server.oneshot.options import Options, parse
-from reference_server.oneshot.output import JsonLines, Sink, Stream, claim_output, standard_error
+from reference_server.oneshot.output import (
+    JsonLines,
+    Sink,
+    Stream,
+    claim_output,
+    harmless,
+    standard_error,
+)
 from reference_server.oneshot.prompt import drain_input, prompt_of
 from reference_server.oneshot.run import Job, run_job
 from reference_server.oneshot.setting import (
@@ -72,7 +79,8 @@ def run(arguments: Sequence[str]) -> int:
         begin_log()
         status = _run(options)
     except (ConfigError, UsageError, NotBegun) as error:
-        complain(without_secrets(str(error), environment_of(os.environ)))
+        words = harmless(" ".join(str(error).splitlines()))
+        complain(without_secrets(words, environment_of(os.environ)))
         if reads_input:
             drain_input()
         return NOT_BEGUN

@@ -45,6 +45,7 @@ EARLY = {
     "a message file that is a folder": (("-o", "."), b"hi", "--output-last-message .:"),
     "a message file in no folder": (("-o", "none/out"), b"hi", "--output-last-message none/out"),
     "a message file that is an unread pipe": (("-o", "pipe"), b"hi", "--output-last-message"),
+    "a name with a line end": (("--cd", "a\n\x1bb"), b"hi", "--cd a \\x1bb: No such file"),
     "two prompts": (("one", "two"), b"", "two is one more"),
     "resume without an id": (("resume",), b"hi", "which thread"),
     "resume of an unknown thread": (("resume", "thr_77"), b"hi", "there is no thread thr_77"),
