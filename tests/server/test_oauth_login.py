@@ -6,10 +6,12 @@ import json
 import stat
 
 import pytest
+from oauth_attempts import file_store, log_in
 from oauth_side import Home, agent, consent, logged_in, logging_in, only_credentials
 
 from fixtures.oauth.authority import Switches
 from fixtures.oauth.pair import pair
+from reference_server.cli import mcp_login
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -96,12 +98,12 @@ async def test_the_scopes_of_the_settings_are_asked_for_where_none_are_given(hom
             assert login.parameters["scope"] == "files"
 
 
-@pytest.mark.parametrize("words", ["a b", 'a,"', "a,b\\", " , ", "", "é"])
-async def test_what_is_no_scope_is_wrong_usage(home, words) -> None:
-    home.configure("http://127.0.0.1:1/mcp")
-    done = await agent(home, "mcp", "login", "docs", "--scopes", words)
-    assert done.status == 2
-    assert "--scopes" in done.err
+@pytest.mark.parametrize("words", ["a b", 'a,"', "a,b\\", " , ", "", "\u00e9"])
+def test_what_is_no_scope_is_wrong_usage(words, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        mcp_login.login(["docs", "--scopes", words])
+    assert ended.value.code == 2
+    assert "argument --scopes" in capsys.readouterr().err
 
 
 async def test_a_client_that_was_registered_by_hand_is_used(home) -> None:
@@ -119,35 +121,37 @@ async def test_a_client_that_was_registered_by_hand_is_used(home) -> None:
 
 
 @pytest.mark.parametrize("known", [None, ["none"], ["client_secret_basic"], ["client_secret_post"]])
-async def test_the_client_shows_who_it_is_as_the_authorization_server_wants(home, known) -> None:
+async def test_the_client_shows_who_it_is_as_the_authorization_server_wants(
+    tmp_path, known
+) -> None:
     async with pair(Switches(methods=known)) as servers:
-        done = await logged_in(home, servers)
+        kept = await log_in(file_store(tmp_path), servers)
         [client] = servers.authority.clients.values()
-    assert (done.status, done.err) == (0, "")
     assert client.token_endpoint_auth_method == (known or ["none"])[0]
-    assert ("client_secret" in only_credentials(home)) == (known not in (None, ["none"]))
+    assert (kept.client_secret is not None) == (known not in (None, ["none"]))
 
 
 @pytest.mark.parametrize(
     "where", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]
 )
-async def test_a_server_without_metadata_may_be_its_own_authorization_server(home, where) -> None:
+async def test_a_server_without_metadata_may_be_its_own_authorization_server(
+    tmp_path, where
+) -> None:
     async with pair(Switches(own=True, metadata_at=where)) as servers:
         assert servers.authority.url == servers.server.url
-        done = await logged_in(home, servers)
-    assert (done.status, done.err) == (0, "")
-    assert only_credentials(home)["issuer"] == servers.server.url
+        kept = await log_in(file_store(tmp_path), servers)
+    assert kept.issuer == servers.server.url
 
 
-async def test_an_authorization_server_with_openid_metadata_alone_is_found(home) -> None:
+async def test_an_authorization_server_with_openid_metadata_alone_is_found(tmp_path) -> None:
     async with pair(Switches(metadata_at="/.well-known/openid-configuration")) as servers:
-        assert (await logged_in(home, servers)).status == 0
+        assert (await log_in(file_store(tmp_path), servers)).issuer == servers.authority.url
 
 
-async def test_the_issuer_that_the_answer_names_is_compared(home) -> None:
+async def test_the_issuer_that_the_answer_names_is_compared(tmp_path) -> None:
     async with pair() as servers:
         servers.authority.switches.issuer = servers.authority.url
-        assert (await logged_in(home, servers)).status == 0
+        assert (await log_in(file_store(tmp_path), servers)).access_token
 
 
 async def test_a_server_that_is_not_enabled_can_be_logged_in_to(home) -> None:
@@ -198,12 +202,14 @@ async def test_an_unknown_server_is_named(home) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["login"], ["logout"], ["login", "a", "b"], ["logout", "--x", "a"]]
+    "words",
+    [["login"], ["logout"], ["login", "a", "b"], ["logout", "--x", "a"], ["login", "--sc", "a"]],
 )
-async def test_wrong_usage_is_status_2(home, words) -> None:
-    done = await agent(home, "mcp", *words)
-    assert (done.status, done.out) == (2, "")
-    assert f"usage: agent mcp {words[0]}" in done.err
+def test_wrong_usage_is_status_2(words, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        {"login": mcp_login.login, "logout": mcp_login.logout}[words[0]](words[1:])
+    assert ended.value.code == 2
+    assert f"usage: agent mcp {words[0]}" in capsys.readouterr().err
 
 
 async def test_settings_that_cannot_be_used_are_status_2(home) -> None:
@@ -239,12 +245,12 @@ async def test_logout_needs_no_settings(home) -> None:
 
 
 @pytest.mark.parametrize("name", ["docs", "never-was", "\x1b[31mred", "-x"])
-async def test_logout_without_a_login_names_the_server(home, name) -> None:
-    done = await agent(home, "mcp", "logout", "--", name)
+def test_logout_without_a_login_names_the_server(tmp_path, name, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("AGENT_HOME", str(tmp_path / "home"))
+    assert mcp_login.logout(["--", name]) == 0
     shown = name.replace("\x1b", "\\x1b")
-    assert (done.status, done.err) == (0, "")
-    assert done.out == f"No OAuth credentials stored for '{shown}'.\n"
-    assert not home.path.exists()
+    assert capsys.readouterr() == (f"No OAuth credentials stored for '{shown}'.\n", "")
+    assert not (tmp_path / "home").exists()
 
 
 async def test_another_address_has_no_login(home) -> None:
