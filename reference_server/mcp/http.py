@@ -117,9 +117,8 @@ class _Guard(httpx2.AsyncHTTPTransport):
         if self._bearer is None or not self._goes_there(request.url):
             return await super().handle_async_request(request)
         token = await self._bearer.token()
-        if token is None:
-            return await super().handle_async_request(request)
-        request.headers["authorization"] = f"Bearer {token}"
+        if token is not None:
+            request.headers["authorization"] = f"Bearer {token}"
         response = await super().handle_async_request(request)
         if response.status_code == 401 and (other := await self._bearer.another(token)):
             await response.aclose()
