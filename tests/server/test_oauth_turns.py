@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp_http_side import answered, hanging
+from mcp_http_side import answered, hanging, remote_server
 from mcp_side import settled
 from model_side import calls, says
 from oauth_attempts import file_store, log_in
@@ -125,6 +125,33 @@ async def test_a_login_during_the_session_is_noticed(tmp_path) -> None:
             await log_in(store, servers)
             await peer.run_turn(thread)
             assert peer.told_model() == "the sum is 6"
+
+
+async def test_a_login_is_noticed_by_a_connection_that_had_none(tmp_path) -> None:
+    async with remote_server() as remote:
+
+        async def wants_login(scope, receive, send) -> None:
+            known = b"authorization" in dict(scope["headers"])
+            await (remote.app if known else answered(401))(scope, receive, send)
+
+        remote.answer["tools/call"] = wants_login
+        given = replace(
+            config(), mcp_servers={"remote": remote.settings()}, mcp_oauth_credentials_store="file"
+        )
+        ask, again = (calls("mcp__remote__add", name, a=2, b=3) for name in ("call_1", "call_2"))
+        replies = [ask, says("ok"), again, says("ok")]
+        async with session(tmp_path, replies, settings=given) as peer:
+            thread = await peer.start_thread()
+            await peer.run_turn(thread)
+            assert "log in with `agent mcp login remote`" in peer.told_model()
+            file_store(tmp_path).save(
+                Credentials(
+                    "remote", remote.url, "i", "http://127.0.0.1:1/t", "c", "token-secret-1"
+                )
+            )
+            await peer.run_turn(thread)
+    assert peer.told_model() == "the sum is 5"
+    assert "Bearer token-secret-1" in remote.authorizations
 
 
 @pytest.mark.parametrize(
