@@ -8,7 +8,6 @@ last entry takes the file with it. What an entry says is the matter of `store`.
 import contextlib
 import json
 import os
-import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +51,8 @@ class FileStore:
         """Change the entries; nobody else does meanwhile. Nothing is written if nothing changes."""
         try:
             with locked(self._path.with_name(f"{self._path.name}.lock")):
+                # Whoever was killed while it wrote left a copy.
+                self._beside.unlink(missing_ok=True)
                 before = self.read()
                 entries = dict(before)
                 change(entries)
@@ -64,8 +65,13 @@ class FileStore:
         except OSError as error:
             raise OAuthFailure(f"{self._path}: cannot be written: {_why(error)}") from None
 
+    @property
+    def _beside(self) -> Path:
+        """Where the next content is written; only under the lock."""
+        return self._path.with_name(f"{self._path.name}.new")
+
     def _write(self, content: bytes) -> None:
-        beside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
+        beside = self._beside
         descriptor = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             with open(descriptor, "wb") as file:

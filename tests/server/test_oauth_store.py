@@ -130,6 +130,14 @@ def test_the_last_logout_takes_the_file_with_it(tmp_path, path) -> None:
     assert not path.exists()
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path, path) -> None:
+    copy = tmp_path / ".credentials.json.new"
+    store(tmp_path).save(ONE)
+    copy.write_text(path.read_text()[:50])
+    assert store(tmp_path).remove("docs") == (True, "")
+    assert [one.name for one in tmp_path.iterdir()] == [f"{path.name}.lock"]
+
+
 @pytest.mark.slow
 @pytest.mark.socket
 def test_logins_at_once_lose_none_and_leave_nothing(tmp_path, path) -> None:
