@@ -36,6 +36,12 @@ judge() { # profile, program; fails if either run does
     fi
     return $red
 }
+python_sdk() { # program, anywhere but in a git repository
+    echo "== Python SDK on $1 exec"
+    play=$(mktemp -d)
+    $offline $bin/python fixtures/clients/own_python_sdk.py "$PWD/$1" "$play" || status=1
+    rm -rf "$play"
+}
 mkdir -p .harness/reports
 $bin/python -m tools.examples .harness/examples
 status=0
@@ -45,12 +51,15 @@ if $bin/python tools/offline.py --probe; then
     judge codex-0.169 "$second" || status=1
     # What changed between the two, for those who read the documents without running anything.
     if [ -z "${HARNESS_ARGS:-}" ]; then $bin/python -m tools.compare_page || status=1; fi
+    python_sdk "$second"
 else
     echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
     echo "internet, so only 0.107.0 is judged"
     offline=
     judge codex-0.107 "$first" || status=1
 fi
+python_sdk "$first"
+python_sdk "$bin/agent"
 echo "== public clients on agent app-server"
 tools/public_clients.sh || status=1
 echo "== a login to an MCP server with a browser"
