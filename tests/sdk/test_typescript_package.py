@@ -88,6 +88,8 @@ def test_the_archive_alone_can_be_installed_and_used(
         ["--input-type=module", "-e", f"import * as sdk from 'agent-sdk'; {program.format('sdk')}"],
         ["--no-warnings", "-e", f"const sdk = require('agent-sdk'); {program.format('sdk')}"],
     ]
+    if done(["node", "-p", "!process.features.require_module"], project) == "true\n":
+        asked.pop()  # This Node is too old to require what is an ES module.
     for words in asked:
         assert done(["node", *words], project).split() == values.split()
 

@@ -7,6 +7,7 @@ import { AbortError, AgentError, ProcessError, ProtocolError, type ExitDetails }
 import { Child, type Command } from "./child.js";
 import type { ThreadEvent } from "./events.js";
 import { writeSchema } from "./schema_file.js";
+import { harmless } from "./text.js";
 
 /** What a thread tells the stream of one of its turns. */
 export interface Turn {
@@ -127,7 +128,7 @@ export class TurnEvents implements AsyncIterableIterator<ThreadEvent> {
     this.#exit = { ...exit, stderr: this.#turn.redact(exit.stderr) };
     this.#throwIfAborted();
     // An error that nothing follows was fatal, and has been told.
-    if (!this.#ended && this.#event !== "error") throw unfinished(this.#exit);
+    if (!this.#ended && this.#event !== "error") throw this.#unfinished(this.#exit);
     return null;
   }
 
@@ -153,10 +154,22 @@ export class TurnEvents implements AsyncIterableIterator<ThreadEvent> {
   }
 
   #noEvent(what: string, line: string): ProtocolError {
-    // Secrets go before it is cut, which could leave a half of one.
+    const shown = this.#shown(line);
+    return new ProtocolError(`the agent wrote ${what}: ${this.#shown(harmless(line))}`, shown);
+  }
+
+  /** The beginning of a line. Secrets go before it is cut, which could leave a half of one. */
+  #shown(line: string): string {
     const redacted = this.#turn.redact(line);
-    const shown = redacted.length > LINE_SHOWN ? `${redacted.slice(0, LINE_SHOWN)}…` : redacted;
-    return new ProtocolError(`the agent wrote ${what}: ${shown}`, shown);
+    return redacted.length > LINE_SHOWN ? `${redacted.slice(0, LINE_SHOWN)}…` : redacted;
+  }
+
+  #unfinished(exit: ExitDetails): AgentError {
+    const { exitCode, signal, stderr } = exit;
+    const how = signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`;
+    const said = this.#turn.redact(harmless(stderr)).trim().slice(-STDERR_SHOWN);
+    const what = said === "" ? " and wrote nothing on its standard error" : `: ${said}`;
+    return new ProcessError(`the agent ${how} before the turn was over${what}`, exit);
   }
 
   #isOver(): boolean {
@@ -184,12 +197,4 @@ export class TurnEvents implements AsyncIterableIterator<ThreadEvent> {
       this.#turn.over();
     }
   }
-}
-
-function unfinished(exit: ExitDetails): AgentError {
-  const { exitCode, signal, stderr } = exit;
-  const how = signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`;
-  const said = stderr.trim().slice(-STDERR_SHOWN);
-  const what = said === "" ? " and wrote nothing on its standard error" : `: ${said}`;
-  return new ProcessError(`the agent ${how} before the turn was over${what}`, exit);
 }

@@ -8,6 +8,7 @@ import type { ThreadItem } from "./items.js";
 import type { ThreadOptions, TurnOptions } from "./options.js";
 import { schemaText } from "./schema_file.js";
 import { TurnEvents } from "./stream.js";
+import { harmless } from "./text.js";
 
 /** What `run` gives. */
 export interface RunResult {
@@ -92,7 +93,7 @@ export class Thread {
       }
     }
     if (completed && failure === null) return { finalResponse, items, usage };
-    const message = this.#launch.redact(failure ?? lastError ?? "the turn failed");
+    const message = this.#launch.redact(harmless(failure ?? lastError ?? "the turn failed"));
     throw new TurnFailedError(message, this.#id, items, events.exit);
   }
 

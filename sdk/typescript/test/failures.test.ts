@@ -212,6 +212,21 @@ test("the key is in no error, wherever the agent repeats it", async () => {
   }
 });
 
+test("what the agent says does not reach a terminal as more than text", async () => {
+  const said = "\u001b[31mred\u001b[0m\u0007 \u001b]0;title\u0007a\tb\r\nc\u009b2J";
+  const cases: Step[][] = [
+    [READ, { stderr: said }, { exit: 1 }],
+    [READ, STARTED, { say: { type: "turn.failed", error: { message: said } } }],
+    [READ, { write: `${said.replace("\n", "")}\n` }],
+  ];
+  for (const steps of cases) {
+    const { run } = await played(steps);
+    assert.ok(run instanceof AgentError);
+    assert.match(run.message, /red.*a\tb\n?c/);
+    assert.doesNotMatch(run.message, /[^\P{Cc}\t\n]|title/u);
+  }
+});
+
 test("a flood on standard error holds up nothing; its end is kept", async () => {
   const steps: Step[] = [READ, STARTED, { flood: 4 << 20 }, { stderr: "the end" }, { exit: 1 }];
   const { run } = await played(steps);
