@@ -155,7 +155,9 @@ class ExecPlayer:
         if self._model.unfit:
             error = not_offered(self._model.unfit[0])
         if isinstance(error, TimeoutError):
-            message = f"waited {bound:g} s in vain"
+            running = [name for name, turn in self._running.items() if not turn.over.is_set()]
+            what = f"for the end of turn {running[-1]}, whose process still runs" if running else ""
+            message = f"waited {bound:g} s {what or 'in vain'}"
             return Unmet(UnmetKind.TIMEOUT, name, line, message)
         return Unmet.because_of(error, name, line)
 

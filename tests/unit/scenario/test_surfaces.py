@@ -1,0 +1,101 @@
+"""Scenarios on other surfaces than the session: which can be played, and what they are called."""
+
+import pytest
+
+from harness.results.baseline import known_finding
+from harness.results.outcome import Finding
+from harness.scenario.bundled import bundled_on, bundled_scenario
+from harness.scenario.loader import ScenarioError, load_text
+from harness.target.profile import Deviation
+from harness.trace.surfaces import EXEC, scenario_of, surface_id, surface_of
+
+HEAD = """
+title: a turn
+surfaces: [session, exec]
+model: [{reply: [{message: "hello"}]}]
+client:
+  - start_thread: {as: t}
+"""
+
+
+def text(*steps: str) -> str:
+    return HEAD + "".join(f"  - {step}\n" for step in steps)
+
+
+def test_a_scenario_has_an_id_on_each_surface() -> None:
+    loaded = load_text(text('start_turn: {thread: t, text: "a", as: u}'), name="my/turn")
+    assert loaded.on(EXEC).id == "my/turn@exec"
+    assert loaded.on("session").id == "my/turn"
+    assert (surface_of("my/turn@exec"), surface_of("my/turn@interrupt")) == ("exec", "session")
+    assert scenario_of(surface_id("my/turn", EXEC)) == "my/turn"
+
+
+@pytest.mark.parametrize(
+    ("steps", "complaint"),
+    [
+        (
+            ['start_turn: {thread: t, text: "a", as: u}', "interrupt: {turn: u}"],
+            "exec cannot play this step: nobody speaks to a process that runs",
+        ),
+        (
+            [
+                'start_turn: {thread: t, text: "a", as: u}',
+                'start_turn: {thread: t, text: "b", as: v}',
+            ],
+            "on exec the turn u must end first: add a wait for it before",
+        ),
+        (
+            ['start_turn: {thread: t, text: "a", as: u, params: {effort: high}}'],
+            "exec takes no effort; it takes outputSchema",
+        ),
+        (
+            ['start_turn: {thread: t, input: [{type: image, url: "http://x"}], as: u}'],
+            "exec takes inputs of the types text and localImage",
+        ),
+        (
+            ["start_thread: {as: s, params: {ephemeral: true}}"],
+            "exec takes no ephemeral; it takes approvalPolicy, cwd, model, sandbox",
+        ),
+    ],
+)
+def test_what_exec_cannot_play_is_refused_with_its_place(steps: list[str], complaint: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load_text(text(*steps), name="turn")
+    assert caught.value.message == complaint
+    line = 6 + len(steps)
+    assert caught.value.place[0] == line
+
+
+def test_the_bundled_scenarios_of_a_surface_are_those_that_say_so() -> None:
+    on_exec = {scenario_of(name) for name in bundled_on(EXEC)}
+    assert {"turns/plain-turn", "exec/resumed"} <= on_exec
+    assert "exec/resumed" not in bundled_on("session")
+    assert all(EXEC in bundled_scenario(name).scenario.surfaces for name in on_exec)
+
+
+@pytest.mark.parametrize(
+    ("glob", "session", "on_exec"),
+    [
+        ("*", True, True),
+        ("turns/*", True, False),
+        ("turns/*@exec", False, True),
+        ("turns/plain-turn", True, False),
+    ],
+)
+def test_an_entry_is_about_the_surface_that_it_names(
+    glob: str, session: bool, on_exec: bool
+) -> None:
+    entry = Deviation(rule="scenario.expectation", reason="known", scenario=glob)
+    finding = Finding("scenario.expectation", "it was not met")
+    for name, known in (("turns/plain-turn", session), ("turns/plain-turn@exec", on_exec)):
+        assert bool(known_finding(finding, name, [entry]).known) is known
+
+
+def test_item_types_of_exec_are_words_of_its_own_scenarios_alone() -> None:
+    from harness.runner.lexicon import protocol_lexicon
+
+    own = text('start_turn: {thread: t, text: "a", as: u}') + "expect: {items: [todo_list]}\n"
+    alone = own.replace("[session, exec]", "[exec]")
+    assert load_text(alone, lexicon=protocol_lexicon()).scenario.expect.items == ["todo_list"]
+    with pytest.raises(ScenarioError, match="unknown item type 'todo_list'"):
+        load_text(own, lexicon=protocol_lexicon())
