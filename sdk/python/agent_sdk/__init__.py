@@ -16,7 +16,6 @@ from agent_sdk.errors import (
     ConfigError,
     ProcessError,
     ProtocolError,
-    TurnFailedError,
 )
 from agent_sdk.events import (
     ItemCompletedEvent,
@@ -48,7 +47,7 @@ from agent_sdk.items import (
     WebSearchItem,
 )
 from agent_sdk.options import ApprovalMode, ModelReasoningEffort, SandboxMode, WebSearchMode
-from agent_sdk.result import RunResult
+from agent_sdk.result import RunResult, TurnFailedError
 from agent_sdk.stream import RunStreamedResult
 from agent_sdk.sync import SyncRunStreamedResult
 from agent_sdk.thread import Thread

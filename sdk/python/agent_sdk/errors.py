@@ -1,16 +1,13 @@
 """What the SDK raises: one tree, so that `except AgentError` catches all of it.
 
-Every error can be pickled, and none shows the API key.
+Every error can be pickled, and none shows the API key. TurnFailedError, which holds items, is in
+`result`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from agent_sdk.events import Usage
-    from agent_sdk.items import ThreadItem
+from typing import Any
 
 
 class AgentError(Exception):
@@ -60,34 +57,6 @@ class ProtocolError(AgentError):
     def __init__(self, message: str, line: str) -> None:
         super().__init__(message)
         self.line = line
-
-
-class TurnFailedError(AgentError):
-    """The agent said that the turn failed, and why: that is the text of this error.
-
-    `items` are the items that were completed before, `usage` the tokens if the agent told them,
-    `stderr` the last part of what it wrote to its standard error.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        thread_id: str | None,
-        items: tuple[ThreadItem, ...],
-        usage: Usage | None,
-        stderr: str,
-    ) -> None:
-        super().__init__(message)
-        self.thread_id = thread_id
-        self.items = items
-        self.usage = usage
-        self.stderr = stderr
-
-    @property
-    def message(self) -> str:
-        """Why the turn failed, in the agent's words."""
-        return str(self)
 
 
 class AbortError(AgentError):

@@ -1,8 +1,8 @@
 """One run of the agent as a child process: its three pipes, its exit, its end.
 
-Here: starting it in a session of its own, writing the prompt while reading both streams, knowing
-when it has exited whoever holds its pipes, ending all of its processes however the caller left.
-Not here: what its lines mean (stream).
+Here: writing the prompt while reading both streams, knowing when it has exited whoever holds its
+pipes, ending all of its processes however the caller left.
+Not here: starting it (starting), what its lines mean (stream).
 
 The child is reaped last: until then no other process can take its id, nor its group's.
 """
@@ -11,16 +11,13 @@ import _thread
 import asyncio
 import atexit
 import contextlib
-import errno
 import os
-import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from agent_sdk import tree
-from agent_sdk.errors import AgentNotFoundError, ConfigError
 from agent_sdk.tree import Tree
 
 LINGER = 5.0
@@ -276,58 +273,3 @@ class Process:
 def _bury_all() -> None:
     for one in list(_unfinished):
         one.bury()
-
-
-def start(
-    program: str,
-    words: Sequence[str],
-    environment: Mapping[str, str],
-    prompt: bytes,
-    clean_up: Callable[[], None],
-) -> Process:
-    """Start the agent with the running loop. Raises AgentNotFoundError or another AgentError.
-
-    `clean_up` is called once, when it has ended or could not be started.
-    """
-    try:
-        child = _popen(find(program, environment), words, environment)
-        return Process(child, prompt, clean_up)
-    except BaseException:
-        clean_up()
-        raise
-
-
-def _popen(
-    path: str, words: Sequence[str], environment: Mapping[str, str]
-) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(
-            [path, *words],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        reason = "the interpreter that its first line names is missing"
-        raise AgentNotFoundError(f"{path} cannot be run: {reason}", path) from error
-    except OSError as error:
-        if error.errno == errno.E2BIG:
-            raise ConfigError("the options of the agent are too long for a command line") from error
-        raise AgentNotFoundError(f"{path} cannot be run: {error.strerror}", path) from error
-
-
-def find(program: str, environment: Mapping[str, str]) -> str:
-    """The path of a program: a name alone is looked up on the agent's PATH, then on ours."""
-    if os.path.dirname(program):
-        if not os.path.exists(program):
-            raise AgentNotFoundError(f"there is no agent at {program}", program)
-        return program
-    for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
-        if path and (found := shutil.which(program, path=path)):
-            return found
-    raise AgentNotFoundError(
-        f"there is no `{program}` on PATH; give agent_path the path of the program", program
-    )

@@ -1,8 +1,9 @@
-"""What a buffered turn gives."""
+"""What a buffered turn gives: a result, or the error of a turn that failed."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from agent_sdk.errors import AgentError
 from agent_sdk.events import Usage
 from agent_sdk.items import ThreadItem
 from agent_sdk.schema import parse
@@ -31,3 +32,31 @@ class RunResult(Generic[T]):
         """
         value: Any = parse(self.final_response, self.output_type)
         return value
+
+
+class TurnFailedError(AgentError):
+    """The agent said that the turn failed, and why: that is the text of this error.
+
+    `items` are the items that were completed before, `usage` the tokens if the agent told them,
+    `stderr` the last part of what it wrote to its standard error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        thread_id: str | None,
+        items: tuple[ThreadItem, ...],
+        usage: Usage | None,
+        stderr: str,
+    ) -> None:
+        super().__init__(message)
+        self.thread_id = thread_id
+        self.items = items
+        self.usage = usage
+        self.stderr = stderr
+
+    @property
+    def message(self) -> str:
+        """Why the turn failed, in the agent's words."""
+        return str(self)

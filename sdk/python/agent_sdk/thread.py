@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 from agent_sdk.abort import AbortSignal
-from agent_sdk.errors import AgentError, TurnFailedError
+from agent_sdk.errors import AgentError
 from agent_sdk.events import (
     ItemCompletedEvent,
     ThreadErrorEvent,
@@ -18,9 +18,10 @@ from agent_sdk.events import (
 from agent_sdk.inputs import Input, Prompt, prompt
 from agent_sdk.items import AgentMessageItem, ThreadItem
 from agent_sdk.options import KEY, AgentOptions, ThreadOptions, command_line
-from agent_sdk.process import Process, start
-from agent_sdk.result import RunResult
+from agent_sdk.process import Process
+from agent_sdk.result import RunResult, TurnFailedError
 from agent_sdk.schema import OutputSchema, Schema, SchemaFile, schema
+from agent_sdk.starting import start
 from agent_sdk.stream import Launch, RunStreamedResult, redacted
 from agent_sdk.sync import Loop, SyncRunStreamedResult
 

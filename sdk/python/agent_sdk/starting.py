@@ -1,0 +1,68 @@
+"""Starting the agent: which program that is, and why it cannot be run.
+
+It is started without a shell, as the leader of a session of its own, with three pipes.
+"""
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+
+from agent_sdk.errors import AgentNotFoundError, ConfigError
+from agent_sdk.process import Process
+
+
+def start(
+    program: str,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    prompt: bytes,
+    clean_up: Callable[[], None],
+) -> Process:
+    """Start the agent with the running loop. Raises AgentNotFoundError or another AgentError.
+
+    `clean_up` is called once, when it has ended or could not be started.
+    """
+    try:
+        child = _popen(find(program, environment), words, environment)
+        return Process(child, prompt, clean_up)
+    except BaseException:
+        clean_up()
+        raise
+
+
+def _popen(
+    path: str, words: Sequence[str], environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [path, *words],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        reason = "the interpreter that its first line names is missing"
+        raise AgentNotFoundError(f"{path} cannot be run: {reason}", path) from error
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise ConfigError("the options of the agent are too long for a command line") from error
+        raise AgentNotFoundError(f"{path} cannot be run: {error.strerror}", path) from error
+
+
+def find(program: str, environment: Mapping[str, str]) -> str:
+    """The path of a program: a name alone is looked up on the agent's PATH, then on ours."""
+    if os.path.dirname(program):
+        if not os.path.exists(program):
+            raise AgentNotFoundError(f"there is no agent at {program}", program)
+        return program
+    for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
+        if path and (found := shutil.which(program, path=path)):
+            return found
+    raise AgentNotFoundError(
+        f"there is no `{program}` on PATH; give agent_path the path of the program", program
+    )
