@@ -140,3 +140,13 @@ def test_it_drives_agent_exec(project: Path, tmp_path: Path) -> None:
     folder.mkdir()
     told = done(["node", str(driver), str(entry), str(AGENT), str(folder)], project)
     assert told.count("ok: ") == 11, told
+
+
+def test_the_suite_finds_no_fault_in_it(project: Path) -> None:
+    driver = ROOT / "fixtures" / "sdk_drivers" / "node_driver.mjs"
+    entry = project / "node_modules" / "agent-sdk" / "dist" / "index.js"
+    harness = str(AGENT.parent / "harness")
+    plays = str(ROOT / "scenarios" / "sdk-calls")
+    told = done([harness, "run", plays, "--sdk-cmd", f"node {driver} {entry}"], project)
+    assert "verdict: GREEN" in told
+    assert re.search(r"rules: \d+ \((\d+) PASS\)", told), told
