@@ -45,7 +45,7 @@ TOLD = {
     "resolves-failures": ("sdk-run.rejects", "failed"),
     "stops-at-the-first-item": ("sdk-streamed.events", "streamed"),
     "kills-by-another-name": ("sdk-run.abort-error", "aborted"),
-    "starts-twice": ("sdk-child.started", "plain-turn"),
+    "ignores-the-path": ("sdk-child.started", "plain-turn"),
 }
 
 

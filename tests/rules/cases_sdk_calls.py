@@ -176,7 +176,7 @@ CASES = [
         good=plain(),
         witnesses=(RUN,),
         bad=result(usage=None),
-        found=(Found(RUN, ALL),),
+        found=(Found(RUN, ALL, Level.SHOULD),),
         idle=result(*whole_turn(end={"type": "turn.completed"}), usage=None),
     ),
     Case(

@@ -218,6 +218,16 @@ OTHERWISE = [
 
 UNTRIED = [
     Untried(
+        "limits.command-and-sdk",
+        Why.NO_RULE,
+        "no rule judges how long or how many words, servers or turns may be",
+    ),
+    Untried(
+        "versioning.command-and-sdk",
+        Why.NOT_ON_THE_WIRE,
+        "no command and no call of the text tells a version",
+    ),
+    Untried(
         "mcp-config.home",
         Why.NOT_ON_THE_WIRE,
         "the harness is told where the home is, and looks nowhere else",

@@ -219,6 +219,16 @@ FAULTS: tuple[Fault, ...] = (
         RESULTS,
     ),
     fault(
+        "usage-of-another",
+        "sdk-run.usage",
+        "run gives what its events add up to.",
+        having(
+            "over",
+            do=result("usage", {"input_tokens": 6, "cached_input_tokens": 2, "output_tokens": 3}),
+        ),
+        RESULTS,
+    ),
+    fault(
         "items-left-out",
         "sdk-run.items",
         "The items are those that were completed.",

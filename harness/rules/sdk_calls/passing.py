@@ -47,20 +47,20 @@ TEXTS: Final = (
     surface="sdk",
 )
 class Started(SdkRule):
-    """Judges each turn that was not aborted beforehand and whose options the text has.
+    """Judges the first turn of a thread, unless it was aborted beforehand: the agent was started.
 
-    The binary is the scripted agent, and it was started once for the turn. Left open: what is
-    started beside it, and a turn that ends with an error of the SDK's own.
+    The binary is the scripted agent. Left open: how often it is started, whether a process serves
+    several turns, and what is started beside it.
     """
 
     def turn(self, call: Call, over: Frame) -> Outcomes:
-        if obj(call.asked.json).get("abort") == "before":
+        if obj(call.asked.json).get("abort") == "before" or call.number != 1:
             return
-        if len(call.started) == 1:
+        if call.started:
             yield Witness(call.subject, call.frames)
             return
         path = whole(call.driver, "agent", "agentPathOverride")
-        expected = f"the agent is started once for this turn; it was {len(call.started)} times"
+        expected = "the agent was started; it never was"
         yield wrong(call.subject, call.frames, whole(over, "over"), expected, also=(path,))
 
 
@@ -73,20 +73,23 @@ class Started(SdkRule):
 class Options(SdkRule):
     """Judges each option whose value is a text: it stands in what the agent was started with.
 
-    In its words, its environment, its input or as its current directory. Left open: which word or
-    variable, and what becomes of a value that the text does not list.
+    In its words, its environment, its input or as its current directory. Those of the thread are
+    judged in its first turn. Left open: which word or variable, later turns, resumed threads, and
+    what becomes of a value that the text does not list.
     """
 
     def turn(self, call: Call, over: Frame) -> Outcomes:
         start = given(call)
         if start is None:
             return
+        first = call.number == 1 and obj(call.driver.json).get("resume") is None
         for whose, name, clause in TEXTS:
             value = option(call, whose, name)
-            if isinstance(value, str) and value:
+            if isinstance(value, str) and value and (whose == "agent" or first):
                 asked = whole(call.driver, whose, name)
                 yield _arrived(call, start, value, asked, clause, there=reached(call, value))
-        for place, folder in enumerate(arr(option(call, "thread", "additionalDirectories"))):
+        folders = arr(option(call, "thread", "additionalDirectories")) if first else []
+        for place, folder in enumerate(folders):
             asked = whole(call.driver, "thread", "additionalDirectories", place)
             there = reached(call, text(folder))
             yield _arrived(

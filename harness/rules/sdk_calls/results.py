@@ -30,8 +30,17 @@ def is_call(call: Call, name: str) -> bool:
 
 
 def completes(call: Call) -> bool:
-    """Whether the scripted agent completes the turn, and nobody aborts it."""
-    return end_written(call).get("type") == "turn.completed" and not aborted(call)
+    """Whether the scripted agent completes the turn without an error event, and nobody aborts it.
+
+    Whether an error event can be of a failure that is tried again is open.
+    """
+    fatal = any(one.get("type") == "error" for one in call.writes)
+    return end_written(call).get("type") == "turn.completed" and not aborted(call) and not fatal
+
+
+def said(call: Call) -> list[dict[str, Any]]:
+    """The agent messages that were completed."""
+    return [one for one in completed_items(call) if one.get("type") == "agent_message"]
 
 
 class Buffered(SdkRule):
@@ -81,14 +90,19 @@ class Resolves(SdkRule):
 class ResultShape(Buffered):
     """Judges finalResponse (a string, also with an output schema), items (an array) and usage.
 
-    usage is an object with three numbers, or null. Left open: further members.
+    usage is an object with three numbers, or null. Left open: further members, and finalResponse
+    where there was no message.
     """
 
     def judged(self, call: Call, over: Frame) -> Outcomes:
         result = obj(obj(over.json).get("result"))
         structured = turn_option(call, "outputSchema") is not None
         problems = (
-            ("finalResponse", "a string", isinstance(result.get("finalResponse"), str)),
+            (
+                "finalResponse",
+                "a string",
+                isinstance(result.get("finalResponse"), str) or not said(call),
+            ),
             ("items", "an array", isinstance(result.get("items"), list)),
             ("usage", "an object with three numbers, or null", _is_usage(result)),
         )
@@ -115,7 +129,10 @@ def _is_usage(result: dict[str, Any]) -> bool:
     surface="sdk",
 )
 class UsageGiven(Buffered):
-    """Judges the three numbers where the agent wrote them: run gives what its events add up to."""
+    """Judges the three numbers where the agent wrote them: run gives what its events add up to.
+
+    When usage is null is open; that it is not null then is what its reader expects: SHOULD.
+    """
 
     def judged(self, call: Call, over: Frame) -> Outcomes:
         wanted = {name: obj(end_written(call).get("usage")).get(name) for name in COUNTS}
@@ -125,8 +142,10 @@ class UsageGiven(Buffered):
         if includes(where.value, wanted):
             yield Witness(call.subject, call.frames)
         else:
-            why = "as turn.completed had it"
-            yield differs(call.subject, call.frames, where, wanted, why=why)
+            why, level = "as turn.completed had it", None if where.value else Level.SHOULD
+            found = where.value or {}
+            frames = call.frames
+            yield differs(call.subject, frames, where, wanted, found=found, why=why, level=level)
 
 
 @rule(
@@ -163,10 +182,10 @@ class FinalResponse(Buffered):
     """
 
     def judged(self, call: Call, over: Frame) -> Outcomes:
-        said = [one for one in completed_items(call) if one.get("type") == "agent_message"]
-        if not said:
+        messages = said(call)
+        if not messages:
             return
-        where, wanted = whole(over, "result", "finalResponse"), text(said[-1].get("text"))
+        where, wanted = whole(over, "result", "finalResponse"), text(messages[-1].get("text"))
         if where.value == wanted:
             yield Witness(call.subject, call.frames)
         else:
@@ -257,13 +276,15 @@ def _event(frame: Frame) -> dict[str, Any]:
     surface="sdk",
 )
 class AbortError(SdkRule):
-    """Judges run whose signal was aborted before or during the turn, whose end was not written.
+    """Judges run whose signal was aborted during the turn, whose end was not written.
 
-    Left open: runStreamed, the message, and what becomes of the agent's process.
+    Left open: runStreamed, a signal that was aborted before the call, the message, and what becomes
+    of the agent's process.
     """
 
     def turn(self, call: Call, over: Frame) -> Outcomes:
-        if not is_call(call, "run") or not aborted(call) or end_written(call):
+        during = obj(call.asked.json).get("abort") == "during" and bool(call.started)
+        if not is_call(call, "run") or not during or end_written(call):
             return
         where = whole(over, "error", "name")
         if where.value == "AbortError":
