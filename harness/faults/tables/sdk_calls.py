@@ -71,6 +71,8 @@ def result(member: str, value: Any) -> Edit:
     """A member of the result has another value."""
 
     def edit(message: Message) -> None:
+        if "result" not in message:
+            raise NotApplied("no result")
         obj(message["result"])[member] = value
 
     return edit
@@ -94,6 +96,8 @@ def resolved(message: Message) -> None:
 
 def nameless(message: Message) -> None:
     """The error has a name of its own."""
+    if "error" not in message:
+        raise NotApplied("no error")
     message["error"]["name"] = "Error"
 
 

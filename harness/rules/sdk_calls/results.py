@@ -143,7 +143,7 @@ class UsageGiven(Buffered):
             yield Witness(call.subject, call.frames)
         else:
             why, level = "as turn.completed had it", None if where.value else Level.SHOULD
-            found = where.value or {}
+            found: Any = where.value or 0
             frames = call.frames
             yield differs(call.subject, frames, where, wanted, found=found, why=why, level=level)
 
