@@ -9,6 +9,9 @@ from command_line import ROOT, call
 
 from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_files
+from harness.surface.known import classify_of
+from harness.trace.store import load
+from harness.trace.trace import SESSION
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +28,9 @@ def test_good_traces_are_judged_good() -> None:
         name = re.escape(str(path.relative_to(ROOT)))
         found = re.fullmatch(rf"{name}: \d+ messages, (\d+) rules passed", line)
         assert found, line
-        assert int(found[1]) > 20
+        # The other surfaces have fewer rules, and plays of a few steps.
+        surface = load(path, classify_of=classify_of).header.surface
+        assert int(found[1]) > (20 if surface == SESSION else 5)
 
 
 def _completed_twice(folder: Path) -> Path:

@@ -60,14 +60,6 @@ STORED_ONLY = {
     ),
     **dict.fromkeys(
         (
-            "exec-another-model-is-asked",
-            "exec-thread-forgets",
-            "exec-thread-kept-elsewhere",
-        ),
-        "what a run leaves on the disk and asks the model is in marks, not in its stream",
-    ),
-    **dict.fromkeys(
-        (
             "completed-though-a-client-declined",
             "declined-though-a-client-accepted",
             "ended-otherwise-for-another",

@@ -81,7 +81,10 @@ class TurnBeforeItems(StreamRule):
     surface="exec",
 )
 class EndIsLast(StreamRule):
-    """Judges each end, and events of items behind one. An `error` event may stand anywhere."""
+    """Judges each end of a turn, and each event of an item that comes after one.
+
+    An `error` event may stand anywhere: the text calls it fatal, and says of no place.
+    """
 
     @listen(*_ENDS)
     def end(self, frame: Frame) -> Outcomes:
