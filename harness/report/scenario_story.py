@@ -7,9 +7,9 @@ from harness.judge.verdict import Level, Verdict
 from harness.report.story import stderr_lines
 from harness.report.wirelines import frame_line, proof_lines, stored
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
-from harness.results.rerun_command import named, near_path, play_again, reproduction
+from harness.results.rerun_command import Programs, named, near_path, play_again, reproduction
 from harness.trace.marks import PartialLine
-from harness.trace.surfaces import EXEC, surface_of
+from harness.trace.surfaces import surface_of
 
 LAST = 8
 # So many failed placements of a race are shown in full.
@@ -25,8 +25,8 @@ class Stories:
     fifty times would hide everything else.
     """
 
-    def __init__(self, target: str, command: str, agent: str = "") -> None:
-        self._target, self._command, self._agent = target, command, agent
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
         self._told: dict[tuple[tuple[str, str], ...], list[str]] = {}
 
     def scenario(self, outcome: ScenarioOutcome) -> str:
@@ -35,30 +35,25 @@ class Stories:
         told = self._told.setdefault(words, [])
         told.append(outcome.id)
         if not words or outcome.verdict is Verdict.ERROR or len(told) <= ALIKE:
-            return scenario_story(outcome, self._target, self._command, self._agent)
+            return scenario_story(outcome, self._programs)
         lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
         lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
         again = play_again(
-            self._target,
-            self._command,
+            self._programs,
+            [surface_of(outcome.id)],
             [named(outcome.path, outcome.id)],
             race=outcome.race,
-            agent=self._agent if surface_of(outcome.id) == EXEC else "",
         )
         return "\n".join([*lines, "", f"repeat    {again}"])
 
     def race(self, outcome: RaceOutcome) -> str:
         """The story of a race that failed."""
-        return race_story(outcome, self._target, self._command)
+        return race_story(outcome, self._programs)
 
 
-def scenario_story(outcome: ScenarioOutcome, target: str, command: str, agent: str = "") -> str:
-    """The story of a scenario whose own verdict is not a pass.
-
-    `target` and `command` are the options that name the server again, `agent` the one that names
-    the agent whose `exec` is played.
-    """
-    program = surface_of(outcome.id) == EXEC
+def scenario_story(outcome: ScenarioOutcome, programs: Programs) -> str:
+    """The story of a scenario whose own verdict is not a pass."""
+    surface = surface_of(outcome.id)
     lines = [f"{outcome.id}: {outcome.title}", ""]
     if outcome.verdict is Verdict.ERROR:
         lines += [outcome.reason]
@@ -75,15 +70,10 @@ def scenario_story(outcome: ScenarioOutcome, target: str, command: str, agent: s
         lines += ["", "the last messages (ms since the trace began):"]
         lines += _last_lines(outcome.trace)
     lines += stderr_lines(outcome.stderr)
-    again = play_again(
-        target,
-        command,
-        [named(outcome.path, outcome.id)],
-        race=outcome.race,
-        agent=agent if program else "",
-    )
+    path = named(outcome.path, outcome.id)
+    again = play_again(programs, [surface], [path], race=outcome.race)
     lines += ["", f"repeat    {again}"]
-    lines += reproduction(outcome.trace, target, program=program) if outcome.trace else []
+    lines += reproduction(outcome.trace, programs.target, surface) if outcome.trace else []
     return "\n".join(lines)
 
 
@@ -107,7 +97,7 @@ def _proof(outcome: ScenarioOutcome) -> list[str]:
     return ["", "wire (ms since the trace began; * marks the proof):", *lines]
 
 
-def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
+def race_story(outcome: RaceOutcome, programs: Programs) -> str:
     """The story of a race that did not pass: every placement that failed, and how to repeat it."""
     failed = [one for one in outcome.placements if one.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not failed:
@@ -117,7 +107,7 @@ def race_story(outcome: RaceOutcome, target: str, command: str) -> str:
         f"{len(failed)} of {len(outcome.placements)} placement(s) of {outcome.action} fail",
     ]
     for one in failed[:SHOWN]:
-        told = scenario_story(one, target, command)
+        told = scenario_story(one, programs)
         lines += ["", _placement_head(one), *told.split("\n")[2:]]
     if len(failed) > SHOWN:
         lines += ["", f"and {len(failed) - SHOWN} more: "]

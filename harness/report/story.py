@@ -15,7 +15,7 @@ from harness.results.rerun_command import named, near_path, play_again, reproduc
 from harness.spec.book import Book
 from harness.spec.findings import finding_kinds
 from harness.trace.marks import StepBegins
-from harness.trace.surfaces import EXEC, surface_of
+from harness.trace.surfaces import surface_of
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
@@ -81,18 +81,17 @@ def stderr_lines(tail: str) -> list[str]:
 
 
 def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
-    target, path = report.profile or report.target, near_path(proof.path)
+    programs, path = report.programs, near_path(proof.path)
     played = named(proof.path, proof.scenario)
-    program = surface_of(proof.scenario) == EXEC
-    agent = report.agent if program else ""
-    again = play_again(target, report.command, [played], rule=rule_id, race=proof.race, agent=agent)
+    surface = surface_of(proof.scenario)
+    again = play_again(programs, [surface], [played], rule=rule_id, race=proof.race)
     race = proof.race_id
     return [
         "",
         f"scenario  {path}:{_line(proof)}",
         *([f"race      {race.action} at {race.position}"] if proof.race else []),
         f"repeat    {again}",
-        *reproduction(proof.trace, target, program=program),
+        *reproduction(proof.trace, programs.target, surface),
     ]
 
 

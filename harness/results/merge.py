@@ -75,6 +75,7 @@ def merge(
     loose = [known_finding(one, "", entries) for one in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.agent = shlex.join(profile.exec.command)
+    report.sdk = shlex.join(profile.sdk.command)
     report.interrupted = interrupted
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     records = [(place, one.record) for place, one in enumerate(outcomes) if one.record is not None]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.recorded import Chosen, Spoken
+from harness.results.rerun_command import Programs
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
@@ -153,8 +154,10 @@ class Withheld:
 
 @dataclass(slots=True)
 class Report:
-    """The whole run. `profile` is the option that names the target, `command` is quoted, and so is
-    `agent`, the command of the agent whose `exec` was played, "" for none.
+    """The whole run. `profile` is the option that names the target.
+
+    `command` is the server's, quoted; `agent` that of the agent whose `exec` and `mcp` were played,
+    `sdk` that of the driver of an SDK; "" for none.
 
     `interrupted` is the name of the signal that ended it before all was played, "" for none.
     `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
@@ -165,6 +168,7 @@ class Report:
     command: str
     profile: str = ""
     agent: str = ""
+    sdk: str = ""
     rules: list[RuleResult] = field(default_factory=list[RuleResult])
     scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
     races: list[RaceResult] = field(default_factory=list[RaceResult])
@@ -177,6 +181,11 @@ class Report:
     revision: str = ""
     choices: Chosen = field(default_factory=Chosen)
     spoken: Spoken = field(default_factory=Spoken)
+
+    @property
+    def programs(self) -> Programs:
+        """What names the judged programs on a command line."""
+        return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
         """How many rules have each verdict."""

@@ -14,14 +14,14 @@ from harness.rules.discovery import all_rules
 from harness.scenario.race_id import RaceId
 from harness.target.profile import Deviation
 from harness.trace.surfaces import EXEC, surface_of
+from harness.trace.trace import SESSION
 
 
 class Again:
     """Makes the commands of one run: for its target, with the files of its scenarios."""
 
     def __init__(self, report: Report, outcomes: Iterable[ScenarioOutcome]) -> None:
-        self._target, self._command = report.profile or report.target, report.command
-        self._agent = report.agent
+        self._programs = report.programs
         self._played: dict[str, ScenarioOutcome] = {}
         for outcome in outcomes:
             self._played.setdefault(outcome.id, outcome)
@@ -30,22 +30,21 @@ class Again:
     def of(self, finding: Finding) -> str:
         """The command that reproduces a finding, "" where there is none."""
         if finding.id.startswith("setup."):
-            agent = self._agent if finding.kind == EXEC else ""
-            return examine_again(self._target, self._command, agent)
+            return examine_again(self._programs, EXEC if finding.kind == EXEC else SESSION)
         played = [self._played[name] for name in finding.about if name in self._played]
         if not played or len(played) < len(finding.about):
             return ""
         race = played[0].race if played[0].id == finding.about[0] and len(played) == 1 else ""
         paths = [named(one.path, one.id) for one in played]
-        agent = self._agent if surface_of(played[0].id) == EXEC else ""
-        return play_again(self._target, self._command, paths, race=race, agent=agent)
+        surfaces = [surface_of(one.id) for one in played]
+        return play_again(self._programs, surfaces, paths, race=race)
 
     def of_entry(self, entry: Deviation) -> str:
         """The command that plays the scenarios of a stale entry."""
         if entry.rule not in all_rules():
             return ""
-        agent = self._agent if all_rules()[entry.rule].surface == EXEC else ""
-        return play_again(self._target, self._command, (), rule=entry.rule, agent=agent)
+        surface = all_rules()[entry.rule].surface
+        return play_again(self._programs, [surface], (), rule=entry.rule)
 
 
 def owned(outcome: ScenarioOutcome) -> list[Finding]:

@@ -6,45 +6,68 @@ them. Not here: stories (report.story), and what the options mean (cli).
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.race_id import RaceId
+from harness.trace.surfaces import COMMAND, EXEC, SDK
+from harness.trace.trace import SESSION
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a run judged: its target, and the commands of server, agent and SDK, each one text.
+
+    "" is one that the run does not have.
+    """
+
+    target: str
+    server: str = ""
+    agent: str = ""
+    sdk: str = ""
+
+    def options(self, *surfaces: str) -> list[str]:
+        """The options that name them again, for plays on these surfaces."""
+        named = {
+            "--server-cmd": self.server if SESSION in surfaces else "",
+            "--agent-cmd": self.agent if {EXEC, COMMAND} & {*surfaces} else "",
+            "--sdk-cmd": self.sdk if SDK in surfaces else "",
+        }
+        given = [word for option, text in named.items() if text for word in (option, text)]
+        return ["--target", self.target, *given]
 
 
 def play_again(
-    target: str,
-    command: str,
+    programs: Programs,
+    surfaces: Sequence[str],
     paths: Sequence[str],
     *,
     rule: str = "",
     race: str = "",
-    agent: str = "",
 ) -> str:
-    """The one command that plays scenario files again; `command` is the server's, as one text.
-
-    With `agent`, the command of an agent, they are played on its `exec` instead.
-    """
-    words = ["harness", "run", *_target(target, command, agent)]
+    """The one command that plays scenario files again, on these surfaces."""
+    words = ["harness", "run", *programs.options(*surfaces)]
     words += ["--race", race] if race else []
     words += ["--rule", rule] if rule else []
     return shlex.join([*words, *map(near_path, paths)])
 
 
-def examine_again(target: str, command: str, agent: str = "") -> str:
+def examine_again(programs: Programs, surface: str) -> str:
     """The `harness doctor` command, for a server, or an agent, that cannot be judged."""
-    return shlex.join(["harness", "doctor", *_target(target, command, agent)])
+    return shlex.join(["harness", "doctor", *programs.options(surface)])
 
 
-def reproduction(trace: str, target: str, *, program: bool = False) -> list[str]:
+def reproduction(trace: str, target: str, surface: str = SESSION) -> list[str]:
     """How to judge a trace again, and how to repeat it without the harness.
 
-    The trace of a `program` shows how each process was started, and what it read.
+    The trace of another surface than the session's shows how each process was started, and what it
+    read.
     """
     path = shlex.quote(near_path(trace))
     # A trace holds its renames; known deviations are only in the profile.
     known = "" if target == "spec" else f"--target {shlex.quote(target)} "
     judge = f"judge     harness check {known}{path}"
-    if program:
+    if surface != SESSION:
         return [judge, f"without us  harness show {path} has the words of each process"]
     return [
         judge,
@@ -63,8 +86,3 @@ def near_path(path: str) -> str:
 def named(path: str, scenario: str) -> str:
     """What names a scenario on a command line: its file, or its id where the file holds several."""
     return RaceId.parse(scenario).scenario if path.endswith(".family.yaml") else path
-
-
-def _target(target: str, command: str, agent: str) -> list[str]:
-    words = ["--agent-cmd", agent] if agent else ["--server-cmd", command] if command else []
-    return ["--target", target, *words]

@@ -29,6 +29,7 @@ from harness.results.outcome import (
     finding_to_plain,
 )
 from harness.results.report import Report
+from harness.results.rerun_command import Programs
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
 from harness.runner.session import WorkerSession
@@ -93,9 +94,8 @@ class PytestPlugin:
         )
         target = self.config.option or self.config.profile.name
         profile = self.config.profile
-        self._stories = Stories(
-            target, shlex.join(profile.command), shlex.join(profile.exec.command)
-        )
+        commands = (profile.command, profile.exec.command, profile.sdk.command)
+        self._stories = Stories(Programs(target, *map(shlex.join, commands)))
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []

@@ -68,7 +68,7 @@ class Judged:
     def story(self, name: str) -> str:
         """The story of a scenario or of a rule."""
         if name in self.outcomes:
-            return scenario_story(self.outcomes[name], self.report.target, self.report.command)
+            return scenario_story(self.outcomes[name], self.report.programs)
         return rule_story(self.rule(name), self.config.book, self.report)
 
 

@@ -5,7 +5,6 @@ Bounds are scaled down, so that each hang is short; whatever happens, nothing st
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
@@ -70,7 +69,7 @@ class Raced:
 
     @property
     def story(self) -> str:
-        return race_story(self.race, "spec", shlex.join(self.config.profile.command))
+        return race_story(self.race, self.report.programs)
 
 
 def wrong(way: str) -> str:

@@ -3,11 +3,12 @@
 from harness.judge.verdict import Verdict
 from harness.report.scenario_story import ALIKE, Stories
 from harness.results.outcome import Finding
+from harness.results.rerun_command import Programs
 from tests.unit.results.outcomes import outcome
 
 
 def test_scenarios_that_fail_with_the_same_words_are_told_whole_a_few_times() -> None:
-    stories = Stories("spec", "server")
+    stories = Stories(Programs("spec", "server"))
     same = [Finding("scenario.expectation", "step wait: turn u ended as done", 7)]
     names = [f"turns/{number}" for number in range(ALIKE + 2)]
     told = [
