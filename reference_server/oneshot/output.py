@@ -19,6 +19,9 @@ from reference_server.transport.base import PeerGone
 Fields = dict[str, Any]
 # The control characters but line end and tab, and those that change the direction of writing.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# JSON has these in strings as they are. But some end a line for readers that know more ends of
+# lines than JSON Lines has, as splitlines of Python does, and some act on a terminal.
+_UNLIKE_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 class Sink(Protocol):
@@ -137,6 +140,8 @@ class JsonLines:
 
 def _line(event: Fields) -> bytes:
     text = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
+    # As escapes they mean the same, to every reader.
+    text = _UNLIKE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
