@@ -6,6 +6,7 @@ answers mean is in `discovery` and `tokens`.
 
 import ipaddress
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,28 @@ def on_loopback(url: str) -> bool:
         return False
 
 
+def in_this_machine(url: str) -> bool:
+    """Tell whether an address is of this machine in any way of writing it that a system knows.
+
+    Such are `127.1`, `0.0.0.0` and `::ffff:127.0.0.1`. Names are not looked up: a server at a name
+    that leads here would need a certificate for it.
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    try:
+        # As the C library reads it: parts may be missing, and be in octal or hexadecimal digits.
+        address = ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, UnicodeEncodeError):
+        try:
+            found = ipaddress.IPv6Address(host)
+        except ValueError:
+            return False
+        address = found.ipv4_mapped or found
+    return address.is_loopback or address.is_unspecified
+
+
 def check_address(url: str, what: str, *, of: str) -> str:
     """Give an address that requests with secrets may be sent to. Raises OAuthFailure.
 
@@ -75,7 +98,7 @@ def check_address(url: str, what: str, *, of: str) -> str:
         raise OAuthFailure(f"{said} is no address") from None
     if not parts.hostname or parts.scheme not in ("http", "https"):
         raise OAuthFailure(f"{said} is not an https address")
-    if on_loopback(url) and not on_loopback(of):
+    if in_this_machine(url) and not in_this_machine(of):
         raise OAuthFailure(f"{said} is inside this machine, and the MCP server is not")
     if parts.scheme == "http" and not on_loopback(url):
         raise OAuthFailure(f"{said} is not an https address: tokens would be sent in the open")

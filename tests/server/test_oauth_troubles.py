@@ -55,8 +55,17 @@ async def test_an_address_that_gets_no_token(url, words) -> None:
     assert "secret" not in failure
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1/t", "https://[::1]:9/t", "https://LOCALHOST/t"])
-def test_a_server_elsewhere_names_no_address_inside_this_machine(url) -> None:
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0177.1", "127.255.0.1."),
+        *("0.0.0.0", "0", "[::1]:9", "[::]", "[::ffff:127.0.0.1]", "[::ffff:0.0.0.0]"),
+        *("LOCALHOST", "localhost.", "a.localhost", "user@127.1", "127.1:80"),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_elsewhere_names_no_address_inside_this_machine(scheme, host) -> None:
+    url = f"{scheme}://{host}/t"
     with pytest.raises(OAuthFailure, match="is inside this machine, and the MCP server is not"):
         web.check_address(url, "the token endpoint", of="https://docs.example/mcp")
 
