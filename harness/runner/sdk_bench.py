@@ -21,7 +21,7 @@ from harness.surface.known import classify_of
 from harness.target.place import RunFolder
 from harness.target.process import environment
 from harness.target.profile import Bounds, Profile
-from harness.target.program import NotStarted, find_program
+from harness.target.program import NotStarted, find_program, from_anywhere
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.surfaces import SDK
 from harness.trace.trace import End, Header, Trace
@@ -83,7 +83,7 @@ class SdkBench:
             if name not in KEYS
         }
         return Desk(
-            command=find_program(self._profile.sdk.command),
+            command=from_anywhere(find_program(self._profile.sdk.command)),
             env=env,
             cwd=cwd,
             scratch=self._folder.fresh("sdk"),

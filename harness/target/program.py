@@ -51,12 +51,20 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
 def from_anywhere(command: Sequence[str]) -> list[str]:
     """The command with the paths in it made absolute, for a process that starts elsewhere.
 
-    A word is a path where it has a separator and something is there; links stay as they are.
+    A word is a path where it has a separator and something is there, or where it is the name of a
+    file here with a suffix, like `agent.py` behind its interpreter; links stay as they are.
     """
     return [
-        os.path.abspath(word) if os.sep in word and os.path.exists(word) else word
-        for word in command
+        os.path.abspath(word) if _is_path(word, first=not index) else word
+        for index, word in enumerate(command)
     ]
+
+
+def _is_path(word: str, *, first: bool) -> bool:
+    if os.sep in word:
+        return os.path.exists(word)
+    # The first word without a separator is looked up on PATH, not here.
+    return not first and bool(Path(word).suffix) and os.path.isfile(word)
 
 
 def why_not_started(command: Sequence[str], error: OSError) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.target.process import start
-from harness.target.program import NotStarted, find_program
+from harness.target.program import NotStarted, find_program, from_anywhere
 
 
 def written(folder: Path, name: str, content: bytes, mode: int = 0o755) -> str:
@@ -127,3 +127,16 @@ def test_a_good_script_is_let_through(tmp_path: Path) -> None:
     for number, line in enumerate([b"#!/bin/sh\n", b"#! /usr/bin/env python3\n", b"#!/bin/sh"]):
         path = written(tmp_path, f"server{number}", line)
         assert find_program([path]) == [path]
+
+
+def test_a_command_that_starts_elsewhere_names_its_files_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("agent.py", "bin/agent", "exec"):
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    words = ["python", "agent.py", "bin/agent", "exec", "other.py", "no/such", "agent.py"]
+    full = [str(tmp_path / "agent.py"), str(tmp_path / "bin/agent")]
+    assert from_anywhere(words) == ["python", *full, "exec", "other.py", "no/such", full[0]]
+    assert from_anywhere(["agent.py"]) == ["agent.py"]
