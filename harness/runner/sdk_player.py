@@ -95,24 +95,32 @@ class SdkPlayer:
         state.mkdir(parents=True)
         agent = _binary(scratch, state)
         options = {"agentPathOverride": str(agent), **body.agent}
-        _script(state, body, options, self._desk.env)
-        driven = await self._driven(body, options, scratch, state)
+        env = dict(self._desk.env)
+        if options["agentPathOverride"] is None:
+            del options["agentPathOverride"]
+            env["PATH"] = os.pathsep.join((str(scratch), env.get("PATH", os.defpath)))
+        _script(state, body, options, env)
+        driven = await self._driven(body, options, env, scratch, state)
         self.survivors += driven.survivors
         self.stderr = driven.stderr
         return self._told(body, options, driven, _starts(state))
 
     async def _driven(
-        self, body: Sdk, options: dict[str, Any], scratch: Path, state: Path
+        self,
+        body: Sdk,
+        options: dict[str, Any],
+        env: Mapping[str, str],
+        scratch: Path,
+        state: Path,
     ) -> Driven:
         """Run the driver to its end, or to the bound."""
         desk = self._desk
         temporary = scratch / "tmp"
         temporary.mkdir()
-        env = {**desk.env, **body.process}
         process = await start(
             desk.command,
             cwd=desk.cwd,
-            env=env,
+            env={**env, **body.process},
             stderr=scratch / "stderr",
             owner=desk.owner,
             home=desk.cwd,
@@ -144,7 +152,8 @@ class SdkPlayer:
     ) -> str:
         """Write down what came; gives what the driver did not do, "" for nothing."""
         said = {"agent": options, "thread": body.thread, "resume": body.resume}
-        self._note(from_target=False, **said, process=body.process)
+        own = {"process": body.process, "cwd": str(self._desk.cwd.resolve())}
+        self._note(from_target=False, **said, **own)
         runs = [at for at, one in enumerate(body.turns, start=1) if one.abort != "before"]
         for number, turn in enumerate(body.turns, start=1):
             call = {"call": turn.call, "input": turn.input, "options": turn.options}

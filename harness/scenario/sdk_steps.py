@@ -31,6 +31,7 @@ class Sdk(Strict):
     """Run the driver once: a client with the options `agent`, a thread with the options `thread`,
     new or resumed, and its turns.
 
+    With `agentPathOverride: null` the option is left out, and the scripted agent is on PATH.
     `process` are variables of the driver's own environment.
     """
 

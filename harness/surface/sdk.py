@@ -5,14 +5,15 @@ say to each other is no protocol of the text, so the harness writes down, as mes
 making, what it asked of the driver and what came of it; `id` is the number of the driver's run,
 `turn` that of a turn in it, from 1:
 
-    {"id": 1, "agent": {…}, "thread": {…}, "resume": null, "process": {"VAR": "…"}}
+    {"id": 1, "agent": {…}, "thread": {…}, "resume": null, "process": {"VAR": "…"}, "cwd": "…"}
     {"id": 1, "turn": 1, "call": "run", "input": "…", "options": {}, "abort": "", "writes": […]}
     {"id": 1, "turn": 1, "started": {"argv": […], "cwd": "…", "env": {}, "stdin": "…", "files": {}}}
     {"id": 1, "turn": 1, "event": {…}}
     {"id": 1, "turn": 1, "over": "result", "result": {…}, "threadId": "…"}
 
 `agent`, `thread` and `options` are the options of the client, of the thread and of the turn, by
-their names in the text; `process` are variables of the driver's own environment; `abort` is when
+their names in the text; `process` are variables of the driver's own environment, `cwd` is its
+current directory; `abort` is when
 the signal is aborted: `before` the call, `during` the turn, or "" for never. `writes` is what the
 scripted agent prints. `started` is what it was given: of its environment only what the play speaks
 of, and the JSON of files that its words name. `over` is `result`, `error` (with `error.name` and

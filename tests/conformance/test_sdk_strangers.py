@@ -46,6 +46,9 @@ TOLD = {
     "stops-at-the-first-item": ("sdk-streamed.events", "streamed"),
     "kills-by-another-name": ("sdk-run.abort-error", "aborted"),
     "ignores-the-path": ("sdk-child.started", "plain-turn"),
+    "has-a-binary-of-its-own": ("sdk-child.found-on-path", "left-out"),
+    "starts-in-the-root": ("sdk-child.current-directory", "left-out"),
+    "skips-the-check-by-default": ("sdk-child.switches", "switches"),
 }
 
 

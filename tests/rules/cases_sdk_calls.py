@@ -64,7 +64,31 @@ def twice(words: str, thread: str = "thr-1") -> SdkTalk:
     return talk.asks().starts("exec", *words.split()).gives(thread=thread)
 
 
+UNTOLD = {"agentPathOverride": None}
+
+
+def elsewhere(*words: str, **thread: str) -> SdkTalk:
+    """A turn of an agent that was started in another folder."""
+    return SdkTalk().driver(thread=thread).runs(*words, cwd="/")
+
+
 CASES = [
+    Case(
+        "sdk-child.found-on-path",
+        good=SdkTalk().driver(UNTOLD).runs(),
+        witnesses=(RUN,),
+        bad=SdkTalk().driver(UNTOLD).asks().throws("no binary"),
+        found=(Found(RUN, (1, 2), Level.SHOULD),),
+        idle=plain(),
+    ),
+    Case(
+        "sdk-child.current-directory",
+        good=elsewhere("--cd=/work"),
+        witnesses=(RUN,),
+        bad=elsewhere(),
+        found=(Found(RUN, ALL),),
+        idle=elsewhere("--cd=/w", workingDirectory="/w"),
+    ),
     Case(
         "sdk-child.started",
         good=plain(),

@@ -34,6 +34,11 @@ def options() -> Trace:
     return talk.gives().trace()
 
 
+def left_out() -> Trace:
+    """A turn without any option, of a client that was not told where the agent is."""
+    return SdkTalk("sdk-left-out").driver({"agentPathOverride": None}).runs().trace()
+
+
 def results() -> Trace:
     """Turns that are completed, streamed, failed and aborted, and two on one thread."""
     talk = SdkTalk("sdk-results").driver().runs()
@@ -44,4 +49,8 @@ def results() -> Trace:
     return talk.trace()
 
 
-SDK: dict[str, Callable[[], Trace]] = {"sdk-options": options, "sdk-results": results}
+SDK: dict[str, Callable[[], Trace]] = {
+    "sdk-options": options,
+    "sdk-left-out": left_out,
+    "sdk-results": results,
+}

@@ -14,6 +14,7 @@ from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
 PATH = "/scratch/agent"
+CWD = "/work"
 USAGE = {"input_tokens": 5, "cached_input_tokens": 2, "output_tokens": 3}
 STARTED = {"type": "thread.started", "thread_id": "thr-1"}
 SAID = {"type": "agent_message", "text": "Yes."}
@@ -60,12 +61,14 @@ class SdkTalk:
         resume: str | None = None,
         process: dict[str, str] | None = None,
     ) -> Self:
-        """A driver begins, with a client and a thread of these options."""
+        """A driver begins, with a client and a thread of these options; None is left out."""
         self._id += 1
         self._turn = 0
         client = {"agentPathOverride": PATH, **(agent or {})}
+        if client["agentPathOverride"] is None:
+            del client["agentPathOverride"]
         said = {"agent": client, "thread": thread or {}, "resume": resume}
-        return self._write(Direction.TO_TARGET, **said, process=process or {})
+        return self._write(Direction.TO_TARGET, **said, process=process or {}, cwd=CWD)
 
     def asks(
         self,
@@ -84,7 +87,7 @@ class SdkTalk:
 
     def starts(self, *words: str, stdin: str = "hello", **more: Any) -> Self:
         """The agent is started with these words."""
-        started = {"argv": list(words), "cwd": "/work", "env": {}, "stdin": stdin, "files": {}}
+        started = {"argv": list(words), "cwd": CWD, "env": {}, "stdin": stdin, "files": {}}
         started = {"started": {**started, **more}}
         return self._write(Direction.FROM_TARGET, turn=self._turn, **started)
 

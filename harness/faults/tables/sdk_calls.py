@@ -111,8 +111,28 @@ def fault(name: str, rule: str, reason: str, change: StoredOnly, on: str = "sdk-
     return Fault(f"sdk-{name}", rule=rule, on=on, reason=reason, change=change)
 
 
-RESULTS = "sdk-results"
+RESULTS, LEFT_OUT = "sdk-results", "sdk-left-out"
 FAULTS: tuple[Fault, ...] = (
+    fault(
+        "agent-of-path-not-started",
+        "sdk-child.found-on-path",
+        "The option is for a binary that is not on PATH.",
+        without("started"),
+        LEFT_OUT,
+    ),
+    fault(
+        "started-somewhere",
+        "sdk-child.current-directory",
+        "The thread works in the current directory.",
+        having("started", do=started("cwd", "/")),
+        LEFT_OUT,
+    ),
+    fault(
+        "check-left-out-by-default",
+        "sdk-child.switches",
+        "skipGitRepoCheck is false where it is left out.",
+        having("started", do=started("argv", ["exec", "--skip-git-repo-check"])),
+    ),
     fault(
         "agent-not-started",
         "sdk-child.started",

@@ -1,7 +1,8 @@
 """Rules on what an SDK passes on to the agent's binary: options, input, environment.
 
 By which words or variables a value gets there the text shows for `config` alone; of all others it
-is asked whether the value is there. Not here: what a call gives (results).
+is asked whether the value is there. Not here: options that are left out
+(defaults), what a call gives (results).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -55,6 +56,8 @@ class Started(SdkRule):
 
     def turn(self, call: Call, over: Frame) -> Outcomes:
         if obj(call.asked.json).get("abort") == "before" or call.number != 1:
+            return
+        if option(call, "agent", "agentPathOverride") is None:
             return
         if call.started:
             yield Witness(call.subject, call.frames)
@@ -122,8 +125,9 @@ def _arrived(
 class Switches(SdkRule):
     """Judges turns of two threads that differ in a boolean option alone.
 
-    The agent cannot do what it is not told: its words or variables differ. Left open: how it is
-    told, and an option that is false, which may be the same as one that is left out.
+    The agent cannot do what it is not told: its words or variables differ. That holds as well for
+    an SDK whose option is true where it is left out. Left open: how the agent is told, and an
+    option that is false, which may be the same as one that is left out.
     """
 
     def begin(self) -> None:
