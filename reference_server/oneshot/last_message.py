@@ -28,7 +28,7 @@ class MessageFile:
         self._mode: int | None = None
         self._device: int | None = None
         try:
-            self._look(real)
+            self._look(path)
             self._folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise NotBegun(
@@ -36,16 +36,17 @@ class MessageFile:
                 "folder that exists"
             ) from None
 
-    def _look(self, real: str) -> None:
+    def _look(self, path: str) -> None:
+        # Not its real path: a pipe of this process (/dev/stderr) has none that can be opened.
         with contextlib.suppress(FileNotFoundError):
-            mode = os.stat(real).st_mode
+            mode = os.stat(path).st_mode
             if stat.S_ISDIR(mode):
                 raise IsADirectoryError(None, "it is a folder")
             if stat.S_ISREG(mode):
-                self._mode = stat.S_IMODE(mode)
+                self._mode = stat.S_IMODE(mode) & 0o777
             else:
                 # A pipe without a reader is refused here, and not waited for.
-                self._device = os.open(real, os.O_WRONLY | os.O_NONBLOCK)
+                self._device = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
                 os.set_blocking(self._device, True)
 
     def write(self, text: str) -> None:
