@@ -52,6 +52,7 @@ from reference_server.oneshot.output import (
 from reference_server.oneshot.prompt import drain_input, prompt_of
 from reference_server.oneshot.run import Job, run_job
 from reference_server.oneshot.setting import (
+    check_given_links,
     config_of,
     environment_of,
     folder_of,
@@ -100,6 +101,8 @@ def _run(options: Options) -> int:
     """Check everything, then run. Raises ConfigError, UsageError, NotBegun."""
     home = find_home(os.environ)
     config = config_of(options, home, complain)
+    folder = folder_of(options)
+    check_given_links(options, config, folder)
     model_transport: ModelTransport = None
     if options.scenario is not None:
         model_transport = scenario_transport(options.scenario)
@@ -107,7 +110,7 @@ def _run(options: Options) -> int:
     job = Job(
         config,
         prompt="",
-        cwd=folder_of(options),
+        cwd=folder,
         images=images_of(options.images),
         schema=schema_of(options.schema),
         resume=options.resume,

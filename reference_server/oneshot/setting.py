@@ -14,6 +14,7 @@ from reference_server.config.home import Home
 from reference_server.config.load import load_config
 from reference_server.config.model import PROVIDER_KEY, Config
 from reference_server.oneshot.ending import NotBegun
+from reference_server.oneshot.given_links import GivenLinks
 from reference_server.oneshot.options import Options
 from reference_server.settings import MOST_ROOTS, ThreadSettings, sandbox_policy
 
@@ -114,6 +115,19 @@ def folder_of(options: Options) -> str:
             "--skip-git-repo-check lets the agent work there all the same"
         )
     return folder
+
+
+def check_given_links(options: Options, config: Config, folder: str) -> None:
+    """Refuse what the command line names where links of others lead it. Raises NotBegun."""
+    added = {os.path.abspath(one) for one in options.add_dirs}
+    known = GivenLinks([folder, *(one for one in config.writable_roots if one not in added)])
+    for one in options.add_dirs:
+        known.check_root(one, "--add-dir")
+    known = GivenLinks([folder, *config.writable_roots])
+    if options.schema is not None:
+        known.check_read(options.schema, "--output-schema")
+    if options.last_message is not None:
+        known.check_written(options.last_message, "--output-last-message")
 
 
 def _check_folder(folder: str, what: str) -> None:
