@@ -31,9 +31,11 @@ sandbox: $(STAMP) ## install bubblewrap, where that can be done; all targets do 
 	@tools/bubblewrap.sh
 
 # Half of what a worker does is wait: three keep two cores busy.
-demo: $(STAMP) sandbox ## play the scenarios on the reference server and print the verdicts
+demo: $(STAMP) sandbox ## play the scenarios on the reference server, agent exec, agent mcp and the Python SDK
 	@mkdir -p .harness/reports
-	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json
+	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json \
+	  --server-cmd "$(BIN)/agent app-server" --agent-cmd $(BIN)/agent \
+	  --sdk-cmd "$(BIN)/python fixtures/sdk_drivers/python_driver.py"
 
 test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the seven targets from bugs to readings run a sample
 	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not transcripts and not wheel and not readings"

@@ -1,12 +1,13 @@
 """How hypothesis searches: `dev` by default, `ci` where CI is set, `soak` for a long search.
 
-Collecting goes without garbage collection. The plugin of the harness is registered by its entry
-point alone, never here. A failure that hypothesis found is kept as a stored trace or a scenario;
-its database is no archive.
+Interrupts are heeded, also by programs of tests. Collecting goes without garbage collection. The
+plugin of the harness is registered by its entry point alone, never here. A failure that hypothesis
+found is kept as a stored trace or a scenario; its database is no archive.
 """
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -32,6 +33,11 @@ settings.register_profile(
     suppress_health_check=UNHURRIED,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Whatever a shell starts behind `&` ignores it, and so would every program of every test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
