@@ -31,6 +31,7 @@ from reference_server.cli.surroundings import (
 )
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
+from reference_server.harmless import harmless
 from reference_server.oneshot.ending import (
     NOT_BEGUN,
     Interruption,
@@ -46,7 +47,6 @@ from reference_server.oneshot.output import (
     Sink,
     Stream,
     claim_output,
-    harmless,
     standard_error,
 )
 from reference_server.oneshot.prompt import drain_input, prompt_of

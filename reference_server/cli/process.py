@@ -36,7 +36,10 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
 
 
 def hide_secrets_in_log(config: Config) -> None:
-    """Take keys and passwords out of every line of the log, tracebacks included."""
+    """Take keys and passwords out of every line of the log, tracebacks included.
+
+    Control characters are made visible: the log quotes MCP servers, models and files.
+    """
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_HidingFormatter(config))
 
@@ -51,10 +54,11 @@ class _HidingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Imported with the first line: most servers write none.
+        from reference_server.harmless import harmless
         from reference_server.model.secrets import Secrets
 
         self._secrets = self._secrets or Secrets.of_config(self._config)
-        return self._secrets.hidden_in(super().format(record))
+        return harmless(self._secrets.hidden_in(super().format(record)))
 
 
 def start_helper() -> None:

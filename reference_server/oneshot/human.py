@@ -13,7 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from reference_server.oneshot.output import Stream, failure_of, harmless
+from reference_server.harmless import harmless
+from reference_server.oneshot.output import Stream, failure_of
 
 Fields = dict[str, Any]
 

@@ -14,11 +14,10 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
+from reference_server.harmless import harmless
 from reference_server.transport.base import PeerGone
 
 Fields = dict[str, Any]
-# The control characters but line end and tab, and those that change the direction of writing.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # JSON has these in strings as they are. But some end a line for readers that know more ends of
 # lines than JSON Lines has, as splitlines of Python does, and some act on a terminal.
 _UNLIKE_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
@@ -99,11 +98,6 @@ def claim_output() -> Stream:
 def standard_error() -> Stream:
     """Give standard error, which need not be read."""
     return Stream(2, may_be_unread=True)
-
-
-def harmless(text: str) -> str:
-    """Make the control characters of others visible, which could change what a terminal shows."""
-    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def failure_of(event: Fields) -> str:

@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import sys
 
 import pytest
 from runs import SAYS_HELLO, Agent, scenario
@@ -132,3 +133,19 @@ def test_a_file_that_cannot_be_written_any_more_is_a_failure(agent: Agent) -> No
 
 def test_the_file_may_be_a_device(agent: Agent) -> None:
     assert play(agent, "-o", "/dev/null").status == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_what_a_program_complains_of_does_not_act_on_a_terminal(
+    agent: Agent, words: tuple[str, ...]
+) -> None:
+    complaint = r"\x1b]0;title\x07\x9b2J\u202eback\r\n"
+    (agent.folder / "odd.py").write_text(f"import sys\nsys.stderr.write('{complaint}')\n")
+    agent.home.mkdir()
+    (agent.home / "config.toml").write_text(
+        f"[mcp_servers.odd]\ncommand = '{sys.executable}'\nargs = ['{agent.folder / 'odd.py'}']\n"
+    )
+    ran = play(agent, *words)
+    assert ran.status == 0
+    assert r"agent: MCP server odd: \x1b]0;title\x07\x9b2J\x202eback" in ran.err
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", ran.err)
