@@ -54,6 +54,8 @@ class Callback:
         self._told = anyio.Event()
         self._code: Code | None = None
         self._failure = ""
+        self.strays = 0
+        """Answers that were not to this login."""
         self._limit = anyio.Semaphore(MOST)
 
     async def code(self) -> Code:
@@ -93,6 +95,11 @@ class Callback:
         query = parse_qs(target.query, keep_blank_values=True)
         if "code" not in query and "error" not in query:
             return await _page(stream, 400, "Not a login", "This is no answer to a login.")
+        if not self._is_ours(query):
+            # Not the end of the login: whoever finds the port could end it.
+            self.strays += 1
+            words = "This answer belongs to another login (wrong state)."
+            return await _page(stream, 400, "Not a login", words)
         if self._answered.is_set():
             return await _page(stream, 400, "Not a login", "The login has had its answer.")
         self._take(query)
@@ -107,12 +114,13 @@ class Callback:
         finally:
             self._told.set()
 
-    def _take(self, query: dict[str, list[str]]) -> None:
+    def _is_ours(self, query: dict[str, list[str]]) -> bool:
         given = query.get("state", [])
         state = given[0].encode("utf-8", "surrogateescape") if given else b""
-        if len(given) != 1 or not secrets.compare_digest(state, self._state.encode()):
-            self._failure = "the answer in the browser belongs to another login (wrong state)"
-        elif "error" in query:
+        return len(given) == 1 and secrets.compare_digest(state, self._state.encode())
+
+    def _take(self, query: dict[str, list[str]]) -> None:
+        if "error" in query:
             words = plain(query.get("error_description", [""])[0])
             error = plain(query["error"][0])
             denied = error == "access_denied"

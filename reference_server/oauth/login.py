@@ -91,7 +91,10 @@ async def _code(callback: Callback, patience: float) -> Code:
         with anyio.fail_after(patience):
             return await callback.code()
     except TimeoutError:
-        raise OAuthFailure(f"the browser did not come back within {patience:g} seconds") from None
+        words = f"the browser did not come back within {patience:g} seconds"
+        if callback.strays:
+            words += ", but with the answer to another login (wrong state)"
+        raise OAuthFailure(words) from None
 
 
 def _address(
