@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from harness.backend.asks import ProviderPart, Review, ReviewBody, UpdatePlan
+from harness.backend.asks import McpCall, ProviderPart, Review, ReviewBody, UpdatePlan
 from harness.backend.encoder import Encoder, Stream
 from harness.backend.gates import Gates
 from harness.backend.parts import (
@@ -33,7 +33,7 @@ from harness.backend.parts import (
 from harness.backend.script import NO_ERROR, ModelStep
 from harness.backend.tools import Offered, ToolRow, choose, intent_of
 from harness.errors import HarnessError
-from harness.trace.marks import CallEnd, ModelEnd, PlanStep, Said
+from harness.trace.marks import CallEnd, McpAsked, ModelEnd, PlanStep, Said
 
 # So many characters of a message's text are kept for the mark; the text may be longer.
 MOST_OF_A_TEXT = 4000
@@ -59,11 +59,11 @@ class Unfit:
 
 @dataclass(slots=True)
 class Performance:
-    """Plays one reply. `called` gathers the ids of the tool calls it made, `unfit` those it could
-    not make, `missed` the events at which it should have been cut and that never came. `said` are
-    the messages it gave, with their phases ("" for none), `plans` the plans, `tokens` the number it
-    counted, 0 while it has not said so. `complete` tells whether the answer was whole when it was
-    cut.
+    """Plays one reply. `called` gathers the ids of the tool calls it made, `mcp` the tools of MCP
+    servers among them, `unfit` the calls it could not make, `missed` the events at which it should
+    have been cut and that never came. `said` are the messages it gave, with their phases ("" for
+    none), `plans` the plans, `tokens` the number it counted, 0 while it has not said so. `complete`
+    tells whether the answer was whole when it was cut.
     """
 
     stream: Stream
@@ -72,6 +72,7 @@ class Performance:
     gates: Gates
     tools: Sequence[ToolRow] = ()
     called: list[str] = field(default_factory=list[str])
+    mcp: list[McpAsked] = field(default_factory=list[McpAsked])
     said: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     plans: list[tuple[PlanStep, ...]] = field(default_factory=list[tuple[PlanStep, ...]])
     tokens: int = 0
@@ -152,6 +153,8 @@ class Performance:
                     return
                 call_id, chunks = self.stream.tool_call(chosen)
                 self.called.append(call_id)
+                if isinstance(part, McpCall):
+                    self.mcp.append(McpAsked(part.mcp_call.server, part.mcp_call.tool))
                 if isinstance(part, UpdatePlan):
                     steps = part.update_plan.steps
                     self.plans.append(tuple(PlanStep(s.step, s.status) for s in steps))
@@ -256,5 +259,6 @@ def reply_summary(
         answers=answering_model(step),
         texts=() if odd else tuple(said),
         tools=0 if odd else len(performance.called),
+        mcp=() if odd else tuple(performance.mcp),
         **(step.fail.error_fields() if step.fail is not None else NO_ERROR),
     )

@@ -97,6 +97,14 @@ class PlanStep:
     status: str
 
 
+@dataclass(frozen=True, slots=True)
+class McpAsked:
+    """A tool of an MCP server that the model called, and that server, by their names."""
+
+    server: str
+    tool: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEnd(MarkBody):
     """The answer to a model call has ended.
@@ -105,9 +113,9 @@ class ModelEnd(MarkBody):
     status, else 0. `code` and `said` are the code and the words of a failure that the server could
     read, "" for none. `usage` is the number of tokens that was reported, 0 for none; `plans` are
     the plans that were given; `answers` is the model that said it answers, "" where it is the one
-    that was asked. `texts` are the messages and `tools` is the number of tools that were called;
-    both are empty for an answer that halts or holds bytes that no model sends, since what a server
-    makes of such an answer is open.
+    that was asked. `texts` are the messages, `tools` is the number of tools that were called and
+    `mcp` those of MCP servers among them; they are empty for an answer that halts or holds bytes
+    that no model sends, since what a server makes of such an answer is open.
     """
 
     kind: ClassVar[str] = "model-end"
@@ -121,6 +129,7 @@ class ModelEnd(MarkBody):
     answers: str = ""
     texts: tuple[Said, ...] = ()
     tools: int = 0
+    mcp: tuple[McpAsked, ...] = ()
 
     @property
     def completed(self) -> bool:

@@ -93,7 +93,7 @@ ASKS = {
     "text": {"format": {"type": "json_schema"}},
     "tools": [
         {"type": "function", "name": name, "parameters": {}}
-        for name in ("exec_command", "update_plan")
+        for name in ("exec_command", "update_plan", "mcp__tiny__add")
     ],
 }
 STEPS: list[dict[str, Any]] = [
@@ -103,6 +103,7 @@ STEPS: list[dict[str, Any]] = [
             {"update_plan": {"steps": [{"step": "look", "status": "pending"}]}},
             {"message": {"deltas": ["Let me look."], "phase": "commentary"}},
             {"run": "ls"},
+            {"mcp_call": {"server": "tiny", "tool": "add"}},
             {"usage": {"input": 10, "output": 5}},
         ]
     },

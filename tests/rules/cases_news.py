@@ -5,10 +5,11 @@ from typing import Any
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened
 from tests.rules.good_traces import steer
-from tests.rules.traces import THREAD, TURN, Talk, command, step
+from tests.rules.traces import THREAD, TURN, Talk, command, mcp_call, step
 
 FIRST, SECOND = "turn turn_1", "turn turn_2"
 LOOK, LEAP = step("look"), step("leap")
+ADD = ("tiny", "add")
 TOLD: dict[str, Any] = {"usage": 15, "plans": [[LOOK]], "answers": "other"}
 
 
@@ -76,6 +77,14 @@ CASES = [
         ),
         found=(Found(FIRST, (3, 6, 7)), Found(SECOND, (8, 12))),
         idle=unclear(**TOLD),
+    ),
+    Case(
+        rule="mcp.tool-called",
+        good=over(asked().item(mcp_call("t-1", "failed", tool="tiny.add")), mcp=[ADD]),
+        witnesses=("add of tiny in turn turn_1",),
+        bad=over(asked().item(mcp_call("t-1", "completed", tool="other")), mcp=[ADD]),
+        found=(Found("add of tiny in turn turn_1", (3, 8)),),
+        idle=unclear(mcp=[ADD]),
     ),
     Case(
         rule="turn.reroute-told",

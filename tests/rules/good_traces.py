@@ -256,6 +256,15 @@ def mcp_calls() -> Trace:
     return talk.end_turn().trace()
 
 
+def mcp_called() -> Trace:
+    """The model calls a tool of an MCP server, and answers when it has the result."""
+    talk = Talk("mcp-called").start_thread().start_turn().calls("hello")
+    talk.ends(tools=1, mcp=[("tiny", "add")], usage=20).usage()
+    talk.item(mcp_call("t-1", "completed", result={"content": []}))
+    talk.calls("hello", call=2).ends(2, usage=20, texts=[{"text": "Five.", "phase": ""}])
+    return talk.message("m-1", "Five.").usage().end_turn().trace()
+
+
 def dynamic_calls() -> Trace:
     """A tool that the client brought, with success and without."""
     talk = Talk("dynamic-calls").start_thread().start_turn()
@@ -316,6 +325,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "commands": commands,
     "at-work": at_work,
     "mcp-calls": mcp_calls,
+    "mcp-called": mcp_called,
     "dynamic-calls": dynamic_calls,
     "bare-thread": bare_thread,
     "words": words,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from harness.trace.frame import Damage, DamageKind, Direction, Frame
-from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, PlanStep, Said
+from harness.trace.marks import CallEnd, MarkBody, McpAsked, ModelCall, ModelEnd, PlanStep, Said
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
@@ -179,6 +179,7 @@ class Talk:
         *,
         texts: Sequence[Mapping[str, str]] = (),
         plans: Sequence[Sequence[Mapping[str, str]]] = (),
+        mcp: Sequence[tuple[str, str]] = (),
         **more: Any,
     ) -> Self:
         """The end of a model call, with what it brought; `outcome` as `status 500`, `failed x`."""
@@ -191,6 +192,7 @@ class Talk:
                 outcome=CallEnd(name),
                 texts=tuple(Said(**one) for one in texts),
                 plans=tuple(tuple(PlanStep(**one) for one in plan) for plan in plans),
+                mcp=tuple(McpAsked(*one) for one in mcp),
                 **more,
             )
         )

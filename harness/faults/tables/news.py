@@ -5,6 +5,7 @@ from collections.abc import Callable
 from harness.faults import stored
 from harness.faults.base import Fault, Given, NotApplied, StoredOnly
 from harness.faults.changes import every, first
+from harness.faults.item_selectors import item_completed
 from harness.faults.operators import drop, edit
 from harness.faults.selectors import Selector, Verdict, notification, turn_in
 from harness.faults.site import FaultSite
@@ -102,6 +103,14 @@ FAULTS: tuple[Fault, ...] = (
         reason="Token usage that is updated during a turn is told.",
         change=every(notification(USAGE), drop),
         given=model_brought("usage", lambda end: end.usage > 0),
+    ),
+    Fault(
+        "mcp-another-tool-called",
+        rule="mcp.tool-called",
+        on="mcp-called",
+        reason="A tool of a configured MCP server that the model calls is called.",
+        change=first(item_completed("mcpToolCall"), edit("params", "item", "tool", to="other")),
+        given=model_brought("calls of MCP tools", lambda end: bool(end.mcp)),
     ),
     Fault(
         "plan-not-told",

@@ -11,6 +11,7 @@ from harness.trace.marks import (
     EndingBegins,
     GateOpened,
     MarkBody,
+    McpAsked,
     ModelCall,
     ModelEnd,
     ModelListens,
@@ -63,6 +64,7 @@ FORMER: list[tuple[str, dict[str, Any], MarkBody]] = [
             "answers": "other",
             "texts": [{"text": "Yes.", "phase": ""}, {"text": "Hm.", "phase": "commentary"}],
             "tools": 1,
+            "mcp": [{"server": "tiny", "tool": "add"}],
         },
         ModelEnd(
             call=2,
@@ -72,6 +74,7 @@ FORMER: list[tuple[str, dict[str, Any], MarkBody]] = [
             answers="other",
             texts=(Said("Yes."), Said("Hm.", "commentary")),
             tools=1,
+            mcp=(McpAsked("tiny", "add"),),
         ),
     ),
     (
