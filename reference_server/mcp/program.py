@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from reference_server.config.mcp import McpServer
-from reference_server.exec.environment import CommandVariables, command_environment
+from reference_server.exec.environment import CommandVariables, command_environment, path_without
 from reference_server.exec.launcher import SHARED, Launcher, LaunchFailed
 from reference_server.exec.process import (
     GONE_BOUND,
@@ -136,7 +136,7 @@ async def running_program(
     command = Command(
         (server.command, *server.args),
         _folder(server.cwd),
-        command_environment(environment, CommandVariables(added=server.env), tty=False),
+        _variables(server, environment),
     )
     try:
         path = find_program(command)
@@ -156,6 +156,17 @@ async def running_program(
                     await program.end()
     finally:
         program.close()
+
+
+def _variables(server: McpServer, environment: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of a program. It runs outside the sandbox, in a folder of anybody.
+
+    So an empty or relative entry of PATH must not have that folder stand for a program's name.
+    """
+    given = dict(environment)
+    if "PATH" in given:
+        given["PATH"] = path_without(given["PATH"], ())
+    return command_environment(given, CommandVariables(added=server.env), tty=False)
 
 
 def _folder(wanted: str | None) -> str:

@@ -1,6 +1,7 @@
 """What `agent exec` takes from its environment, and what it lets nobody see."""
 
 import json
+import os
 from typing import Any
 
 import anyio
@@ -129,3 +130,18 @@ def test_an_argument_counts_more_than_standard_input(agent: Agent) -> None:
         assert process.wait(30) == 0
     [path] = agent.home.glob("sessions/**/*.jsonl")
     assert "the argument" in path.read_text()
+
+
+@pytest.mark.parametrize("entry", ["", ".", "bin/.."])
+def test_a_folder_gives_no_mcp_server_its_program(agent: Agent, entry: str) -> None:
+    """It would run outside the sandbox, and a repository or the model has put it there."""
+    (agent.cwd / "bin").mkdir()
+    (agent.cwd / "mcp-thing").write_text("#!/bin/sh\ntouch escaped\n")
+    (agent.cwd / "mcp-thing").chmod(0o755)
+    agent.home.mkdir()
+    (agent.home / "config.toml").write_text("[mcp_servers.thing]\ncommand = 'mcp-thing'\n")
+    model = ("--scenario", scenario(agent.folder, SAYS_HELLO))
+    ran = agent.run(*JSON, *model, "hi", env={"PATH": f"{os.environ['PATH']}:{entry}"})
+    assert ran.status == 0
+    assert "The MCP server thing is not there" in ran.items[0]["message"]
+    assert not (agent.cwd / "escaped").exists()
