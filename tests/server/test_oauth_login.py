@@ -29,7 +29,7 @@ async def test_a_login_is_printed_and_kept(home) -> None:
             done = await login.ended()
     assert (done.status, done.err) == (0, "")
     assert done.out == (
-        f"Authorize `docs` by opening this URL in your browser:\n{login.address}\n\n"
+        f"Authorize 'docs' by opening this URL in your browser:\n{login.address}\n\n"
         "Successfully logged in to MCP server 'docs'.\n"
     )
     assert page.status_code == 200
