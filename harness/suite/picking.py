@@ -5,6 +5,7 @@ arguments name (arguments).
 """
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from harness.scenario.loader import ScenarioError, load
 from harness.suite.arguments import Wanted, empty
 from harness.suite.items import RaceItem, ScenarioItem
 from harness.suite.unraced import unraced
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
+
+_PLAYS = {"--server-cmd": (SESSION,), "--agent-cmd": (EXEC, COMMAND), "--sdk-cmd": (SDK,)}
 
 
 def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
@@ -67,7 +71,21 @@ def nothing_played(option: Any, wanted: Wanted) -> str:
     why = unraced(option.race, wanted.given() or bundled_files().values()) if option.race else ""
     if why:
         return f"--race {option.race}: {why}"
-    return f"none is chosen by {', '.join(chosen)}" if chosen else ""
+    return f"none is chosen by {', '.join(chosen)}" if chosen else _elsewhere(wanted)
+
+
+def _elsewhere(wanted: Wanted) -> str:
+    """By which option the scenarios that were picked can be played; "" where none was picked."""
+    surfaces = {one for file in wanted.picks for one in _surfaces(file)}
+    options = [option for option, ones in _PLAYS.items() if not surfaces.isdisjoint(ones)]
+    return f"what was named is played with {' or '.join(options)}" if options else ""
+
+
+def _surfaces(file: Path) -> list[str]:
+    try:
+        return list(load(file).scenario.surfaces)
+    except ScenarioError:
+        return []
 
 
 def _choices(option: Any) -> list[tuple[str, str]]:

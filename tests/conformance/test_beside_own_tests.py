@@ -108,8 +108,10 @@ def test_their_failure_fails_the_run_and_leaves_the_verdict_green(project: Path)
         (["tests", "-k", "theirs"], "none is chosen by -k theirs"),
         (["tests", "-k", "theirs", "-n2"], "none is chosen by -k theirs"),
         (["tests", "--tag", "turn"], "--tag: unknown tag 'turn'; did you mean 'turns'?"),
+        (["sdk-calls/plain-turn"], "what was named is played with --sdk-cmd"),
+        (["mcp-command/", "exec/"], "what was named is played with --agent-cmd"),
     ],
-    ids=["deselected", "deselected-with-workers", "tag"],
+    ids=["deselected", "deselected-with-workers", "tag", "sdk", "agent"],
 )
 def test_a_server_that_nothing_is_played_on_is_an_error(
     words: list[str], why: str, project: Path
