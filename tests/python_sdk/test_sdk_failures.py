@@ -312,6 +312,20 @@ async def test_an_agent_that_is_not_on_path_is_named(monkeypatch: pytest.MonkeyP
         await Agent().start_thread().run("x")
 
 
+@pytest.mark.parametrize("entry", [".", "bin"])
+async def test_the_working_directory_does_not_say_what_the_agent_is(
+    fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entry: str
+) -> None:
+    """It may be a stranger's repository, and would get the key."""
+    folder = tmp_path / "work" / entry
+    folder.mkdir(parents=True)
+    (folder / "agent").symlink_to(fake(ECHO).path)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("PATH", f"/nowhere:{entry}")
+    with pytest.raises(AgentNotFoundError, match="no `agent` on PATH"):
+        await Agent().start_thread().run("x")
+
+
 @pytest.mark.parametrize(
     ("content", "mode", "reason"),
     [

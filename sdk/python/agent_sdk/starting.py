@@ -61,7 +61,9 @@ def find(program: str, environment: Mapping[str, str]) -> str:
             raise AgentNotFoundError(f"there is no agent at {program}", program)
         return program
     for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
-        if path and (found := shutil.which(program, path=path)):
+        # A relative or empty entry would have the working directory say what the agent is.
+        entries = filter(os.path.isabs, (path or "").split(os.pathsep))
+        if found := shutil.which(program, path=os.pathsep.join(entries)):
             return found
     raise AgentNotFoundError(
         f"there is no `{program}` on PATH; give agent_path the path of the program", program
