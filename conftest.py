@@ -35,9 +35,12 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
+# Whatever a shell starts behind `&`, or behind `nohup`, ignores one of them, and so would every
+# program of every test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Whatever a shell starts behind `&` ignores it, and so would every program of every test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -44,13 +45,18 @@ AGENT = AgentMessageItem(id="item_2", text="there")
 FAILURE = TurnError(message="m", agent_error_info="Other", additional_details="d")
 
 
+def message(role: str) -> dict[str, Any]:
+    """A Responses API item of the conversation."""
+    return {"type": "message", "role": role, "content": []}
+
+
 def records() -> list[Record]:
     later = SETTINGS.model_copy(update={"model": "n"})
     return [
         ThreadRecord(at=1.5, id="thr_1", settings=SETTINGS),
         TurnStartedRecord(at=2, turn_id="turn_1", settings=SETTINGS),
         ItemRecord(at=3, turn_id="turn_1", item=USER),
-        HistoryRecord(at=4, turn_id="turn_1", items=[{"role": "user"}]),
+        HistoryRecord(at=4, turn_id="turn_1", items=[message("user")]),
         ItemRecord(at=5, turn_id="turn_1", item=AGENT),
         TurnCompletedRecord(at=6, turn_id="turn_1", status="completed", error=None),
         TurnStartedRecord(at=7, turn_id="turn_2", settings=later),
@@ -76,7 +82,7 @@ def test_what_is_written_is_read_back(tmp_path) -> None:
     assert thread == fold(records())
     assert (thread.id, thread.preview, thread.settings.model) == ("thr_1", "hi", "n")
     assert (thread.created_at, thread.updated_at) == (1.5, 8)
-    assert thread.history == [{"role": "user"}]
+    assert thread.history == [message("user")]
     assert thread.turns[0].items == [USER, AGENT]
     assert [(t.id, t.status, t.error) for t in thread.turns] == [
         ("turn_1", "completed", None),
@@ -110,7 +116,7 @@ def test_the_last_name_counts_and_none_takes_it_away() -> None:
 
 def test_a_rollback_drops_turns_and_what_they_said() -> None:
     first = fold(records()[:6])
-    both = [*records(), HistoryRecord(at=9, turn_id="turn_2", items=[{"role": "more"}])]
+    both = [*records(), HistoryRecord(at=9, turn_id="turn_2", items=[message("more")])]
     dropped = fold([*both, RollbackRecord(at=10, num_turns=1)])
     assert (dropped.turns, dropped.history) == (first.turns, first.history)
     # Asked for more than there are: none is left.
@@ -119,12 +125,12 @@ def test_a_rollback_drops_turns_and_what_they_said() -> None:
 
 
 def test_a_rollback_to_before_a_compaction_brings_the_conversation_back() -> None:
-    short = CompactedRecord(at=9, turn_id="turn_2", history=[{"role": "summary"}])
+    short = CompactedRecord(at=9, turn_id="turn_2", history=[message("summary")])
     later = TurnStartedRecord(at=10, turn_id="turn_3", settings=SETTINGS)
-    said = HistoryRecord(at=11, turn_id="turn_3", items=[{"role": "late"}])
+    said = HistoryRecord(at=11, turn_id="turn_3", items=[message("late")])
     lines = [*records()[:7], short, later, said]
-    assert fold([*lines, RollbackRecord(at=12, num_turns=1)]).history == [{"role": "summary"}]
-    assert fold([*lines, RollbackRecord(at=12, num_turns=2)]).history == [{"role": "user"}]
+    assert fold([*lines, RollbackRecord(at=12, num_turns=1)]).history == [message("summary")]
+    assert fold([*lines, RollbackRecord(at=12, num_turns=2)]).history == [message("user")]
 
 
 def test_a_call_whose_server_died_gets_an_output_before_the_next_turn() -> None:
@@ -139,8 +145,8 @@ def test_a_call_whose_server_died_gets_an_output_before_the_next_turn() -> None:
     mended = {"type": "custom_tool_call_output", "call_id": "c", "output": ABORTED}
     assert fold(lines).history == [call, answered, output, mended]
     lines += [TurnStartedRecord(at=4, turn_id="turn_2", settings=SETTINGS)]
-    lines += [HistoryRecord(at=5, turn_id="turn_2", items=[{"role": "user"}])]
-    assert fold(lines).history == [call, answered, output, mended, {"role": "user"}]
+    lines += [HistoryRecord(at=5, turn_id="turn_2", items=[message("user")])]
+    assert fold(lines).history == [call, answered, output, mended, message("user")]
 
 
 def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path) -> None:

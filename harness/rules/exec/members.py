@@ -94,7 +94,10 @@ class EventMembers(StreamRule):
     surface="exec",
 )
 class UsageNumbers(StreamRule):
-    """Judges the usage of each turn.completed that has one; further numbers are free."""
+    """Judges the usage of each turn.completed that has one; further numbers are free.
+
+    What the numbers count, this turn or the whole thread, is left open.
+    """
 
     @listen(("event", "turn.completed"))
     def completed(self, frame: Frame) -> Outcomes:

@@ -58,7 +58,10 @@ class ThreadFirst(StreamRule):
     surface="exec",
 )
 class TurnBeforeItems(StreamRule):
-    """Judges each event of an item."""
+    """Judges each event of an item: its turn has been announced by turn.started.
+
+    The text's order is thread.started, turn.started, then the events of items.
+    """
 
     @listen(*_ITEMS)
     def item(self, frame: Frame) -> Outcomes:
@@ -135,7 +138,10 @@ class TurnEnds(StreamRule):
     surface="exec",
 )
 class ErrorIsFatal(StreamRule):
-    """Judges the end of a stream that has an `error` event: it is a fatal error by the text."""
+    """Judges the end of a stream that has an `error` event.
+
+    By the text that is a fatal error, so no turn is completed after it.
+    """
 
     @listen(*_ENDS)
     def end(self, frame: Frame) -> Outcomes:

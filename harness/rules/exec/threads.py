@@ -28,7 +28,10 @@ SESSIONS = "sessions"
     surface="exec",
 )
 class ResumedThread(StreamRule):
-    """Judges thread.started of a process that was given the id of an earlier thread."""
+    """Judges thread.started of a process that was given the id of an earlier thread.
+
+    It names that thread. Left open: whether the event is told again where a thread goes on.
+    """
 
     @listen(("event", "thread.started"))
     def started(self, frame: Frame) -> Outcomes:
@@ -134,7 +137,10 @@ class ThreadKept(StreamRule):
     surface="exec",
 )
 class ModelAsked(StreamRule):
-    """Judges the model calls of a process that was told a model: one of them at least names it."""
+    """Judges the model calls of a process that was told a model: one of them at least names it.
+
+    Others may be the program's own, for example for a title or a summary.
+    """
 
     @on_mark(ProgramEnded)
     def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
