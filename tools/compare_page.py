@@ -23,7 +23,8 @@ Made by `make real`, which runs all bundled scenarios on both releases and then
 `harness compare codex-0.107 codex-0.169`; do not edit. [Comparing](comparing.md) says what the
 headings mean and which changes may break a client. KNOWN is a deviation that the profile of that
 release lists with its reason. In the last column are the scenarios in which it shows; a scenario's
-file says what is done, and `harness run --target PROFILE SCENARIO` plays it again.
+file says what is done, and `harness run --target PROFILE SCENARIO` plays it again; those of
+`documented/` are the examples of [Scenarios](scenarios.md).
 """
 
 
@@ -44,7 +45,8 @@ def _scenario(where: Where) -> str:
     if "history" not in parts:
         return ""
     scenario = "/".join(parts[parts.index("history") + 2 :]).removesuffix(".jsonl")
-    return f"`{scenario}`"
+    # The examples of the documents were written there by tools.examples.
+    return f"`{scenario.removeprefix('.harness/examples/')}`"
 
 
 def main() -> None:
