@@ -18,7 +18,7 @@ from reference_server.server import Server, running_server
 from reference_server.transport.base import MemoryTransport, Oversized
 
 Message = dict[str, Any]
-BOUND = 5.0
+BOUND = 20.0
 
 
 @dataclass
