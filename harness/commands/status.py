@@ -15,9 +15,11 @@ from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.report.jsonform import read_report
 from harness.results.report import Report, RuleResult
+from harness.rules.discovery import all_rules
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.spec.rows import Requirement
+from harness.surface.known import classify_of
 from harness.target.place import base_folder
 from harness.trace.names import Renamer
 from harness.trace.store import load
@@ -106,9 +108,15 @@ def _target(
     }
     outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
     for trace_path in sorted((folder / "traces" / report.target).rglob("*.jsonl")):
-        names = load(trace_path).header.names
-        trace = load(trace_path, renamer=Renamer(names, book.paths_of))
-        left = [one for one in faults.values() if outcomes[one.id] is not Outcome.KILLED]
+        header = load(trace_path, classify_of=classify_of).header
+        renamer = Renamer(header.names, book.paths_of)
+        trace = load(trace_path, renamer=renamer, classify_of=classify_of)
+        left = [
+            one
+            for one in faults.values()
+            if outcomes[one.id] is not Outcome.KILLED
+            and all_rules()[one.rule].surface == header.surface
+        ]
         for mutation in mutate(book, trace, left, known, only_own=True):
             outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
     return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
@@ -175,7 +183,7 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
     parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
         f"requirements in the book: {len(book.requirements)}; judged by a rule {len(judged)}, "
-        f"owed {sum(owed.values())} ({parts}), no rule can judge {excluded}"
+        f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
     )
     for target in targets:
         verdicts = Counter(target.report.requirements.values())
