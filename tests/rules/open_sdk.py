@@ -50,7 +50,7 @@ def joins_texts() -> SdkTalk:
     entries = [{"type": "text", "text": "one"}, {"type": "local_image", "path": "a/b.png"}]
     entries.append({"type": "text", "text": "two"})
     talk = SdkTalk().driver().asks("run", entries)
-    return talk.starts("exec", "--image", "/work/a/b.png", stdin="one two").gives()
+    return talk.starts("exec", "--image", "/a/b.png", stdin="one two").gives()
 
 
 def nothing_said() -> SdkTalk:
