@@ -35,6 +35,20 @@ class _Entry:
     held: bool = False
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Act:
+    """One thing that was done to a frame: a word for it, the frame as it came, and what it became.
+
+    `became` is None for one that was dropped; for one that was moved, `anchor` is the frame that it
+    was put next to.
+    """
+
+    what: str
+    frame: Frame
+    became: Frame | None = None
+    anchor: Frame | None = None
+
+
 class FrameQueue:
     """The frames that have come and were not passed on yet, with the site they are part of.
 
@@ -44,14 +58,24 @@ class FrameQueue:
 
     def __init__(self, site: FaultSite) -> None:
         self.site = site
-        self.changed = False
+        self.acts: list[Act] = []
         self._entries: list[_Entry] = []
         self._aside: list[_Entry] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was done to any frame; holding one back is no change."""
+        return bool(self.acts)
 
     @property
     def held(self) -> int:
         """How many frames are in the queue or set aside."""
         return len(self._entries) + len(self._aside)
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes these frames have."""
+        return sum(len(entry.frame.raw) for entry in (*self._entries, *self._aside))
 
     def add(self, frame: Frame) -> None:
         """Take in a frame that came: it is part of the site, and queued."""
@@ -70,7 +94,7 @@ class FrameQueue:
     def drop(self, frame: Frame) -> None:
         """Do not pass it on."""
         self._entries.remove(self._entry(frame))
-        self.changed = True
+        self.acts.append(Act("dropped", frame))
 
     def alter(self, frame: Frame, how: Callable[[Any], Any]) -> None:
         """Replace its message by what `how` makes of a copy; bytes that are no JSON stay."""
@@ -78,12 +102,13 @@ class FrameQueue:
         if entry.frame.json is not MISSING:
             value = how(copy.deepcopy(entry.frame.json))
             entry.frame = reframed(entry.frame, seq=entry.frame.seq, value=value)
-            self.changed = True
+            self.acts.append(Act("changed", frame, entry.frame))
 
     def duplicate(self, frame: Frame) -> None:
         """Pass it on twice."""
         entry = self._entry(frame)
         self._put(_Entry(None, entry.frame), after=entry)
+        self.acts.append(Act("repeated", frame, entry.frame))
 
     def insert(self, message: Any, *, after: Frame, origin: Origin = Origin.TARGET) -> None:
         """Pass on a message, or bytes, behind a frame and what was inserted behind it before."""
@@ -93,7 +118,9 @@ class FrameQueue:
         blank = dataclasses.replace(
             anchor.frame, direction=towards, origin=origin, deliberate=False, damage=None
         )
-        self._put(_Entry(None, reframed(blank, seq=anchor.frame.seq, raw=raw)), after=anchor)
+        new = reframed(blank, seq=anchor.frame.seq, raw=raw)
+        self._put(_Entry(None, new), after=anchor)
+        self.acts.append(Act("inserted", new, new, after))
 
     def put_before(self, frame: Frame, anchor: Frame) -> None:
         """Move a frame to the place right before another one."""
@@ -101,7 +128,7 @@ class FrameQueue:
         self._entries.remove(moved)
         moved.frame = dataclasses.replace(moved.frame, seq=anchored.frame.seq)
         self._entries.insert(self._entries.index(anchored), moved)
-        self.changed = True
+        self.acts.append(Act("moved before", frame, moved.frame, anchor))
 
     def put_behind(self, frame: Frame, anchor: Frame) -> None:
         """Move a frame, queued or set aside, to the place right behind another one."""
@@ -110,6 +137,7 @@ class FrameQueue:
         moved.held = False
         moved.frame = dataclasses.replace(moved.frame, seq=anchored.frame.seq)
         self._put(moved, after=anchored)
+        self.acts.append(Act("moved behind", frame, moved.frame, anchor))
 
     def swap(self, one: Frame, other: Frame) -> None:
         """Put two frames in each other's place."""
@@ -119,7 +147,7 @@ class FrameQueue:
             dataclasses.replace(first.frame, seq=second.frame.seq),
         )
         first.key, second.key = second.key, first.key
-        self.changed = True
+        self.acts.append(Act("exchanged", one, second.frame, other))
 
     def set_aside(self, frame: Frame) -> None:
         """Keep one frame back, and let the others pass it; `put_behind` brings it back.
@@ -174,4 +202,3 @@ class FrameQueue:
         while place < len(self._entries) and self._entries[place].key is None:
             place += 1
         self._entries.insert(place, entry)
-        self.changed = True

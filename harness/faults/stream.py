@@ -7,7 +7,7 @@ writing frames, and the stored form of a fault, which is made with this (stored)
 from collections.abc import Sequence
 
 from harness.faults.base import Fault, StoredOnly
-from harness.faults.queue import FrameQueue, Steps
+from harness.faults.queue import Act, FrameQueue, Steps
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
@@ -57,9 +57,24 @@ class FaultStream:
         return self._queue.changed
 
     @property
+    def acts(self) -> list[Act]:
+        """What was done so far, in order."""
+        return self._queue.acts
+
+    @property
+    def finished(self) -> bool:
+        """Whether the fault has done what it does, or found that it cannot; `feed` still passes."""
+        return self._steps is None
+
+    @property
     def held(self) -> int:
         """How many frames are kept back now, because the fault waits for something."""
         return self._queue.held
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes these frames have."""
+        return self._queue.held_bytes
 
     def feed(self, frame: Frame) -> list[Frame]:
         """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""

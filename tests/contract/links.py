@@ -23,6 +23,9 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from harness.faults.base import all_faults
+from harness.faults.live.fault import LiveFault
+from harness.faults.live.transport import FaultyTransport
 from harness.transport.base import Transport
 from harness.transport.connect import Connection, connect
 from harness.transport.jsonl import LineSplitter
@@ -292,8 +295,17 @@ async def _met(listener: Listener[SocketStream], address: str) -> tuple[Connecti
     return near[0], far[0]
 
 
+@asynccontextmanager
+async def faulty_link() -> AsyncGenerator[Link]:
+    """Memory with a fault in it that finds no place: nothing may differ."""
+    async with memory_link() as link:
+        live = LiveFault(all_faults()["turn-ends-twice"])
+        yield Link(FaultyTransport(link.near, live), link.far)
+
+
 LINKS: dict[str, MakeLink] = {
     "memory": memory_link,
+    "faulty": faulty_link,
     "stdio": stdio_link,
     "unix": unix_link,
     "websocket": websocket_link,

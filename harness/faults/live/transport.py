@@ -1,0 +1,115 @@
+"""A fault between the harness and a server: a transport around another one.
+
+Here: `FaultyTransport`. What it receives is what the faulty server "said": the recorder and the
+judge know nothing else. What the client says is recorded as the client said it, before the fault
+may change it. Not here: what the fault does (fault), starting servers.
+"""
+
+import contextlib
+import math
+
+import anyio
+
+from harness.errors import TargetGone
+from harness.faults.live.fault import LiveFault
+from harness.trace.frame import Direction, Frame
+from harness.transport.base import Transport
+from harness.transport.jsonl import Line
+
+# Silence after which lines that are held for a fault go on. A model's answer on this machine is far
+# quicker; a person at a real one is not, which is why a proxy may set it otherwise.
+QUIET = 1.0
+
+
+class FaultyTransport:
+    """A transport with a fault in it, which can be exchanged between two conversations.
+
+    With `live` None everything passes as it is.
+    """
+
+    def __init__(
+        self, inner: Transport, live: LiveFault | None = None, *, quiet: float = QUIET
+    ) -> None:
+        self.inner = inner
+        self.live = live
+        self._quiet = quiet
+        self._ready: list[Line] = []
+        self._waiting: anyio.CancelScope | None = None
+        self._gone: TargetGone | None = None
+        self._write_lock = anyio.Lock()
+
+    @property
+    def partial(self) -> bytes:
+        """The beginning of a line of the server that has not ended yet."""
+        return self.inner.partial
+
+    async def exchange(self, live: LiveFault | None) -> None:
+        """Put another fault in, or none; what was held for the former one goes on."""
+        former, self.live = self.live, live
+        if former is not None:
+            await self._pass(former.end())
+
+    async def send(self, raw: bytes) -> None:
+        """Write one message when the fault lets it pass. Raises `TargetGone`."""
+        if self.live is None:
+            await self.inner.send(raw)
+        else:
+            await self._pass(self.live.feed(raw, Direction.TO_TARGET))
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Write bytes as they are; no fault looks at what is malformed on purpose."""
+        async with self._write_lock:
+            await self.inner.send_bytes(raw)
+
+    async def receive(self) -> list[Line]:
+        """Wait for at least one line that the fault lets pass. Raises `TargetGone`."""
+        while not self._ready:
+            if self._gone is not None:
+                raise self._gone
+            await self._take(await self._come())
+        lines, self._ready = self._ready, []
+        return lines
+
+    async def aclose(self) -> None:
+        """Close this side, when what the client said has been passed on."""
+        with contextlib.suppress(TargetGone):
+            await self._pass(self.live.end() if self.live is not None else [])
+        await self.inner.aclose()
+
+    async def _come(self) -> list[Line]:
+        """What the server wrote; nothing where it was silent while lines are held, or woken."""
+        held = self.live is not None and self.live.held
+        bound = anyio.current_time() + self._quiet if held else math.inf
+        lines: list[Line] = []
+        with anyio.CancelScope(deadline=bound) as self._waiting:
+            try:
+                lines = await self.inner.receive()
+            except TargetGone as gone:
+                self._gone = gone
+        quiet = self._waiting.cancelled_caught and anyio.current_time() >= bound
+        self._waiting = None
+        if self.live is not None and (quiet or self._gone is not None):
+            with contextlib.suppress(TargetGone):
+                await self._pass(self.live.end() if self._gone else self.live.quiet())
+        return lines
+
+    async def _take(self, lines: list[Line]) -> None:
+        for line in lines:
+            if self.live is None:
+                self._ready.append(line)
+            else:
+                passed = self.live.feed(line.raw, Direction.FROM_TARGET, damage=line.damage)
+                await self._pass(passed)
+
+    async def _pass(self, frames: list[Frame]) -> None:
+        """Hand on what goes to the client, and write what goes to the server."""
+        for frame in frames:
+            if frame.direction is Direction.FROM_TARGET:
+                self._ready.append(Line(frame.raw, frame.damage))
+        if (self._ready or (self.live and self.live.held)) and self._waiting is not None:
+            # Whoever waits for the server must see what is ready, and that something is held.
+            self._waiting.cancel()
+        for frame in frames:
+            if frame.direction is Direction.TO_TARGET:
+                async with self._write_lock:
+                    await self.inner.send(frame.raw)
