@@ -73,7 +73,7 @@ class Bench:
         )
         self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
         self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
-        self.sdk = SdkBench(profile, bounds, book, folder, self.hygiene)
+        self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
         self._model_reached = False
         self._proven = False
         self._runs_alone = False

@@ -16,6 +16,8 @@ from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
+from harness.scenario.model import Scenario
+from harness.scenario.surfaces import needs_agent
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
@@ -52,6 +54,12 @@ class Config:
     keep_going: bool = False
     run: str = ""
     surfaces: tuple[str, ...] = (SESSION,)
+
+    def surfaces_of(self, scenario: Scenario) -> list[str]:
+        """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
+        no_agent = needs_agent(scenario) and not self.profile.exec.command
+        without = {SDK} if no_agent else set[str]()
+        return [one for one in self.surfaces if one in scenario.surfaces and one not in without]
 
 
 def configure(

@@ -1,7 +1,7 @@
 """Which capabilities a program turned out not to offer, read off the events that it wrote.
 
-Here: what a run of `agent exec` shows of a scenario's needs where its profile promises nothing. Not
-here: the same for the session (capability_evidence).
+Here: what a run of `agent exec`, or of an SDK on an agent, shows of a scenario's needs where its
+profile promises nothing. Not here: the same for the session (capability_evidence).
 """
 
 from typing import Final
@@ -9,8 +9,8 @@ from typing import Final
 from harness.backend.parts import Reasoning
 from harness.runner.capability_evidence import undeclared
 from harness.runner.run import Run
-from harness.scenario.exec_told import told_by
 from harness.scenario.loader import Loaded
+from harness.scenario.sdk_told import told_turns
 from harness.target.profile import Profile
 from harness.trace.values import text
 
@@ -23,11 +23,10 @@ def absent_from_exec(loaded: Loaded, run: Run, profile: Profile) -> list[str]:
     if profile.capabilities != "probe":
         return undeclared(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
-    types = {
-        text(item.shows.get("type"))
-        for connection in run.cast.turns.values()
-        for item in told_by(run.trace, connection).items
-    }
+    told = told_turns(loaded.surface, run.trace, run.cast.turns).values()
+    types = {text(item.shows.get("type")) for one in told for item in one.items or ()}
+    if any(one.items is None for one in told):
+        types |= {"reasoning", *_SHOWN.values()}  # Nobody was told of them: they may have come.
     missing = [need for need in loaded.scenario.needs if _lacks(need, types, run)]
     return list(dict.fromkeys([*([lacking] if lacking else []), *missing]))
 

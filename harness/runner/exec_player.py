@@ -1,193 +1,27 @@
 """Plays a scenario on `agent exec`: each turn is one process, and its trace one connection.
 
-Here: the steps that such a run has (scenario.surfaces), their bounds, and what becomes of a step
-that cannot be done. Not here: the words of the command line (exec_command), running a program
-(program_run), whether what came was right (rules, scenario.exec_expect).
+Here: how a turn becomes a process. Not here: the steps of such a play and their bounds
+(turns_player), the words of the command line (exec_command), running a program (program_run),
+whether what came was right (rules, scenario.exec_expect).
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
 
-from harness.backend.model import ScriptedModel
 from harness.runner.exec_command import Wanted, command_line, prompt_of
 from harness.runner.program_run import Program, run_program
-from harness.scenario.client_steps import (
-    ClientStep,
-    OpenStep,
-    SearchHomeStep,
-    StartThread,
-    StartThreadStep,
-    StartTurn,
-    StartTurnStep,
-    Wait,
-    WaitStep,
-)
+from harness.runner.turns_player import PlayedTurn, TurnsPlayer
+from harness.scenario.client_steps import StartTurn
 from harness.scenario.exec_told import Told, told_by
-from harness.scenario.home_files import search
-from harness.scenario.loader import Loaded
-from harness.scenario.player import Unmet, not_offered
 from harness.scenario.steps.context import StepFailed, UnmetKind
-from harness.target.process import ProcessExit
-from harness.target.profile import Bounds, ExecProgram, fill
-from harness.trace.marks import GateOpened, Setup, StepBegins, TurnAsked
-from harness.trace.recorder import Recorder, TraceFull
+from harness.target.profile import fill
+from harness.trace.marks import TurnAsked
+from harness.trace.recorder import TraceFull
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What a program is run with: its words, its environment, its folders.
-
-    `variables` are the names of what the harness set in `env`. `params` are those of every thread,
-    `places` what the placeholders of a scenario stand for.
-    """
-
-    command: list[str]
-    program: ExecProgram
-    env: Mapping[str, str]
-    variables: tuple[str, ...]
-    cwd: Path
-    home: Path
-    scratch: Path
-    params: Mapping[str, Any]
-    places: Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Thread:
-    params: dict[str, Any]
-    id: str = ""
-    prompts: list[str] = field(default_factory=list[str])
-
-
-@dataclass(slots=True)
-class _Turn:
-    thread: _Thread
-    connection: str
-    within: anyio.CancelScope
-    over: anyio.Event = field(default_factory=anyio.Event)
-
-
-class ExecPlayer:
+class ExecPlayer(TurnsPlayer):
     """Plays one scenario. `turns` are the connections of its turns, by their aliases."""
-
-    def __init__(
-        self, loaded: Loaded, recorder: Recorder, model: ScriptedModel, stage: Stage, bounds: Bounds
-    ) -> None:
-        self.turns: dict[str, str] = {}
-        self.exits: dict[str, ProcessExit] = {}
-        self.overflow = ""
-        self.ended_by_us = False
-        self._loaded = loaded
-        self._recorder = recorder
-        self._model = model
-        self._stage = stage
-        self._bounds = bounds
-        self._threads: dict[str, _Thread] = {}
-        self._running: dict[str, _Turn] = {}
-        self._tasks: TaskGroup | None = None
-        self._broken: Exception | None = None
-        self._markers = loaded.markers()
-
-    async def play(self) -> Unmet | None:
-        """Play every step; gives the one that could not be done, if any.
-
-        When it returns all processes have ended: what still ran after the last step was waited for,
-        and what ran after a step that could not be done was ended. Raises `NotStarted`.
-        """
-        unmet: Unmet | None = None
-        async with anyio.create_task_group() as self._tasks:
-            self._tasks.start_soon(self._watch)
-            unmet = await self._steps()
-            self._model.gates.open_all()
-            if unmet is not None:
-                self._end_all()
-            for turn in self._running.values():
-                await turn.over.wait()
-            self._tasks.cancel_scope.cancel()
-        if self._broken is not None:
-            raise self._broken
-        return unmet
-
-    async def _watch(self) -> None:
-        """End what runs when the model's side cannot go on."""
-        await self._model.stuck.wait()
-        self._end_all()
-
-    def _end_all(self) -> None:
-        self.ended_by_us |= not all(turn.over.is_set() for turn in self._running.values())
-        for turn in self._running.values():
-            turn.within.cancel()
-
-    async def _steps(self) -> Unmet | None:
-        scenario = self._loaded.scenario
-        for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
-            if side == "setup" and steps:
-                self._recorder.mark(Setup(active=True))
-            for index, step in enumerate(steps):
-                unmet = await self._bounded(step, self._loaded.line(side, index))
-                if unmet is not None:
-                    return unmet
-            if side == "setup" and steps:
-                self._recorder.mark(Setup(active=False))
-        return None
-
-    async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
-        name = next(iter(type(step).model_fields))
-        self._recorder.mark(StepBegins(name, line))
-        bound = self._bounds.start + self._bounds.step
-        try:
-            with anyio.fail_after(bound):
-                await self._play(step)
-        except (TimeoutError, StepFailed) as error:
-            return self._because_of(error, name, line, bound)
-        if self._model.unfit:
-            return self._because_of(not_offered(self._model.unfit[0]), name, line, bound)
-        return None
-
-    def _because_of(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
-        """Why a step could not be done; that the script cannot go on says more than what came."""
-        if self._model.unfit:
-            error = not_offered(self._model.unfit[0])
-        if isinstance(error, TimeoutError):
-            running = [name for name, turn in self._running.items() if not turn.over.is_set()]
-            what = f"for the end of turn {running[-1]}, whose process still runs" if running else ""
-            message = f"waited {bound:g} s {what or 'in vain'}"
-            return Unmet(UnmetKind.TIMEOUT, name, line, message)
-        return Unmet.because_of(error, name, line)
-
-    async def _play(self, step: ClientStep) -> None:
-        match step:
-            case StartThreadStep(start_thread=body):
-                self._thread(body)
-            case StartTurnStep(start_turn=body):
-                self._turn(body)
-            case WaitStep(wait=body):
-                await self._wait(body)
-            case OpenStep(open=gate):
-                self._model.gates.open(gate)
-                self._recorder.mark(GateOpened(gate))
-            case SearchHomeStep(search_home=body):
-                texts = [self._resolved(one) for one in body.texts]
-                self._recorder.mark(search(self._stage.home, tuple(one for one in texts if one)))
-            case _:
-                pass  # read_thread: nothing is read of a process that has ended.
-
-    def _resolved(self, value: str) -> str:
-        """A text, or the id of a thread for `$t.thread.id`."""
-        for alias, thread in self._threads.items():
-            if value == f"${alias}.thread.id":
-                return thread.id
-        return value
-
-    def _thread(self, body: StartThread) -> None:
-        params = fill({**self._stage.params, **body.params}, self._stage.places)
-        self._threads[body.alias] = _Thread(params)
 
     def _turn(self, body: StartTurn) -> None:
         thread = self._threads[body.thread]
@@ -208,7 +42,7 @@ class ExecPlayer:
         within = anyio.CancelScope(
             deadline=anyio.current_time() + self._bounds.start + self._bounds.scenario
         )
-        turn = self._running[body.alias] = _Turn(thread, connection, within)
+        turn = self._running[body.alias] = PlayedTurn(thread, connection, within)
         self.turns[body.alias] = connection
         asked = TurnAsked(
             connection=connection,
@@ -221,24 +55,23 @@ class ExecPlayer:
         )
         thread.prompts.append(prompt)
         self._recorder.mark(asked)
-        if self._tasks is None:
-            raise RuntimeError("steps are played within play()")
-        self._tasks.start_soon(self._run, turn, argv, prompt)
+        self._begin(self._run, turn, argv, prompt)
 
-    async def _run(self, turn: _Turn, argv: list[str], prompt: str) -> None:
+    async def _run(self, turn: PlayedTurn, argv: list[str], prompt: str) -> None:
         stage = self._stage
         program = Program(
             argv, stage.cwd, stage.env, stage.scratch, prompt.encode(), stage.variables
         )
         try:
-            self.exits[turn.connection] = await run_program(
+            ended = await run_program(
                 self._recorder,
                 program,
-                connection=turn.connection,
+                connection=turn.key,
                 within=turn.within,
                 grace=self._bounds.stop,
                 owner=stage.scratch.parent.name,
             )
+            self.exits.append(ended)
         except TraceFull as full:
             self.overflow = str(full)
         except Exception as error:
@@ -247,21 +80,5 @@ class ExecPlayer:
             turn.thread.id = turn.thread.id or self._told(turn).thread
             turn.over.set()
 
-    def _told(self, turn: _Turn) -> Told:
-        return told_by(self._recorder.trace, turn.connection)
-
-    async def _wait(self, body: Wait) -> None:
-        match body.what:
-            case ["gate"]:
-                await self._model.gates.reached(body.gate or "")
-            case ["model"] if body.model is not None:
-                await self._model.called(body.model.call, ended=body.model.ended)
-            case _:
-                turn = self._running[body.turn or ""]
-                await turn.over.wait()
-                told = self._told(turn)
-                if body.statuses and told.status not in body.statuses:
-                    why = f" ({told.error})" if told.error else ""
-                    wanted = " or ".join(body.statuses)
-                    message = f"turn {body.turn} ended as {told.words}{why}; expected {wanted}"
-                    raise StepFailed(UnmetKind.OTHER_END, message)
+    def _told(self, turn: PlayedTurn) -> Told:
+        return told_by(self._recorder.trace, turn.key)

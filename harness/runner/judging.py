@@ -20,7 +20,9 @@ from harness.scenario.exec_expect import OfExec
 from harness.scenario.expect import OfSession, Problem
 from harness.scenario.expect import unmet as unmet_expectations
 from harness.scenario.loader import Loaded
+from harness.scenario.sdk_told import told_turns
 from harness.scenario.steps.context import UnmetKind
+from harness.scenario.surfaces import needs_agent
 from harness.spec.book import Book
 from harness.target.profile import Deviation, Profile
 from harness.trace.surfaces import COMMAND, EXEC, SDK
@@ -121,7 +123,7 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
 
 
 def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
-    if loaded.surface == EXEC:
+    if loaded.surface == EXEC or (loaded.surface == SDK and needs_agent(loaded.scenario)):
         return absent_from_exec(loaded, run, profile)
     if loaded.surface in (COMMAND, SDK):
         return []
@@ -178,8 +180,8 @@ def _findings(
             found.append(Finding("scenario.crash", message, unmet.line))
     elif not found:
         told = (
-            OfExec(run.trace, run.cast.turns)
-            if loaded.surface == EXEC
+            OfExec(told_turns(loaded.surface, run.trace, run.cast.turns))
+            if loaded.surface in (EXEC, SDK)
             else OfSession(run.cast, conversation)
         )
         problems = unmet_expectations(loaded.scenario, told, run.model, run.cwd)

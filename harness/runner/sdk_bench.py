@@ -1,39 +1,73 @@
 """Plays scenarios on an SDK, by its driver program.
 
-Here: what a driver gets. Not here: the steps (sdk_player), the agent (scripted_agent), judging.
+Here: what a driver gets. Not here: the steps (sdk_player for calls on a scripted agent,
+sdk_turns_player for a session's scenario on the agent's own program), judging.
 """
 
 import shlex
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from harness.backend.model import ScriptedModel
+from harness.backend.server import ModelServer
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.results.outcome import Finding
+from harness.runner.agent_notes import KEYS
+from harness.runner.agent_stage import AgentStages
+from harness.runner.conversation import MAX_FRAMES
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
-from harness.runner.sdk_player import KEYS, Desk, SdkPlayer
+from harness.runner.sdk_driver import Desk
+from harness.runner.sdk_player import SdkPlayer
+from harness.runner.sdk_turns_player import SdkTurnsPlayer
 from harness.runner.servers import SetupFailed
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast, Unmet
+from harness.scenario.surfaces import needs_agent
 from harness.spec.book import Book
 from harness.surface.known import classify_of
 from harness.target.place import RunFolder
 from harness.target.process import environment
 from harness.target.profile import Bounds, Profile
 from harness.target.program import NotStarted, find_program, from_anywhere
+from harness.trace.marks import ToldBySession
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.surfaces import SDK
 from harness.trace.trace import End, Header, Trace
 
 
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What a player gave."""
+
+    unmet: Unmet | None
+    survivors: Sequence[str]
+    stderr: str
+    overflow: str
+    cwd: Path
+
+
 class SdkBench:
-    """Plays one scenario after the other. `blocked` is why no more need be tried."""
+    """Plays one scenario after the other. `blocked` is why no more need be tried.
+
+    `told` is what a session told of a scenario, by its id.
+    """
 
     def __init__(
-        self, profile: Profile, bounds: Bounds, book: Book, folder: RunFolder, hygiene: Hygiene
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        hygiene: Hygiene,
     ) -> None:
         self.blocked: Finding | None = None
+        self.told: dict[str, list[ToldBySession]] = {}
+        self._stages = AgentStages(profile, folder, models)
         self._profile = profile
         self._bounds = bounds
         self._book = book
@@ -44,34 +78,65 @@ class SdkBench:
         """Play one scenario. Raises `SetupFailed` where the driver cannot be started."""
         if self.blocked is not None:
             raise SetupFailed(self.blocked, Trace(self._header(loaded)))
+        recorder = Recorder(self._header(loaded), classify=classify_of(SDK), max_frames=MAX_FRAMES)
+        play = self._on_agent if needs_agent(loaded.scenario) else self._scripted
         began = time.monotonic()
-        recorder = Recorder(self._header(loaded), classify=classify_of(SDK))
+        try:
+            run = await play(loaded, recorder)
+        except NotStarted as error:
+            self.blocked = Finding("setup.not-started", str(error), kind=SDK)
+            raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
+        run.seconds = time.monotonic() - began
+        return run
+
+    async def _on_agent(self, loaded: Loaded, recorder: Recorder) -> Run:
+        """Play a session's scenario: the driver is given the agent's program, and our model."""
+        staged = self._stages.prepare(loaded, recorder, self.told.get(loaded.id, ()))
+        args = loaded, recorder, staged.model, staged.stage, self._bounds
+        player = SdkTurnsPlayer(*args, self._desk())
+        async with self._stages.served(staged):
+            unmet = await player.play()
+        recorder.trace.end = End.QUIESCENT
+        made = _Played(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
+        return self._run(loaded, recorder, staged.model, made, Cast(turns=player.turns))
+
+    async def _scripted(self, loaded: Loaded, recorder: Recorder) -> Run:
+        """Play a scenario of calls, with the agent that the harness plays."""
         desk = self._desk()
         player = SdkPlayer(loaded, recorder, desk, self._bounds)
         unmet: Unmet | None = None
         overflow = ""
         try:
             unmet = await player.play()
-        except NotStarted as error:
-            self.blocked = Finding("setup.not-started", str(error))
-            raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
         except TraceFull as full:
             overflow = str(full)
-        self._hygiene.left_by_program(loaded.id, tuple(player.survivors))
-        if unmet is not None or overflow:
+        model = ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark)
+        made = _Played(unmet, player.survivors, player.stderr, overflow, desk.cwd)
+        return self._run(loaded, recorder, model, made, Cast())
+
+    def _run(
+        self,
+        loaded: Loaded,
+        recorder: Recorder,
+        model: ScriptedModel,
+        made: "_Played",
+        cast: Cast,
+    ) -> Run:
+        self._hygiene.left_by_program(loaded.id, tuple(made.survivors))
+        if made.unmet is not None or made.overflow:
             # What did not end was ended, or had ended: the unmet step tells of it.
             recorder.trace.end = End.CLOSED
         return Run(
             trace=recorder.trace,
-            cast=Cast(),
-            unmet=unmet,
+            cast=cast,
+            unmet=made.unmet,
             ended=Ended(recorder.trace.end),
-            model=ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark),
-            cwd=desk.cwd,
-            stderr=player.stderr,
-            seconds=time.monotonic() - began,
+            model=model,
+            cwd=made.cwd,
+            stderr=made.stderr,
+            seconds=0.0,
             bound=self._bounds.scenario,
-            overflow=overflow,
+            overflow=made.overflow,
         )
 
     def _desk(self) -> Desk:
@@ -83,7 +148,7 @@ class SdkBench:
             if name not in KEYS
         }
         return Desk(
-            command=from_anywhere(find_program(self._profile.sdk.command)),
+            command=from_anywhere(find_program(self._profile.sdk.command, "--sdk-cmd")),
             env=env,
             cwd=cwd,
             scratch=self._folder.fresh("sdk"),

@@ -1,32 +1,23 @@
 """Plays a scenario on an SDK: each step is a run of the driver program, with scripted agents.
 
 Here: the driver's request and answers, the agent's notes, the messages of the trace. Not here: the
-agent's binary (scripted_agent), whether it was right (rules). The protocol of drivers is described
-in docs/sdk-judging.md.
+driver's process (sdk_driver), the agent's binary (scripted_agent), whether it was right (rules).
 """
 
-import contextlib
-import hashlib
 import json
 import os
-import shlex
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-
-from harness.errors import TargetGone
-from harness.runner import scripted_agent
+from harness.runner.agent_notes import AgentNotes
+from harness.runner.sdk_driver import Desk, DriverEnd, drive, line_of, no_end, within_seconds
 from harness.scenario.client_steps import ClientStep
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Unmet
 from harness.scenario.sdk_steps import Sdk, SdkStep
 from harness.scenario.steps.context import UnmetKind
-from harness.target.family import MARK
-from harness.target.process import ServerProcess, start
 from harness.target.profile import Bounds, fill
 from harness.trace.frame import Direction
 from harness.trace.marks import StepBegins
@@ -35,31 +26,15 @@ from harness.trace.trace import End
 from harness.trace.values import obj
 
 CONNECTION: Final = "calls"
-# Variables that an SDK may pass the key in.
-KEYS: Final = ("PROVIDER_API_KEY",)
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What drivers are run with. `places` stand for the placeholders of a scenario."""
-
-    command: list[str]
-    env: Mapping[str, str]
-    cwd: Path
-    scratch: Path
-    places: Mapping[str, str]
-    owner: str
 
 
 @dataclass(slots=True)
 class Driven:
-    """What a driver told: its lines, by turn; what it wrote that is none; whether we ended it."""
+    """What a driver told: its lines, by turn; what it wrote that is none; how it ended."""
 
     lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
     other: list[str] = field(default_factory=list[str])
-    cut: bool = False
-    stderr: str = ""
-    survivors: tuple[str, ...] = ()
+    end: DriverEnd = field(default_factory=DriverEnd)
 
 
 class SdkPlayer:
@@ -91,19 +66,17 @@ class SdkPlayer:
         self._number += 1
         scratch = self._desk.scratch / f"driver{self._number}"
         body = Sdk.model_validate(fill(step.sdk.model_dump(), self._desk.places))
-        state = scratch / "state"
-        state.mkdir(parents=True)
-        agent = _binary(scratch, state)
-        options = {"agentPathOverride": str(agent), **body.agent}
         env = dict(self._desk.env)
+        notes = AgentNotes(scratch, env, {*body.process, *obj(body.agent.get("env"))})
+        notes.follow(_script(body))
+        options = {"agentPathOverride": str(notes.program), **body.agent}
         if options["agentPathOverride"] is None:
             del options["agentPathOverride"]
             env["PATH"] = os.pathsep.join((str(scratch), env.get("PATH", os.defpath)))
-        _script(state, body, options, env)
-        driven = await self._driven(body, options, env, scratch, state)
-        self.survivors += driven.survivors
-        self.stderr = driven.stderr
-        return self._told(body, options, driven, _starts(state))
+        driven = await self._driven(body, options, env, scratch, notes.state)
+        self.survivors += driven.end.survivors
+        self.stderr = driven.end.stderr
+        return self._told(body, options, driven, notes.starts())
 
     async def _driven(
         self,
@@ -114,18 +87,6 @@ class SdkPlayer:
         state: Path,
     ) -> Driven:
         """Run the driver to its end, or to the bound."""
-        desk = self._desk
-        temporary = scratch / "tmp"
-        temporary.mkdir()
-        process = await start(
-            desk.command,
-            cwd=desk.cwd,
-            env={**env, **body.process},
-            stderr=scratch / "stderr",
-            owner=desk.owner,
-            home=desk.cwd,
-            temporary=temporary,
-        )
         turns = [
             {"call": one.call, "input": one.input, "options": one.options, "abort": one.abort}
             for one in body.turns
@@ -135,16 +96,17 @@ class SdkPlayer:
         os.mkfifo(state / "hanging")
         hanging = os.open(state / "hanging", os.O_RDONLY | os.O_NONBLOCK)
         try:
-            bound = self._bounds.start + self._bounds.scenario
-            with anyio.move_on_after(bound) as within:
-                await _conversed(process, request, hanging, driven)
-            driven.cut = within.cancelled_caught
+            driven.end = await drive(
+                replace(self._desk, env={**env, **body.process}),
+                request,
+                scratch=scratch,
+                within=within_seconds(self._bounds.start + self._bounds.scenario),
+                grace=self._bounds.stop,
+                take=lambda raw: _take(raw, driven),
+                hanging=hanging,
+            )
         finally:
-            ended = await process.stop(self._bounds.stop)
             os.close(hanging)
-        driven.survivors = ended.survivors
-        told, _ = process.stderr_since(0, 4000)
-        driven.stderr = told.decode("utf-8", "backslashreplace")
         return driven
 
     def _told(
@@ -169,10 +131,7 @@ class SdkPlayer:
             for line in lines:
                 self._note(from_target=True, **{**line, "turn": number})
             if not any("over" in line for line in lines):
-                why = "it was ended at the bound" if driven.cut else "it ended before"
-                shown = f"; it wrote {driven.other[-1][:200]!r}" if driven.other else ""
-                errors = f"; the end of its stderr: {driven.stderr[-400:]}" if driven.stderr else ""
-                return f"the driver told no end of turn {number}: {why}{shown}{errors}"
+                return no_end(number, driven.end, driven.other)
         return ""
 
     def _note(self, *, from_target: bool, **message: Any) -> None:
@@ -181,71 +140,19 @@ class SdkPlayer:
         self._recorder.record(raw, towards, connection=CONNECTION)
 
 
-def _binary(scratch: Path, state: Path) -> Path:
-    """The program that an SDK starts. It needs no variable of its environment."""
-    program = [sys.executable, "-I", "-S", str(Path(scripted_agent.__file__)), str(state)]
-    path = scratch / "agent"
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(program)} "$@"\n', "utf-8")
-    path.chmod(0o755)
-    return path
-
-
-def _script(state: Path, body: Sdk, options: dict[str, Any], env: Mapping[str, str]) -> None:
-    """What the agent does at each start, and what it may note of its environment."""
-    script = [
+def _script(body: Sdk) -> list[dict[str, Any]]:
+    """What the agent does at each start."""
+    return [
         {"writes": one.writes, "status": one.status, "stderr": one.stderr}
         | ({"hangs": True} if one.abort == "during" else {})
         for one in body.turns
         if one.abort != "before"
     ]
-    names = {*body.process, *obj(options.get("env")), *KEYS}
-    known = {name: _digest(value) for name, value in env.items()}
-    # `start` sets the last two anew for each process.
-    watched = {"names": sorted(names), "known": known, "unnoted": ["TMPDIR", MARK]}
-    (state / "script.json").write_text(json.dumps(script), "utf-8")
-    (state / "watch.json").write_text(json.dumps(watched), "utf-8")
-
-
-def _digest(value: str) -> str:
-    return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _starts(state: Path) -> list[dict[str, Any]]:
-    found = sorted(state.glob("start-*.json"), key=lambda path: int(path.stem.partition("-")[2]))
-    return [json.loads(path.read_text("utf-8")) for path in found]
-
-
-async def _conversed(
-    process: ServerProcess, request: dict[str, Any], hanging: int, driven: Driven
-) -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_abort_when_hanging, process, hanging)
-        try:
-            await process.transport.send_bytes(json.dumps(request).encode() + b"\n")
-            while True:
-                for line in await process.transport.receive():
-                    _take(line.raw, driven)
-        except TargetGone:
-            pass
-        await process.wait()
-        tasks.cancel_scope.cancel()
-
-
-async def _abort_when_hanging(process: ServerProcess, hanging: int) -> None:
-    """Tell the driver to abort when the agent has written what it had to write."""
-    await anyio.wait_readable(hanging)
-    if os.read(hanging, 64):
-        with contextlib.suppress(TargetGone):
-            await process.transport.send_bytes(b'{"abort": true}\n')
 
 
 def _take(raw: bytes, driven: Driven) -> None:
-    try:
-        line = json.loads(raw)
-    except ValueError:
-        line = None
-    number = obj(line).get("turn")
-    if isinstance(number, int) and ("event" in obj(line) or "over" in obj(line)):
-        driven.lines.setdefault(number, []).append(obj(line))
+    line = line_of(raw)
+    if line is not None:
+        driven.lines.setdefault(line["turn"], []).append(line)
     elif raw.strip():
         driven.other.append(raw.decode("utf-8", "backslashreplace"))

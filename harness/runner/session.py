@@ -40,7 +40,7 @@ from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.marks import ToldBySession
 from harness.trace.store import save
-from harness.trace.surfaces import EXEC, scenario_of
+from harness.trace.surfaces import EXEC, SDK, scenario_of
 from harness.trace.trace import SESSION, Trace
 from harness.trace.views import conversation_of
 
@@ -112,7 +112,7 @@ class WorkerSession:
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
             self._keep(failed.trace, outcome)
             return outcome
-        if EXEC in loaded.scenario.surfaces and EXEC in self.config.surfaces:
+        if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
             self._note_told(run)
         outcome = self._judged(run, loaded)
         outcome.record = recorded(self.config.book, run.trace)
@@ -130,6 +130,8 @@ class WorkerSession:
         try:
             if loaded.surface == EXEC:
                 self._thread.bench.exec.told[loaded.id] = self._told_by_session(loaded)
+            if loaded.surface == SDK:
+                self._thread.bench.sdk.told[loaded.id] = self._told_by_session(loaded)
             run = self._thread.run(loaded)
         except SetupFailed as failed:
             return setup_outcome(loaded, failed, self.config.book, self.config.rules)

@@ -8,14 +8,14 @@ not list, is not asked for. Not here: comparing (expect), reading the events (ex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness.scenario.exec_told import told_by
+from harness.scenario.exec_told import Told
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
 from harness.scenario.steps.context import Cast
 from harness.scenario.surfaces import ITEMS as OWN_ITEMS
 from harness.trace.excerpt import Spot
-from harness.trace.marks import Told, ToldBySession
-from harness.trace.trace import Trace
+from harness.trace.marks import Told as ToldItem
+from harness.trace.marks import ToldBySession
 from harness.trace.values import Path, dig, text
 from harness.trace.views import Conversation, ItemView
 
@@ -46,7 +46,7 @@ def told_by_session(cast: Cast, conversation: Conversation) -> list[ToldBySessio
             continue
         done = [item for item in turn.items.values() if item.completed and item.type in ITEMS]
         items = [
-            Told(ITEMS[item.type][0], _text_of(item) if item.type == MESSAGE else "")
+            ToldItem(ITEMS[item.type][0], _text_of(item) if item.type == MESSAGE else "")
             for item in sorted(done, key=lambda one: one.completed[0].seq)
         ]
         found.append(ToldBySession(alias, turn.status, tuple(items)))
@@ -58,10 +58,10 @@ def _text_of(item: ItemView) -> str:
 
 
 class OfExec:
-    """What a run told by the events of its processes; `turns` are their connections by alias."""
+    """What a run told in the words of these events, by the aliases of its turns."""
 
-    def __init__(self, trace: Trace, turns: Mapping[str, str]) -> None:
-        self._told = {alias: told_by(trace, name) for alias, name in turns.items()}
+    def __init__(self, told: Mapping[str, Told]) -> None:
+        self._told = told
 
     def ended(self, alias: str, statuses: Sequence[str], where: Path) -> Problem | None:
         """That a turn has none of these ends."""
@@ -71,19 +71,21 @@ class OfExec:
         found = "no process of it was started" if told is None else told.words
         why = f", with the error {told.error!r}" if told is not None and told.error else ""
         message = f"turn {alias}: expected {' or '.join(statuses)}; found {found}{why}"
-        seen = ((told.end.seq, Spot(("type",))),) if told is not None and told.end else ()
+        seen = ((told.end.seq, Spot(told.end_path)),) if told is not None and told.end else ()
         return Problem(message, where, seen)
 
     def items(self) -> list[Item]:
         """Each completed item of the turns, in order."""
         return [
-            Item(item.shows, item.frame, ("item",))
+            Item(item.shows, item.frame, item.path)
             for told in self._told.values()
-            for item in told.items
+            for item in told.items or ()
         ]
 
     def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """The patterns that these events have words for."""
+        """The patterns that these events have words for; none where some items were not told."""
+        if any(told.items is None for told in self._told.values()):
+            return []
         found = [(number, _translated(pattern)) for number, pattern in enumerate(wanted)]
         return [(number, pattern) for number, pattern in found if pattern is not None]
 

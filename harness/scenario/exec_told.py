@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import dig, obj, text
+from harness.trace.values import Path, dig, obj, text
 
 # The ends of a turn, as the session protocol calls them.
 ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
@@ -17,25 +17,28 @@ ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
 
 @dataclass(frozen=True, slots=True)
 class ToldItem:
-    """An item as it was completed, and the event that shows it."""
+    """An item as it was completed, the message that shows it, and the path to it in there."""
 
     shows: dict[str, Any]
     frame: Frame
+    path: Path = ("item",)
 
 
 @dataclass(slots=True)
 class Told:
-    """What one process told.
+    """What one turn told.
 
     `thread` is the id that it named, "" for none; `status` is `completed`, `failed` or "" where no
-    end was told; `end` is the event that told it, or a fatal error; `error` is its message.
+    end was told; `end` is the message that told it, or a fatal error, with the member `end_path`;
+    `error` is its words. `items` is None where nobody was told of the items.
     """
 
     thread: str = ""
     status: str = ""
     error: str = ""
     end: Frame | None = None
-    items: list[ToldItem] = field(default_factory=list[ToldItem])
+    end_path: Path = ("type",)
+    items: list[ToldItem] | None = field(default_factory=list[ToldItem])
 
     @property
     def words(self) -> str:
@@ -48,7 +51,8 @@ def told_by(trace: Trace, connection: str) -> Told:
 
     A fatal error ends a turn as failed where no event of the turn does.
     """
-    told = Told()
+    items: list[ToldItem] = []
+    told = Told(items=items)
     fatal: Frame | None = None
     for frame in trace.frames:
         if frame.connection != connection or frame.kind is not Kind.EVENT:
@@ -58,7 +62,7 @@ def told_by(trace: Trace, connection: str) -> Told:
         if kind == "thread.started":
             told.thread = told.thread or text(event.get("thread_id"))
         elif kind == "item.completed":
-            told.items.append(ToldItem(obj(event.get("item")), frame))
+            items.append(ToldItem(obj(event.get("item")), frame))
         elif kind in ENDS and told.end is None:
             told.status, told.end = ENDS[kind], frame
             told.error = text(dig(event, "error", "message"))

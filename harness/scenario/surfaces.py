@@ -1,8 +1,9 @@
 """On which surfaces a scenario can be played.
 
 The session plays every step. `agent exec` is a process for each turn: it can begin a thread or go
-on with one, and nobody can speak to it while it runs. Here: which steps and parameters such a
-run has. Not here: playing (runner), what it is called there (trace.surfaces).
+on with one, and nobody can speak to it while it runs. An SDK runs the turns of a thread one after
+the other, and nothing else can be done between them. Here: which steps and parameters such runs
+have. Not here: playing (runner), what it is called there (trace.surfaces).
 """
 
 from harness.scenario.client_steps import (
@@ -26,7 +27,7 @@ from harness.trace.values import obj
 
 _Problem = tuple[tuple[str | int, ...], str]
 
-# What `agent exec` can be told of a thread and of a turn, by the protocol's names.
+# What `agent exec` and an SDK can be told of a thread and of a turn, by the protocol's names.
 THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
 TURN_PARAMS = ("outputSchema",)
 INPUTS = ("text", "localImage")
@@ -34,22 +35,45 @@ INPUTS = ("text", "localImage")
 ITEMS = ("todo_list", "error")
 
 
+def needs_agent(scenario: Scenario) -> bool:
+    """Whether an SDK can play it only on an agent's program: its steps are those of a session."""
+    return SDK in scenario.surfaces and not any(isinstance(one, SdkStep) for one in scenario.steps)
+
+
 def unplayable(scenario: Scenario) -> _Problem | None:
     """What keeps a scenario from being played on a surface that it names: the place, and why."""
     problem = _of_programs(scenario)
-    if problem is not None or EXEC not in scenario.surfaces:
+    programs = [one for one in (EXEC, SDK) if one in scenario.surfaces]
+    if problem is not None or not programs or (SDK in programs and not needs_agent(scenario)):
         return problem
     running: dict[str, str] = {}
     for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
         for index, step in enumerate(steps):
-            problem = _of_step(step, running)
+            problem = _of_step(step, running, programs[0])
             if problem is not None:
                 key = next(iter(type(step).model_fields))
                 return (side, index, key, *problem[0]), problem[1]
+    return _between_turns(scenario) if SDK in programs else None
+
+
+def _between_turns(scenario: Scenario) -> _Problem | None:
+    """A step that an SDK cannot have: it would be done before the next turn of a thread begins."""
+    threads = [
+        step.start_turn.thread if isinstance(step, StartTurnStep) else None
+        for step in scenario.steps
+    ]
+    for place, step in enumerate(scenario.steps):
+        before, after = {*threads[:place]} - {None}, {*threads[place:]} - {None}
+        if isinstance(step, SearchHomeStep) and before & after:
+            on_setup = place < len(scenario.setup)
+            side = "setup" if on_setup else "client"
+            index = place if on_setup else place - len(scenario.setup)
+            message = f"{SDK} has nothing between the turns of a thread: put it after the last one"
+            return (side, index, "search_home"), message
     return None
 
 
-# What plays of `agent mcp` and of SDKs are made of: these steps and no other.
+# What plays of `agent mcp`, and of SDKs on a scripted agent, are made of: these steps and no other.
 _STEPS: dict[str, tuple[type, ...]] = {
     COMMAND: (McpStep, McpAtOnceStep, WriteFileStep, RemoveFileStep),
     SDK: (SdkStep,),
@@ -59,7 +83,9 @@ _OWN: dict[type, str] = {McpStep: COMMAND, McpAtOnceStep: COMMAND, SdkStep: SDK}
 
 def _of_programs(scenario: Scenario) -> _Problem | None:
     """What is wrong where some steps are of such a surface and others are not."""
-    alone = next((one for one in scenario.surfaces if one in _STEPS), None)
+    session_like = {SDK} if needs_agent(scenario) else set[str]()
+    own = [one for one in scenario.surfaces if one in _STEPS and one not in session_like]
+    alone = own[0] if own else None
     if alone is not None and len(scenario.surfaces) > 1:
         return ("surfaces",), f"{alone} has steps of its own: it stands alone"
     if alone is not None and scenario.setup and alone == SDK:
@@ -75,17 +101,17 @@ def _of_programs(scenario: Scenario) -> _Problem | None:
     return None
 
 
-def _of_step(step: ClientStep, running: dict[str, str]) -> _Problem | None:
+def _of_step(step: ClientStep, running: dict[str, str], surface: str) -> _Problem | None:
     """`running` are the turns that no step has waited for, by their threads."""
     match step:
         case StartThreadStep(start_thread=body):
-            return _params(body, THREAD_PARAMS)
+            return _params(body, THREAD_PARAMS, surface)
         case StartTurnStep(start_turn=body):
             if body.thread in running:
                 turn = running[body.thread]
-                return (), f"on {EXEC} the turn {turn} must end first: add a wait for it before"
+                return (), f"on {surface} the turn {turn} must end first: add a wait for it before"
             running[body.thread] = body.alias
-            return _inputs(body) or _params(body, TURN_PARAMS)
+            return _inputs(body, surface) or _params(body, TURN_PARAMS, surface)
         case WaitStep(wait=body) if body.what == ["turn"]:
             for thread, turn in list(running.items()):
                 if turn == body.turn:
@@ -96,18 +122,18 @@ def _of_step(step: ClientStep, running: dict[str, str]) -> _Problem | None:
         case OpenStep() | ReadThreadStep() | SearchHomeStep():
             return None
         case _:
-            return (), f"{EXEC} cannot play this step: nobody speaks to a process that runs"
+            return (), f"{surface} cannot play this step: nobody speaks to a process that runs"
 
 
-def _params(body: StartThread | StartTurn, known: tuple[str, ...]) -> _Problem | None:
+def _params(body: StartThread | StartTurn, known: tuple[str, ...], surface: str) -> _Problem | None:
     for name in body.params:
         if name not in known:
-            return ("params", name), f"{EXEC} takes no {name}; it takes {', '.join(known)}"
+            return ("params", name), f"{surface} takes no {name}; it takes {', '.join(known)}"
     return None
 
 
-def _inputs(body: StartTurn) -> _Problem | None:
+def _inputs(body: StartTurn, surface: str) -> _Problem | None:
     for index, entry in enumerate(body.input or ()):
         if obj(entry).get("type") not in INPUTS:
-            return ("input", index), f"{EXEC} takes inputs of the types {' and '.join(INPUTS)}"
+            return ("input", index), f"{surface} takes inputs of the types {' and '.join(INPUTS)}"
     return None

@@ -63,7 +63,7 @@ class ScenarioFile(pytest.File):
             check_id(loaded, self.ids)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from error
-        surfaces = [one for one in self.config_of.surfaces if one in loaded.scenario.surfaces]
+        surfaces = self.config_of.surfaces_of(loaded.scenario)
         for surface in surfaces if self.selection.scenarios else ():
             yield self._item(loaded.on(surface))
         for action in loaded.scenario.raced if SESSION in surfaces else ():

@@ -8,16 +8,19 @@ making, what it asked of the driver and what came of it; `id` is the number of t
     {"id": 1, "agent": {…}, "thread": {…}, "resume": null, "process": {"VAR": "…"}, "cwd": "…"}
     {"id": 1, "turn": 1, "call": "run", "input": "…", "options": {}, "abort": "", "writes": […]}
     {"id": 1, "turn": 1, "started": {"argv": […], "cwd": "…", "env": {}, "stdin": "…", "files": {}}}
+    {"id": 1, "turn": 1, "wrote": {…}}
+    {"id": 1, "turn": 1, "ended": 0}
     {"id": 1, "turn": 1, "event": {…}}
     {"id": 1, "turn": 1, "over": "result", "result": {…}, "threadId": "…"}
 
 `agent`, `thread` and `options` are the options of the client, of the thread and of the turn, by
 their names in the text; `process` are variables of the driver's own environment, `cwd` is its
-current directory; `abort` is when
-the signal is aborted: `before` the call, `during` the turn, or "" for never. `writes` is what the
-scripted agent prints. `started` is what it was given: of its environment only what the play speaks
-of, and the JSON of files that its words name. `over` is `result`, `error` (with `error.name` and
-`error.message`) or `events`, the end of a stream.
+current directory; `abort` is when the signal is aborted: `before` the call, `during` the turn, or
+"" for never. `writes` is what the scripted agent prints. Where the agent is a real one, a turn has
+instead the `name` that the scenario gives it, and what came of it are messages: `wrote` for each
+event that the agent wrote, `ended` with its exit status. `started` is what the agent was given: of
+its environment only what the play speaks of, and the JSON of files that its words name. `over` is
+`result`, `error` (with `error.name` and `error.message`) or `events`, the end of a stream.
 
 Here: the kinds of these messages, the turns so far. Not here: drivers (sdk/), playing (runner).
 """
@@ -35,11 +38,16 @@ from harness.trace.values import arr, obj, text
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One turn: `driver` is the message that says what the client and the thread were made with."""
+    """One turn: `driver` is the message that says what the client and the thread were made with.
+
+    `status` is the exit status of an agent that is a real one.
+    """
 
     driver: Frame
     asked: Frame
     started: list[Frame] = field(default_factory=list[Frame])
+    wrote: list[Frame] = field(default_factory=list[Frame])
+    status: int = 0
     events: list[Frame] = field(default_factory=list[Frame])
     over: Frame | None = None
 
@@ -63,8 +71,15 @@ class Call:
 
     @property
     def writes(self) -> list[dict[str, Any]]:
-        """The events that the scripted agent prints."""
+        """The events that the agent wrote."""
+        if self.wrote:
+            return [obj(obj(one.json).get("wrote")) for one in self.wrote]
         return [obj(one) for one in arr(obj(self.asked.json).get("writes"))]
+
+    @property
+    def name(self) -> str:
+        """What the scenario calls it, "" where the agent is a scripted one."""
+        return text(obj(self.asked.json).get("name"))
 
 
 class Calls:
@@ -91,6 +106,11 @@ class Calls:
             return
         if "started" in message:
             call.started.append(frame)
+        elif "wrote" in message:
+            call.wrote.append(frame)
+        elif "ended" in message:
+            status = message["ended"]
+            call.status = status if isinstance(status, int) else 0
         elif "event" in message:
             call.events.append(frame)
         elif "over" in message and call.over is None:
@@ -140,7 +160,7 @@ class Sdk:
         """What the harness asks is input; what the SDK did is an event."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
-        known = {"started", "event", "over"} & obj(value).keys()
+        known = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()
         return Kind.EVENT if known else Kind.MALFORMED
 
     def view(self) -> Calls:

@@ -18,7 +18,7 @@ from harness.runner.config import configure
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
-from harness.scenario.surfaces import SDK
+from harness.scenario.surfaces import SDK, needs_agent
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
@@ -54,7 +54,8 @@ TOLD = {
 
 def calls() -> list[Loaded]:
     every = [bundled_scenario(name) for name in bundled_files()]
-    return [one for one in every if SDK in one.scenario.surfaces]
+    sdk = [one for one in every if SDK in one.scenario.surfaces]
+    return [one for one in sdk if not needs_agent(one.scenario)]
 
 
 def played(command: str, *scenarios: Loaded) -> list[ScenarioOutcome]:

@@ -30,12 +30,13 @@ def is_call(call: Call, name: str) -> bool:
 
 
 def completes(call: Call) -> bool:
-    """Whether the scripted agent completes the turn without an error event, and nobody aborts it.
+    """Whether the agent completes the turn without an error event, and nobody aborts it.
 
-    Whether an error event can be of a failure that is tried again is open.
+    Whether an error event can be of a failure that is tried again is open, and so is what becomes
+    of a turn whose agent then ends with another exit status than 0.
     """
-    fatal = any(one.get("type") == "error" for one in call.writes)
-    return end_written(call).get("type") == "turn.completed" and not aborted(call) and not fatal
+    odd = call.status != 0 or any(one.get("type") == "error" for one in call.writes)
+    return end_written(call).get("type") == "turn.completed" and not aborted(call) and not odd
 
 
 def said(call: Call) -> list[dict[str, Any]]:

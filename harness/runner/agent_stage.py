@@ -1,0 +1,122 @@
+"""What an agent's program is given for a play: a home, a workspace, its environment, a model.
+
+Here: for plays whose turns are runs of programs, by `agent exec` and through an SDK alike. Not
+here: the steps (turns_player), starting anything.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.backend.model import ScriptedModel
+from harness.backend.server import ModelServer
+from harness.backend.tools import ToolRow
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.conversation import Needs, furnish_workspace, needs_of
+from harness.runner.named_pipes import named_pipes
+from harness.runner.turns_player import Stage
+from harness.scenario.loader import Loaded
+from harness.scenario.surfaces import THREAD_PARAMS
+from harness.target.overrides import places, turn_params, with_overrides
+from harness.target.place import RunFolder, furnish
+from harness.target.process import environment
+from harness.target.profile import Profile, fill
+from harness.target.program import NotStarted, find_program, from_anywhere
+from harness.trace.marks import Place, ToldBySession
+from harness.trace.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A play that can begin: what its program is run with, and its model."""
+
+    stage: Stage
+    model: ScriptedModel
+    needs: Needs
+
+
+class AgentStages:
+    """Prepares plays of one profile's agent, which all have the same model server."""
+
+    def __init__(self, profile: Profile, folder: RunFolder, models: ModelServer) -> None:
+        self._profile = profile
+        self._folder = folder
+        self._models = models
+
+    def prepare(self, loaded: Loaded, recorder: Recorder, told: Iterable[ToldBySession]) -> Staged:
+        """Make the folders of a play, and mark them and what was told elsewhere in its trace.
+
+        Raises `NotStarted` where the agent's program is not found.
+        """
+        if not self._profile.exec.command:
+            raise NotStarted("no agent's program is known: give --agent-cmd")
+        needs = needs_of(loaded)
+        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        stands_for = places(self._profile, cwd, home)
+        files = {fill(name, stands_for): data for name, data in needs.files.items()}
+        furnish_workspace(cwd, files)
+        profile = with_overrides(
+            self._profile, config=needs.config, places=stands_for, several=False
+        )
+        values = {"model_url": self._models.url, "home": str(home), "cwd": str(cwd)}
+        furnish(home, profile, values)
+        model = self._model(loaded, recorder)
+        stage = self._stage(profile, loaded, cwd, home, stands_for, values)
+        recorder.mark(
+            Place(home=str(home), cwd=str(cwd), server_cwd=str(cwd), agent=profile.agent_folder)
+        )
+        for one in told:
+            recorder.mark(one)
+        return Staged(stage, model, needs)
+
+    @asynccontextmanager
+    async def served(self, staged: Staged) -> AsyncGenerator[None]:
+        """Let the play's model answer for the length of the block."""
+        needs, model = staged.needs, staged.model
+        self._models.serve(model)
+        try:
+            async with named_pipes(staged.stage.cwd, needs.pipes, needs.told, model.gates):
+                yield
+        finally:
+            self._models.serve(None)
+
+    def _stage(
+        self,
+        profile: Profile,
+        loaded: Loaded,
+        cwd: Path,
+        home: Path,
+        stands_for: dict[str, str],
+        values: dict[str, str],
+    ) -> Stage:
+        ours = fill(profile.env, values)
+        settings: dict[str, Any] = loaded.scenario.settings.model_dump(exclude_none=True)
+        known = {**profile.thread, **turn_params(profile, loaded.scenario.needs)}
+        known = {name: one for name, one in known.items() if name in THREAD_PARAMS}
+        command = find_program(fill(profile.exec.command, values), "--agent-cmd")
+        return Stage(
+            command=from_anywhere(command),
+            program=profile.exec,
+            env=environment(ours, home, profile.home_env),
+            variables=tuple(sorted({"HOME", profile.home_env, "NO_PROXY", *ours})),
+            cwd=cwd,
+            home=home,
+            scratch=self._folder.fresh(loaded.surface),
+            params={**settings, **known},
+            places=stands_for,
+        )
+
+    def _model(self, loaded: Loaded, recorder: Recorder) -> ScriptedModel:
+        profile = self._profile
+        return ScriptedModel(
+            loaded.scenario.scripts(),
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=loaded.markers(),
+            strict=loaded.scenario.strict_model,
+            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            outcomes={str(name): texts for name, texts in profile.outcomes.items()},
+            loose=profile.capabilities == "probe",
+        )
