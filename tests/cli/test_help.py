@@ -14,6 +14,7 @@ HARNESS = (
     "list",
     "doctor",
     "fuzz",
+    "faulty",
     "example",
     "docs",
     "status",

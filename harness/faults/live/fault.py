@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 from harness.faults.base import Fault, StoredOnly
+from harness.faults.live.words import told
 from harness.faults.queue import Act
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
@@ -25,10 +26,11 @@ MOST_HELD_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """A fault that acted: what it did, and how often it had acted before."""
+    """A fault that acted: what it did, in words too, and at how many places it had acted before."""
 
     fault: Fault
     acts: tuple[Act, ...]
+    words: tuple[str, ...]
     before: int
 
 
@@ -191,4 +193,5 @@ class LiveFault:
         self._told = len(stream.acts)
         self.acted += 1
         if self._tell is not None:
-            self._tell(Acted(self.fault, new, self.acted - 1))
+            words = tuple(told(act, self._site) for act in new)
+            self._tell(Acted(self.fault, new, words, self.acted - 1))

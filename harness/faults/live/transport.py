@@ -11,7 +11,7 @@ import math
 import anyio
 
 from harness.errors import TargetGone
-from harness.faults.live.fault import LiveFault
+from harness.faults.live.chain import AtWork
 from harness.trace.frame import Direction, Frame
 from harness.transport.base import Transport
 from harness.transport.jsonl import Line
@@ -28,7 +28,7 @@ class FaultyTransport:
     """
 
     def __init__(
-        self, inner: Transport, live: LiveFault | None = None, *, quiet: float = QUIET
+        self, inner: Transport, live: AtWork | None = None, *, quiet: float = QUIET
     ) -> None:
         self.inner = inner
         self.live = live
@@ -43,7 +43,7 @@ class FaultyTransport:
         """The beginning of a line of the server that has not ended yet."""
         return self.inner.partial
 
-    async def exchange(self, live: LiveFault | None) -> None:
+    async def exchange(self, live: AtWork | None) -> None:
         """Put another fault in, or none; what was held for the former one goes on."""
         former, self.live = self.live, live
         if former is not None:

@@ -1,0 +1,106 @@
+"""`harness faulty --list`: every fault, the rule that it breaks and the sentence behind it.
+
+Here: the rows, as lines or JSON, which of them are asked for, and one fault by its id. Not here:
+putting one to work (faulty).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from harness.errors import UsageError
+from harness.faults.base import Fault, all_faults
+from harness.faults.live.fault import why_not_live
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
+from harness.trace.nearest import nearest, unknown
+
+# So many live faults are offered in the place of one that is none.
+_OFFERED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """One fault for a reader. `live` is false for one of stored traces alone, and `why` says why.
+
+    `sentences` are the requirements that its rule judges, in our words, with the place in the text.
+    """
+
+    id: str
+    rule: str
+    level: str
+    surface: str
+    reason: str
+    live: bool
+    why: str
+    sentences: tuple[str, ...]
+
+
+def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
+    """The faults in which each of these words stands somewhere, of one rule or family if given."""
+    found = [_row(fault) for fault in all_faults().values()]
+    wanted = [word.casefold() for word in words]
+    return [
+        one
+        for one in found
+        if (not rule or one.rule == rule or one.rule.startswith(f"{rule}."))
+        and all(word in _searched(one) for word in wanted)
+    ]
+
+
+def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:
+    """Two or more lines for each: id, rule and level; what is wrong; the sentences."""
+    for one in found:
+        yield f"{one.id} ({one.rule}, {one.level}{'' if one.live else ', stored traces only'})"
+        yield f"    {one.reason}"
+        for sentence in one.sentences:
+            yield f"    breaks: {sentence}"
+        if not one.live:
+            yield f"    not live: {one.why}"
+    live = sum(one.live for one in found)
+    yield f"{len(found)} faults, {live} of them live"
+
+
+def json_text(found: Sequence[FaultRow]) -> str:
+    """A list of objects."""
+    return json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False)
+
+
+def live_fault(name: str) -> Fault:
+    """The live fault of this id. Raises `UsageError`, with the nearest one where there is none."""
+    faults = all_faults()
+    fault = faults.get(name)
+    if fault is None:
+        ids = [one.id for one in faults.values() if not why_not_live(one)]
+        raise UsageError(f"{unknown('fault', name, ids)} (harness faulty --list)")
+    why = why_not_live(fault)
+    if why:
+        raise UsageError(f"the fault {name} is for stored traces only: {why}{_instead(fault)}")
+    return fault
+
+
+def _instead(fault: Fault) -> str:
+    """Live faults of the same rule, or of its family."""
+    family = fault.rule.partition(".")[0]
+    live = [one for one in all_faults().values() if not why_not_live(one)]
+    near = [one.id for one in live if one.rule == fault.rule]
+    near += [one.id for one in live if one.rule.startswith(f"{family}.") and one.id not in near]
+    alike = nearest(fault.id, [one.id for one in live], cutoff=0.4)
+    near = near or ([alike] if alike else [])
+    return f"; live ones near it: {', '.join(near[:_OFFERED])}" if near else ""
+
+
+def _row(fault: Fault) -> FaultRow:
+    rule = all_rules()[fault.rule]
+    sentences = tuple(
+        f"{one.clause.statement} ({one.clause.document}, {one.clause.heading})"
+        for one in load_book().requirements_of(fault.rule)
+    )
+    why = why_not_live(fault)
+    return FaultRow(
+        fault.id, fault.rule, str(rule.level), rule.surface, fault.reason, not why, why, sentences
+    )
+
+
+def _searched(one: FaultRow) -> str:
+    return " ".join((one.id, one.rule, one.reason, *one.sentences)).casefold()

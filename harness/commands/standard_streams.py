@@ -1,0 +1,98 @@
+"""Our own standard streams, and those of a process, as sides of a conversation.
+
+Here: reading and writing file descriptors without blocking anything else, and noticing that nobody
+reads any more. The descriptors are shared with other programs, so their mode is never changed. Not
+here: what is done with the bytes (faults.live.relay), the process itself (faulty).
+"""
+
+import os
+import select
+import stat
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import Process
+
+from harness.errors import TargetGone
+
+_CHUNK = 64 * 1024
+# As much can be written at once to a pipe that is said to take something (POSIX).
+_ATOMIC = select.PIPE_BUF
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+
+
+class OwnStreams:
+    """The client on our standard input and output."""
+
+    async def receive(self) -> bytes:
+        """What the client wrote, nothing at the end."""
+        await _until(anyio.wait_readable, 0)
+        try:
+            return os.read(0, _CHUNK)
+        except OSError:
+            return b""
+
+    async def send(self, data: bytes) -> None:
+        """Write to the client. Raises `TargetGone`."""
+        view = memoryview(data)
+        while view:
+            await _until(anyio.wait_writable, 1)
+            try:
+                written = os.write(1, view[:_ATOMIC])
+            except OSError as error:
+                raise TargetGone("the client reads no more") from error
+            view = view[written:]
+
+    async def close(self) -> None:
+        """The client sees the end when we end."""
+
+    async def gone(self) -> None:
+        """Wait until nobody can read what we write, as far as the system tells.
+
+        It tells of pipes and sockets: one that only we write to becomes readable when its other end
+        is closed.
+        """
+        out, our_input = os.fstat(1), os.fstat(0)
+        told = stat.S_ISFIFO(out.st_mode) or stat.S_ISSOCK(out.st_mode)
+        if not told or (out.st_dev, out.st_ino) == (our_input.st_dev, our_input.st_ino):
+            await anyio.sleep_forever()
+        await _until(anyio.wait_readable, 1)
+
+
+class ProcessStreams:
+    """The server on the pipes of its process."""
+
+    def __init__(self, process: Process) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("the process has no pipes")
+        self._in, self._out = process.stdin, process.stdout
+
+    async def receive(self) -> bytes:
+        """What the server wrote, nothing at the end."""
+        try:
+            return await self._out.receive(_CHUNK)
+        except _GONE:
+            return b""
+
+    async def send(self, data: bytes) -> None:
+        """Write to the server. Raises `TargetGone`."""
+        try:
+            await self._in.send(data)
+        except _GONE as error:
+            raise TargetGone("the server closed its input") from error
+
+    async def close(self) -> None:
+        """The server sees the end of its input."""
+        try:
+            await self._in.aclose()
+        except _GONE:
+            return
+
+
+async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await wait(descriptor)
+    except PermissionError:
+        # A file: it can always be read and written.
+        await anyio.lowlevel.checkpoint()

@@ -1,0 +1,148 @@
+"""`harness faulty`: a server that misbehaves on cue, as who tests a client runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import call
+
+from harness.faults.base import all_faults
+from tests.processes import BOUND, COMMANDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+FAULT = "turn-ends-twice"
+BYTES = b'{"x": 1 }\r\n\n \xff\x00\n{"method":"a"}\nno end'
+HELLO = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "t", "version": "1"}}}
+
+
+def started(*words: str, faults: tuple[str, ...] = (FAULT,)) -> "subprocess.Popen[bytes]":
+    given = [word for fault in faults for word in ("--fault", fault)]
+    return subprocess.Popen(
+        [COMMANDS / "harness", "faulty", *given, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def python(code: str) -> tuple[str, ...]:
+    return ("--", sys.executable, "-c", code)
+
+
+def test_what_no_fault_touches_is_passed_on_byte_by_byte() -> None:
+    said = started("--", "cat").communicate(BYTES, BOUND)
+    assert said == (BYTES, b"faulty: turn-ends-twice: it never acted: no turn/completed\n")
+
+
+def test_the_exit_status_and_the_signal_of_the_server_are_passed_on() -> None:
+    for code, status in (("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)):
+        process = started(*python(code))
+        process.communicate(b"", BOUND)
+        assert process.returncode == status
+
+
+def test_a_signal_reaches_the_server() -> None:
+    """It writes its id, and ends by the signal that it gets."""
+    process = started(*python("import os, time; print(os.getpid(), flush=True); time.sleep(999)"))
+    assert process.stdout is not None
+    server = int(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=BOUND)
+    assert process.returncode == -signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
+
+
+def test_a_server_whose_client_is_gone_is_ended() -> None:
+    """It ignores the end of its input, and nobody reads what it never writes."""
+    process = started(*python("import os, time; print(os.getpid(), flush=True); time.sleep(999)"))
+    assert process.stdout is not None
+    assert process.stdin is not None
+    server = int(process.stdout.readline())
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(BOUND) == -signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
+    """A turn of the reference server, of which a delta is lost and the end comes twice."""
+    process = subprocess.Popen(
+        [
+            *(COMMANDS / "harness", "faulty", "--fault", FAULT, "--fault", "delta-lost", "--"),
+            *(COMMANDS / "agent", "app-server", "--scenario", "turns/plain-turn"),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "AGENT_HOME": str(tmp_path)},
+        cwd=tmp_path,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    asked = [HELLO, {"method": "initialized"}, {"method": "thread/start", "id": 2, "params": {}}]
+    heard: list[str] = []
+
+    def ask(message: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+
+    for message in asked:
+        ask(message)
+    for line in process.stdout:
+        message = json.loads(line)
+        heard.append(message.get("method", ""))
+        if message.get("id") == 2:
+            thread = message["result"]["thread"]["id"]
+            ask_for = {"threadId": thread, "input": [{"type": "text", "text": "hi"}]}
+            ask({"method": "turn/start", "id": 3, "params": ask_for})
+        if heard.count("turn/completed") == 2:
+            break
+    _, told = process.communicate(timeout=BOUND)
+    assert heard.count("item/agentMessage/delta") == 1
+    assert [line.split(" (")[0] for line in told.decode().splitlines()] == [
+        "faulty: delta-lost: dropped item/agentMessage/delta",
+        "faulty: turn-ends-twice: repeated turn/completed",
+    ]
+    assert process.returncode == 0
+
+
+def test_every_fault_is_listed_with_the_sentence_that_it_breaks() -> None:
+    listed = json.loads(call("harness", "faulty", "--list", "--json").out)
+    assert {one["id"] for one in listed} == set(all_faults())
+    assert all(one["sentences"] and one["reason"] for one in listed)
+    assert all(bool(one["why"]) != one["live"] for one in listed)
+
+
+def test_the_list_can_be_searched_by_word_and_by_rule() -> None:
+    said = call("harness", "faulty", "--list", "TWICE", "turn/completed")
+    assert "turn-ends-twice (turn.completed-once, MUST)" in said.out.splitlines()
+    rule = json.loads(call("harness", "faulty", "--list", "--rule", "delta", "--json").out)
+    assert {one["rule"].split(".")[0] for one in rule} == {"delta"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--fault", "turn-ends-twic", "--", "cat"), "did you mean 'turn-ends-twice'?"),
+        (("--fault", "schema-kept", "--", "cat"), "stored traces only: it changes what the model"),
+        (("--", "cat"), "no fault; give --fault ID, or see them all: harness faulty --list"),
+        (("--fault", FAULT), "no server; write its command behind --"),
+        (("--fault", FAULT, "--", "no-such-server"), "'no-such-server' was not found"),
+        (("--fault", FAULT, "--fault", "exec-turn-ends-twice", "--", "cat"), "of different"),
+        (("--fault", FAULT, "--after", "-1", "--", "cat"), "--after"),
+    ],
+)
+def test_a_mistake_is_told(words: tuple[str, ...], told: str) -> None:
+    said = call("harness", "faulty", *words)
+    assert said.status == 2
+    assert told in said.err
