@@ -34,16 +34,21 @@ class Track:
         """The index of the step for a call, -1 where the script is at its end.
 
         A step may answer several calls (`times`). A new user message in the input means that a new
-        turn began, which ends `until-turn-ends`. A step that is for other calls is skipped.
+        turn began, which ends `until-turn-ends`. A step that is for other calls is skipped; a call
+        that none of the rest is for gets none, and leaves them to the calls that follow.
         """
         if user_messages > self._user_messages:
             if self._played and self._times() == "until-turn-ends":
                 self._advance()
             self._user_messages = user_messages
-        while (when := self._when()) is not None and not fits(when):
-            self._advance()
-        if self._cursor >= len(self.script):
+        conditions = (step.when for step in self.script[self._cursor :])
+        skipped = next(
+            (count for count, when in enumerate(conditions) if when is None or fits(when)), None
+        )
+        if skipped is None:
             return -1
+        for _ in range(skipped):
+            self._advance()
         index = self._cursor
         self._played += 1
         times = self._times()
@@ -58,9 +63,6 @@ class Track:
     def step(self, index: int) -> ModelStep | None:
         """The step of that index, None for -1."""
         return self.script[index] if index >= 0 else None
-
-    def _when(self) -> When | None:
-        return self.script[self._cursor].when if self._cursor < len(self.script) else None
 
     def _times(self) -> Times:
         return self.script[self._cursor].times if self._cursor < len(self.script) else 1

@@ -1,0 +1,41 @@
+"""Which problems count: what the text demands, and what this server does in all other cases.
+
+A SHOULD rule may be broken by a correct server, but a server that keeps it again and again, and
+breaks it once, in a rare combination, has most likely a defect. Such a rule is a habit of the
+server once it was kept often and never broken. Not here: playing, judging.
+"""
+
+from collections import Counter
+
+from harness.fuzz.sessions.play import Played, Problem
+from harness.judge.verdict import Level
+
+# So often a rule has to be kept before breaking it is news.
+OFTEN = 12
+
+
+class Habits:
+    """What a server was seen to keep and to break in the sessions so far."""
+
+    def __init__(self) -> None:
+        self._kept: Counter[str] = Counter()
+        self._broken: set[str] = set()
+        self._news: set[str] = set()
+
+    def serious(self, played: Played) -> list[Problem]:
+        """The problems of a session that count, one for each cause."""
+        found: dict[str, Problem] = {}
+        for problem in played.problems:
+            if problem.level is Level.MUST or self._habit(problem.cause):
+                found.setdefault(problem.cause, problem)
+        self._kept.update(played.kept)
+        return list(found.values())
+
+    def _habit(self, rule: str) -> bool:
+        if rule in self._news:
+            return True
+        if rule in self._broken or self._kept[rule] < OFTEN:
+            self._broken.add(rule)
+            return False
+        self._news.add(rule)
+        return True

@@ -1,0 +1,238 @@
+"""What no rule judges, since it takes what a generated session knows: turns that were shown before,
+outputs with the nonce of their command, a turn that nothing speaks against.
+
+Here: reading a run's trace once more. Each problem has a cause (`fuzz.…`), words, the step whose
+answer shows it, and the values that this answer should have had. Only what follows from the text is
+a problem: a turn that was shown completed is still shown later unless a rollback can have dropped
+it, and what a command printed is told of that command. Where requests overlapped nothing is known.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.run import Run
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import ServerEnded, StepBegins
+from harness.trace.values import arr, dig, obj, text
+
+LOST, MIXED, REFUSED = "fuzz.turn-lost", "fuzz.output-mixed", "fuzz.must-succeed"
+ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
+_SHOWING = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
+# They leave a thread as one that certainly takes a turn.
+_HARMLESS = ("thread/start", "turn/start", "turn/steer", "turn/interrupt", "thread/read")
+_NONCE = re.compile(r"q\d\dn\d\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A problem: its cause, words, the number of the step (0 for none), what the step wants."""
+
+    cause: str
+    text: str
+    step: int = 0
+    where: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class _Thread:
+    """What is known of a thread: the completed turns it was last shown with, None for unknown."""
+
+    shown: list[str] | None = None
+    open: dict[tuple[str, Any], Frame] = field(default_factory=dict[tuple[str, Any], Frame])
+    running: set[str] = field(default_factory=set[str])
+    ours: bool = False
+    disturbed: bool = False
+
+
+def looked_at(run: Run) -> Iterator[Seen]:
+    """Every problem of a run."""
+    yield from _Walk(run).problems()
+    yield from mixed_outputs(run)
+
+
+class _Walk:
+    """Goes through the messages once, in the order in which they were recorded."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._threads: dict[str, _Thread] = {}
+        self._requests: dict[tuple[str, Any], Frame] = {}
+        trace = run.trace
+        self._steps = trace.marks_of(StepBegins)
+        self._ends = [mark.after for mark in trace.marks_of(ServerEnded)]
+
+    def problems(self) -> Iterator[Seen]:
+        ends = list(self._ends)
+        for frame in self._run.trace.frames:
+            while ends and ends[0] < frame.seq:
+                # Ids may begin anew with the next process.
+                ends.pop(0)
+                self._threads.clear()
+                self._requests.clear()
+            if frame.from_target:
+                yield from self._received(frame)
+            elif frame.kind is Kind.REQUEST:
+                self._sent(frame)
+
+    def _thread(self, thread_id: str) -> _Thread:
+        return self._threads.setdefault(thread_id, _Thread())
+
+    def _sent(self, frame: Frame) -> None:
+        key = (frame.connection, frame.id)
+        self._requests[key] = frame
+        thread_id = text(dig(frame.params, "threadId"))
+        if not thread_id:
+            return
+        thread = self._thread(thread_id)
+        if thread.open:
+            thread.shown, thread.disturbed = None, True
+        thread.open[key] = frame
+
+    def _received(self, frame: Frame) -> Iterator[Seen]:
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            request = self._requests.pop((frame.connection, frame.id), None)
+            if request is not None:
+                yield from self._answered(request, frame)
+            return
+        thread_id, turn_id = text(dig(frame.params, "threadId")), dig(frame.params, "turn", "id")
+        if frame.method == "turn/started" and isinstance(turn_id, str):
+            self._thread(thread_id).running.add(turn_id)
+        elif frame.method == "turn/completed" and isinstance(turn_id, str):
+            thread = self._thread(thread_id)
+            thread.running.discard(turn_id)
+            failed = dig(frame.params, "turn", "status") == "failed"
+            thread.disturbed = thread.disturbed or failed
+
+    def _answered(self, request: Frame, answer: Frame) -> Iterator[Seen]:
+        method, granted = request.method or "", answer.kind is Kind.RESPONSE
+        thread_id = text(dig(request.params, "threadId"))
+        if method == "thread/start" and granted:
+            self._thread(text(dig(answer.result, "thread", "id"))).ours = True
+        if not thread_id:
+            return
+        thread = self._thread(thread_id)
+        alone = not (thread.open.keys() - {(request.connection, request.id)})
+        thread.open.pop((request.connection, request.id), None)
+        if method == "turn/start":
+            if granted:
+                thread.running.add(text(dig(answer.result, "turn", "id")))
+            elif thread.ours and alone and not (thread.disturbed or thread.running):
+                said = text(dig(answer.failure, "message"))
+                words = f"turn/start on the idle thread {thread_id} was refused: {said}"
+                yield Seen(REFUSED, words, self._step(request), {})
+        elif method not in _HARMLESS:
+            thread.disturbed = True
+        if method == COMPACT:
+            thread.shown = None
+        if granted and method in _SHOWING:
+            yield from self._shown(thread, request, answer)
+
+    def _shown(self, thread: _Thread, request: Frame, answer: Frame) -> Iterator[Seen]:
+        """Compare the turns of an answer with those that were shown before."""
+        turns = dig(answer.result, "thread", "turns")
+        if not isinstance(turns, list) or (
+            request.method == "thread/read" and dig(request.params, "includeTurns") is not True
+        ):
+            return
+        now = completed_turns(arr(turns))  # pyright: ignore[reportUnknownArgumentType]
+        before = thread.shown
+        if before is not None and request.method == ROLLBACK:
+            before = before[: max(0, len(before) - (_number(request) or len(before)))]
+        if before is not None and not thread.running and not thread.open:
+            lost = lost_turns(before, now)
+            if lost is not None:
+                where = {"thread.turns.*.items.*.content.*.text": before[lost]}
+                if not before[lost]:
+                    where = {f"thread.turns.{len(before) - 1}.status": "completed"}
+                words = (
+                    f"{request.method} shows {len(now)} completed turn(s), and not turn "
+                    f"{lost + 1} of the {len(before)} that must be left"
+                    f"{f', which said {before[lost]!r}' if before[lost] else ''}"
+                )
+                yield Seen(LOST, words, self._step(request), where)
+        certain = not thread.running and not thread.open
+        thread.shown = now if certain else None
+        if request.method == "thread/fork" and certain:
+            self._thread(text(dig(answer.result, "thread", "id"))).shown = list(now)
+
+    def _step(self, frame: Frame) -> int:
+        """The number of the step that sent a message."""
+        begun = [mark for mark in self._steps if mark.after < frame.seq]
+        return begun[-1].body.line if begun else 0
+
+
+def completed_turns(turns: list[Any]) -> list[str]:
+    """What the user first said in each completed turn that a thread object shows, "" for unknown.
+
+    Turns that nobody's input began (a compaction, for example) need not stay: they are left out.
+    """
+    found: list[str] = []
+    for turn in map(obj, turns):
+        items = [obj(item) for item in arr(turn.get("items"))]
+        said = [
+            text(one.get("text"))
+            for item in items
+            if item.get("type") == "userMessage"
+            for one in map(obj, arr(item.get("content")))
+        ]
+        texts = [one for one in said if one and not one.startswith("[thread ")]
+        if turn.get("status") == "completed" and (texts or not items):
+            found.append(texts[0] if texts else "")
+    return found
+
+
+def lost_turns(before: list[str], now: list[str]) -> int | None:
+    """The index of the first turn that is there no more, None where all are.
+
+    Turns that say what they are about are looked for; of others the number counts.
+    """
+    if not all(before) or not all(now):
+        return len(now) if len(now) < len(before) else None
+    return next((at for at, one in enumerate(before) if one not in now), None)
+
+
+def _number(request: Frame) -> int | None:
+    values = [one for one in obj(request.params).values() if type(one) is int]
+    return values[0] if len(values) == 1 else None
+
+
+def mixed_outputs(run: Run) -> Iterator[Seen]:
+    """Outputs that are told of another command than the one that printed them."""
+    said: set[str] = set()
+    for frame in run.trace.frames:
+        item = obj(dig(frame.params, "item"))
+        if frame.method == "item/completed" and item.get("type") == "commandExecution":
+            command, output = text(item.get("command")), text(item.get("aggregatedOutput"))
+            words = _foreign(command, output)
+            if words and words not in said:
+                said.add(words)
+                yield Seen(MIXED, f"item {item.get('id')}: {words}")
+    asked, encoder = asked_for(run), ResponsesEncoder()
+    for call in run.model.calls:
+        for call_id, output in encoder.outputs(call.body).items():
+            words = _foreign(asked.get(call_id, ""), output)
+            if words and words not in said:
+                said.add(words)
+                yield Seen(MIXED, f"model call {call.number}, {call_id}: {words}")
+
+
+def asked_for(run: Run) -> dict[str, str]:
+    """The arguments of each tool call that the model's side made, by its id."""
+    found: dict[str, str] = {}
+    for call in run.model.calls:
+        for entry in map(obj, arr(call.body.get("input"))):
+            if text(entry.get("type")).endswith("_call"):
+                given = text(entry.get("arguments")) or text(entry.get("input"))
+                found[text(entry.get("call_id"))] = given
+    return found
+
+
+def _foreign(command: str, output: str) -> str:
+    """What is wrong with an output that has the nonce of another command and not its own."""
+    own, found = set(_NONCE.findall(command)), set(_NONCE.findall(output))
+    if own and found and not own & found:
+        return f"the command with {min(own)} has the output of the one with {min(found)}"
+    return ""

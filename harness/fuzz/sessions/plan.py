@@ -1,0 +1,152 @@
+"""What is known of a session while its steps are drawn, and the document that they become.
+
+Here: the shadow of the server: its threads, their turns, what waits at which gate, what is asked,
+what cannot be known because requests overlapped. It follows the state machines of the book and
+says which steps make sense next; it judges nothing. Not here: which step is taken (actions).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.fuzz.sessions.turns import COMMAND, Json, ModelTurn
+from harness.scenario.client_steps import MAIN
+
+ALIASES = "tuvw"
+
+
+@dataclass(slots=True)
+class PlannedTurn:
+    """A turn that was started with success: what its model side still waits for."""
+
+    alias: str
+    script: ModelTurn
+    gates: list[str]
+    asks: list[str]
+    answered: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class PlannedThread:
+    """A thread as the client sees it.
+
+    `running` is its turn that may go on. `doubtful`: something was asked of it whose outcome is
+    open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
+    side can no longer tell whose call it is, so turns say one thing.
+    """
+
+    alias: str
+    asks: bool
+    turns: list[PlannedTurn] = field(default_factory=list[PlannedTurn])
+    running: PlannedTurn | None = None
+    doubtful: bool = False
+    archived: bool = False
+    loaded: bool = True
+    plain: bool = False
+    ended: int = 0
+    names: list[str] = field(default_factory=list[str])
+    script: list[ModelTurn] = field(default_factory=list[ModelTurn])
+
+    @property
+    def reference(self) -> str:
+        """Its id, as a step writes it."""
+        return f"${self.alias}.thread.id"
+
+    @property
+    def ready(self) -> bool:
+        """Whether it certainly takes a turn."""
+        return self.loaded and not (self.archived or self.doubtful or self.running)
+
+
+class Plan:
+    """A session that is being planned."""
+
+    def __init__(self) -> None:
+        self.client: list[Json] = []
+        self.threads: list[PlannedThread] = []
+        self.connections: list[str] = [MAIN]
+        self.restarted = False
+        self._count = 0
+        self._nonces = 0
+
+    def number(self) -> int:
+        """A number that was not given yet."""
+        self._count += 1
+        return self._count
+
+    def nonce(self) -> str:
+        """A text that tells a turn from all others."""
+        self._nonces += 1
+        return f"q{self._nonces:02d}"
+
+    def step(self, kind: str, **body: Any) -> None:
+        """Add a step of the client's side; members that are None are left out."""
+        on = body.get("on")
+        kept = {name: one for name, one in body.items() if one is not None}
+        if on == MAIN:
+            del kept["on"]
+        self.client.append({kind: kept})
+
+    def request(self, method: str, *, expect: str = "any", **body: Any) -> None:
+        """Add a request."""
+        given = None if expect == "result" else expect
+        self.step("request", method=method, expect=given, **body)
+
+    def thread(self, *, asks: bool) -> PlannedThread:
+        """Note a further thread."""
+        thread = PlannedThread(ALIASES[len(self.threads)], asks)
+        self.threads.append(thread)
+        return thread
+
+    def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
+        """Open the next gates of a turn, or all."""
+        for gate in turn.gates[:number]:
+            self.client.append({"open": gate})
+        del turn.gates[:number]
+
+    def settle(self, thread: PlannedThread) -> None:
+        """Let what runs on a thread come to its end, and wait for it."""
+        turn = thread.running
+        if turn is not None:
+            self.open_gates(turn)
+            for asked in turn.asks if not thread.doubtful else ():
+                self.step("answer", to=asked, decision="accept")
+            turn.asks.clear()
+        if turn is not None or thread.doubtful:
+            self.step("wait", idle=thread.alias)
+        thread.ended += turn is not None
+        thread.running, thread.doubtful = None, False
+
+    def document(self, title: str) -> Json:
+        """The scenario."""
+        scripts = [turn for thread in self.threads for turn in thread.script]
+        files = {name: text for turn in scripts for name, text in turn.files.items()}
+        pipes = [pipe for turn in scripts for pipe in turn.pipes]
+        document: Json = {"title": title}
+        workspace: Json = {"files": files} if files else {}
+        workspace |= {"pipes": pipes} if pipes else {}
+        document |= {"workspace": workspace} if workspace else {}
+        document["model"] = {
+            thread.alias: steps for thread in self.threads if (steps := conditioned(thread.script))
+        }
+        document["client"] = self.client
+        return document
+
+
+def conditioned(script: Sequence[ModelTurn]) -> list[Json]:
+    """The steps of a thread's turns, each for the calls of its own turn only.
+
+    A turn that is cut short leaves steps that nobody asked for; no later turn may get them.
+    """
+    steps: list[Json] = []
+    for at, turn in enumerate(script):
+        when: Json = {"input_contains": [turn.nonce]}
+        later = [one.nonce for one in script[at + 1 :]]
+        when |= {"input_lacks": later} if later else {}
+        steps += [{"when": when, **step} for step in turn.steps]
+    return steps
+
+
+def kind_of_ask(asked: str) -> str:
+    """`command` or `file`, for a server request."""
+    return "command" if asked == COMMAND else "file"

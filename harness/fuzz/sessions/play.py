@@ -1,0 +1,92 @@
+"""One generated document played on a server and judged: the causes of what went wrong.
+
+Here: from a document to a run, and from a run to its causes. Not here: what documents there are
+(actions), which of them are played (search).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.fuzz.sessions.looks import looked_at
+from harness.fuzz.sessions.turns import Json
+from harness.judge.verdict import Level, Row, Verdict
+from harness.results.outcome import ScenarioOutcome
+from harness.runner.bench import Bench
+from harness.runner.config import Config
+from harness.runner.judging import outcome_of
+from harness.runner.run import Run
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Scenario
+from harness.scenario.yaml12 import Document
+from harness.trace.surfaces import SESSION
+
+IDENTITY = "fuzz/session"
+# Findings that are no rule's and that a client cannot be the cause of.
+_SERIOUS = ("scenario.crash", "liveness.")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line."""
+
+    cause: str
+    text: str
+    level: Level = Level.MUST
+    step: int = 0
+    where: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class Played:
+    """What a document gave. `kept` are the SHOULD rules that were kept, with how often."""
+
+    document: Json
+    run: Run = field(repr=False)
+    outcome: ScenarioOutcome = field(repr=False)
+    problems: list[Problem]
+    kept: dict[str, int]
+
+    @property
+    def unmet(self) -> str:
+        """Why the script was not played to its end, "" where it was."""
+        return f"step {self.run.unmet.line}: {self.run.unmet.message}" if self.run.unmet else ""
+
+
+def loaded_from(document: Json) -> Loaded:
+    """The document as the loader would give it; the line of a step is its number."""
+    places = {("client", index): (index + 1, 1) for index in range(len(document["client"]))}
+    scenario = Scenario.model_validate(document)
+    return Loaded(IDENTITY, Path("session.scenario.yaml"), scenario, Document(document, places))
+
+
+async def play(bench: Bench, config: Config, document: Json) -> Played:
+    """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all."""
+    loaded = loaded_from(document)
+    run = await bench.run(loaded)
+    rules = {name: one for name, one in config.rules.items() if one.surface == SESSION}
+    outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
+    kept: dict[str, int] = {}
+    for row in outcome.rows:
+        if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
+            kept[row.rule] = kept.get(row.rule, 0) + 1
+    return Played(document, run, outcome, list(_problems(run, outcome)), kept)
+
+
+def _problems(run: Run, outcome: ScenarioOutcome) -> Iterator[Problem]:
+    for row in outcome.rows:
+        broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
+        if row.verdict is Verdict.ERROR or broken:
+            level = Level.MUST if row.verdict is Verdict.ERROR else row.level
+            yield Problem(row.rule, told(row), level)
+    for finding in outcome.findings:
+        if finding.id.startswith(_SERIOUS) and not finding.known:
+            yield Problem(finding.id, finding.message)
+    for seen in looked_at(run):
+        yield Problem(seen.cause, seen.text, step=seen.step, where=seen.where)
+
+
+def told(row: Row) -> str:
+    """A violation in one line."""
+    return f"{row.rule}: {row.subject}: expected {row.expected}; actual {row.actual}"

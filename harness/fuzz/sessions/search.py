@@ -1,0 +1,323 @@
+"""Many generated sessions from one seed, on one server, and what goes wrong in them, made small.
+
+Here: what is played in which order, what counts as a cause, confirming on a fresh process,
+shrinking within a bound. Not here: what a session is (actions), playing one (play), telling
+(commands), keeping (the store of failures).
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from hypothesis import HealthCheck, Phase, given, settings, target
+from hypothesis import seed as seeded_by
+from hypothesis import strategies as st
+
+from harness.fuzz.sessions.actions import LONGEST, Offers, generated
+from harness.fuzz.sessions.chooser import Chooser
+from harness.fuzz.sessions.guidance import Reached
+from harness.fuzz.sessions.habits import Habits
+from harness.fuzz.sessions.play import Played, Problem, play
+from harness.fuzz.sessions.shrinking import only, shrunk
+from harness.fuzz.sessions.turns import Json
+from harness.runner.bench import Bench, open_bench
+from harness.runner.config import Config
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.servers import SetupFailed
+from harness.trace.frame import Kind
+from harness.trace.trace import Trace
+
+# A step that waits in vain is no finding, only lost time.
+STEP_BOUND = 2.0
+# A failure that needs a race may need some tries.
+CONFIRMATIONS = 3
+SHRINKING = 25.0
+# So many cases of one kind in vain, and none with success: the server does not offer it.
+GIVEN_UP = 3
+_UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+_MOST = 1_000_000
+
+
+class _Enough(BaseException):
+    """The time, or the number of cases, is over. No `Exception`: hypothesis lets it through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What goes wrong: the document that shows it, its cause, a line that tells it, its trace."""
+
+    document: Json
+    cause: str
+    text: str
+    trace: Trace = field(repr=False)
+    flaky: bool = False
+
+
+@dataclass(slots=True)
+class SessionCampaign:
+    """What a search gave. `unmet` counts the scripts that did not come to their end, by reason."""
+
+    seed: int
+    cases: int = 0
+    results: int = 0
+    errors: int = 0
+    seconds: float = 0.0
+    found: list[Found] = field(default_factory=list[Found])
+    unsteady: list[str] = field(default_factory=list[str])
+    unmet: Counter[str] = field(default_factory=Counter[str])
+    lacks: list[str] = field(default_factory=list[str])
+    rules: set[str] = field(default_factory=set[str])
+    interrupted: str = ""
+
+    @property
+    def requests(self) -> int:
+        """How many requests were answered in the search, shrinking left out."""
+        return self.results + self.errors
+
+    @property
+    def only_errors(self) -> bool:
+        """Whether most requests reached nothing but a refusal."""
+        return self.requests >= 20 and self.errors > 0.8 * self.requests
+
+
+OnFound = Callable[[Found], None]
+
+
+def search(
+    config: Config,
+    seed: int,
+    seconds: float,
+    interruption: Interruption | None = None,
+    on_found: OnFound | None = None,
+    *,
+    cases: int | None = None,
+    known: Collection[str] = (),
+    worker: str = "fuzz-sessions",
+) -> SessionCampaign:
+    """Play generated sessions for so long, or so many; each new cause is told and made small.
+
+    `known` are causes that are not looked for. With `cases` the same seed plays the same sessions.
+    Raises `SetupFailed` where the server cannot be used at all.
+    """
+    watch = interruption or Interruption(config.base)
+    with _opened(config, worker) as (portal, bench):
+        searcher = Searcher(config, portal, bench, watch, seed, on_found, known)
+        try:
+            searcher.run(seconds, cases)
+        except SetupFailed as failed:
+            gone = failed
+        else:
+            return searcher.campaign
+    raise gone
+
+
+@contextmanager
+def _opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
+    bounds = config.profile.bounds
+    short = bounds.model_copy(update={"step": min(bounds.step, STEP_BOUND)})
+    profile = config.profile.model_copy(update={"bounds": short})
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(
+            open_bench(profile, config.book, base=config.base, worker=worker, scale=config.scale)
+        ) as bench,
+    ):
+        yield portal, bench
+
+
+class Searcher:
+    """One search on an open bench."""
+
+    def __init__(
+        self,
+        config: Config,
+        portal: BlockingPortal,
+        bench: Bench,
+        interruption: Interruption,
+        seed: int,
+        on_found: OnFound | None = None,
+        known: Collection[str] = (),
+    ) -> None:
+        self.campaign = SessionCampaign(seed)
+        self._config = config
+        self._portal = portal
+        self._bench = bench
+        self._interruption = interruption
+        self._on_found = on_found
+        self._done = set(known)
+        self._offers = Offers()
+        self._failures: Counter[str] = Counter()
+        self._works: set[str] = set()
+        self._habits = Habits()
+        self._reached = Reached()
+        self._deadline = 0.0
+        self._most: int | None = None
+
+    def run(self, seconds: float, cases: int | None) -> None:
+        """Search until the time is over, or so many sessions were played."""
+        campaign = self.campaign
+        began = time.monotonic()
+        self._deadline, self._most = began + seconds, cases
+        run = given(documents(self._offers))(self._attempt)
+        bounded = settings(
+            max_examples=_MOST,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.target),
+            suppress_health_check=_UNCHECKED,
+            print_blob=False,
+        )
+        try:
+            with self._interruption.ours():
+                seeded_by(campaign.seed)(bounded(run))()
+        except _Enough:
+            pass
+        except Interrupted as signal:
+            campaign.interrupted = str(signal)
+        campaign.seconds = time.monotonic() - began
+        campaign.lacks = sorted(self._offers.lacks)
+
+    def play(self, document: Json, *, fresh: bool = False) -> Played:
+        """Play a document, on the shared process or on one of its own. Raises `Interrupted`."""
+        if fresh:
+            self._portal.call(self._bench.servers.retire_all)
+        talk = self._portal.start_task_soon(play, self._bench, self._config, document)
+        return self._interruption.wait(talk)
+
+    def _attempt(self, document: Json) -> None:
+        campaign = self.campaign
+        over = self._most is not None and campaign.cases >= self._most
+        if over or time.monotonic() >= self._deadline:
+            raise _Enough
+        played = self.play(document)
+        campaign.cases += 1
+        self._count(played)
+        self._learn(played)
+        score = self._reached.score(played)
+        target(float(score), label="reached")
+        problems = self._habits.serious(played)
+        for problem in problems:
+            if problem.cause not in self._done:
+                self._done.add(problem.cause)
+                self._follow(document, problem)
+        if problems:
+            self._portal.call(self._bench.servers.retire_all)
+
+    def _count(self, played: Played) -> None:
+        for frame in played.run.trace.frames:
+            if frame.from_target:
+                self.campaign.results += frame.kind is Kind.RESPONSE
+                self.campaign.errors += frame.kind is Kind.ERROR
+        self.campaign.rules |= {row.rule for row in played.outcome.rows}
+
+    def _learn(self, played: Played) -> None:
+        """What the server does not offer is planned no more."""
+        feature = self._feature(played)
+        if played.run.unmet is not None:
+            self.campaign.unmet[played.run.unmet.message[:100]] += 1
+        if feature:
+            self._failures[feature] += 1
+            if self._failures[feature] >= GIVEN_UP and feature not in self._works:
+                self._offers.lacks.add(feature)
+        number = played.run.unmet.line - 1 if played.run.unmet else len(played.document["client"])
+        for step in played.document["client"][:number]:
+            self._works.add(feature_of(step))
+
+    def _feature(self, played: Played) -> str:
+        """What to blame for a script that did not come to its end."""
+        unmet = played.run.unmet
+        if unmet is None:
+            return ""
+        if unmet.capability:
+            return _BY_CAPABILITY.get(unmet.capability, unmet.capability)
+        return feature_of(
+            played.document["client"][min(unmet.line, len(played.document["client"])) - 1]
+        )
+
+    def _follow(self, document: Json, problem: Problem) -> None:
+        """Confirm a problem on a fresh process, make the document small, tell it."""
+        cause = problem.cause
+
+        def shown(candidate: Json, *, fresh: bool = False) -> tuple[Played, Problem] | None:
+            played = self.play(candidate, fresh=fresh)
+            mine = [one for one in self._habits.serious(played) if one.cause == cause]
+            if mine or played.problems:
+                self._portal.call(self._bench.servers.retire_all)
+            return (played, mine[0]) if mine else None
+
+        seen = [shown(document, fresh=True) for _ in range(CONFIRMATIONS)]
+        hits = [one for one in seen if one is not None]
+        if not hits:
+            self.campaign.unsteady.append(problem.text)
+            return
+        flaky = len(hits) < len(seen)
+        until = time.monotonic() + SHRINKING
+
+        def fails(candidate: Json) -> bool:
+            tries = CONFIRMATIONS if flaky else 1
+            return any(shown(candidate) is not None for _ in range(tries))
+
+        small = shrunk(document, fails, lambda: time.monotonic() >= until)
+        last = next((one for _ in range(3) if (one := shown(small, fresh=True))), None)
+        if last is None:
+            small, last = document, hits[-1]
+        played, problem = last
+        found = Found(named(small, problem), cause, problem.text, played.run.trace, flaky)
+        self.campaign.found.append(found)
+        if self._on_found is not None:
+            self._on_found(found)
+
+
+_BY_CAPABILITY = {
+    "command-execution": "run",
+    "file-change": "patch",
+    "plan-update": "plan",
+    "several-clients": "several",
+}
+_BY_METHOD = {"thread/fork": "fork", "thread/compact/start": "compact"}
+
+
+def feature_of(step: Json) -> str:
+    """The action, or part of a turn, that a step belongs to, as `Offers` has it."""
+    kind, body = only(step)
+    match kind:
+        case "answer":
+            return "approvals"
+        case "connect":
+            return "several"
+        case "restart":
+            return "restart"
+        case "request":
+            return _BY_METHOD.get(body["method"], str(body["method"]))
+        case "wait" if "notification" in body:
+            return "compact"
+        case "wait" if "request" in body:
+            return "approvals"
+        case _:
+            return kind
+
+
+def named(document: Json, problem: Problem) -> Json:
+    """The document with a title that says what goes wrong, and what its last look must show."""
+    found = {**document, "title": f"Found by fuzzing: {problem.cause}"}
+    if problem.step and problem.where and problem.step <= len(document["client"]):
+        steps = [dict(step) for step in document["client"]]
+        kind, body = only(steps[problem.step - 1])
+        if kind == "request":
+            wanted = {name: one for name, one in body.items() if name != "expect"}
+            steps[problem.step - 1] = {kind: {**wanted, "where": dict(problem.where)}}
+            found["client"] = steps
+    return found
+
+
+@st.composite
+def documents(draw: st.DrawFn, offers: Offers, length: int = LONGEST) -> Json:
+    """Generated sessions, with what the server is known to offer."""
+
+    def below(number: int) -> int:
+        return draw(st.integers(0, number - 1)) if number > 1 else 0
+
+    return generated(Chooser(below), offers, length)

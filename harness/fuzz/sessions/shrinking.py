@@ -1,0 +1,209 @@
+"""A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
+
+Here: what is left out, and in which order; whether the rest still goes wrong is asked of a
+function. Not here: playing. A step goes together with all that speak of what it started, so that
+every document that is tried is one that the loader takes.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from harness.fuzz.sessions.turns import Json
+from harness.scenario.loader import load_text
+from harness.scenario.written import as_text
+from harness.scenario.yaml12 import ScenarioError
+from harness.trace.values import arr, obj, text
+
+Fails = Callable[[Json], bool]
+Stop = Callable[[], bool]
+
+
+def shrunk(document: Json, fails: Fails, stop: Stop = lambda: False) -> Json:
+    """The smallest document found that `fails`; `stop` ends the search for a smaller one."""
+    return _Shrinker(copy.deepcopy(document), fails, stop).shrink()
+
+
+class _Shrinker:
+    def __init__(self, document: Json, fails: Fails, stop: Stop) -> None:
+        self._best = document
+        self._fails = fails
+        self._stop = stop
+        self._tried: set[str] = set()
+
+    def shrink(self) -> Json:
+        """Pass after pass, until none helps."""
+        self._try(_tidied(self._best))
+        while not self._stop():
+            before = repr(self._best)
+            self._fewer_steps()
+            self._fewer_model_steps()
+            self._less_in_replies()
+            self._no_conditions()
+            if repr(self._best) == before:
+                break
+        return self._best
+
+    def _try(self, candidate: Json) -> bool:
+        key = repr(candidate)
+        if key in self._tried or key == repr(self._best) or self._stop():
+            return False
+        self._tried.add(key)
+        if not sound(candidate) or not self._fails(candidate):
+            return False
+        self._best = candidate
+        return True
+
+    def _fewer_steps(self) -> None:
+        """Leave out runs of steps, long ones first, from the end."""
+        size = max(1, len(self._best["client"]) // 2)
+        while size and not self._stop():
+            end = len(self._best["client"])
+            while end > 0 and not self._stop():
+                begin = max(0, end - size)
+                if self._try(without_steps(self._best, range(begin, end))):
+                    end = min(begin, len(self._best["client"]))
+                else:
+                    end = begin
+            size //= 2
+
+    def _fewer_model_steps(self) -> None:
+        for alias in list(self._best.get("model", {})):
+            at = len(self._best["model"].get(alias, []))
+            while at > 0 and not self._stop():
+                at -= 1
+                candidate = copy.deepcopy(self._best)
+                steps = candidate["model"].get(alias, [])
+                if at < len(steps):
+                    del steps[at]
+                    self._try(_tidied(candidate))
+
+    def _less_in_replies(self) -> None:
+        """Leave out parts of replies, deltas of messages, and parameters of steps."""
+        for place in list(_elements(self._best)):
+            if self._stop():
+                return
+            candidate = copy.deepcopy(self._best)
+            holder: Any = candidate
+            try:
+                for key in place[:-1]:
+                    holder = holder[key]
+                del holder[place[-1]]
+            except (KeyError, IndexError):
+                continue
+            self._try(_tidied(candidate))
+
+    def _no_conditions(self) -> None:
+        """Model steps that are for any call, all at once or one by one."""
+        places = [
+            (alias, at)
+            for alias, steps in self._best.get("model", {}).items()
+            for at, step in enumerate(steps)
+            if "when" in step
+        ]
+        for some in [places, *([one] for one in places)]:
+            candidate = copy.deepcopy(self._best)
+            for alias, at in some:
+                candidate["model"][alias][at].pop("when", None)
+            if self._try(candidate) and some is places:
+                return
+
+
+def sound(document: Json) -> bool:
+    """Whether the loader takes a document."""
+    if not document["client"]:
+        return False
+    try:
+        load_text(as_text(document, "tried"))
+    except ScenarioError:
+        return False
+    return True
+
+
+def without_steps(document: Json, left_out: range) -> Json:
+    """The document without these steps, nor any that speaks of what they began."""
+    candidate = copy.deepcopy(document)
+    gone: set[str] = set()
+    closed: set[str] = set()
+    kept: list[Json] = []
+    for at, step in enumerate(candidate["client"]):
+        kind, whole = only(step)
+        body = obj(whole)
+        if at in left_out or _uses(kind, body) & gone or text(body.get("on")) in closed:
+            gone |= {text(body["as"])} if "as" in body else set()
+            closed |= {text(whole)} if kind == "connect" else set()
+            continue
+        if kind == "disconnect" and whole in closed:
+            continue
+        if kind == "connect":
+            closed.discard(text(whole))
+        kept.append(step)
+    candidate["client"] = kept
+    return _tidied(candidate)
+
+
+def only(step: Json) -> tuple[str, Any]:
+    """The one key of a step, and what it holds."""
+    return next(iter(step.items()))
+
+
+def _uses(kind: str, body: Json) -> set[str]:
+    """The aliases that a step speaks of."""
+    names = ("thread", "turn", "idle", *(["answer"] if kind == "wait" else []))
+    found = {text(body.get(name)) for name in names}
+    values = [text(value) for value in obj(body.get("params")).values()]
+    return found | {value[1:].split(".")[0] for value in values if value.startswith("$")}
+
+
+def _elements(document: Json) -> Iterator[tuple[str | int, ...]]:
+    """The path of everything that a reply, or a step, can do without; later ones first."""
+    for alias, steps in obj(document.get("model")).items():
+        for at, step in reversed(list(enumerate(arr(steps)))):
+            reply = arr(obj(step).get("reply"))
+            for number, part in reversed(list(enumerate(reply))):
+                where = ("model", alias, at, "reply", number)
+                if len(reply) > 1:
+                    yield where
+                deltas = arr(obj(obj(part).get("message")).get("deltas"))
+                for place in reversed(range(len(deltas) if len(deltas) > 1 else 0)):
+                    yield (*where, "message", "deltas", place)
+    for at, step in enumerate(document["client"]):
+        kind, body = only(step)
+        for name in ("on", "params") if kind == "start_thread" else ("on",):
+            if name in obj(body):
+                yield ("client", at, kind, name)
+
+
+def _tidied(document: Json) -> Json:
+    """Without gates at which nobody holds, scripts of no thread, files and pipes without use."""
+    started = {text(obj(only(step)[1]).get("as")) for step in document["client"]}
+    scripts = obj(document.get("model")).items()
+    model = {alias: steps for alias, steps in scripts if alias in started and steps}
+    said, workspace = repr(model), obj(document.get("workspace"))
+    pipes = [one for one in arr(workspace.get("pipes")) if one in said]
+    files = {name: one for name, one in obj(workspace.get("files")).items() if name in said}
+    gates = {*_gates(model), *pipes}
+
+    def useless(step: Json) -> bool:
+        kind, body = only(step)
+        gate = obj(body).get("gate") if kind == "wait" else body if kind == "open" else None
+        return gate is not None and gate not in gates
+
+    kept: Json = {"files": files} if files else {}
+    kept |= {"pipes": pipes} if pipes else {}
+    found: Json = {"title": document.get("title", "A session")}
+    found |= {"workspace": kept} if kept else {}
+    found |= {"model": model} if model else {}
+    found["client"] = [step for step in document["client"] if not useless(step)]
+    return found
+
+
+def _gates(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, one in cast(Json, value).items():
+            if key == "hold":
+                yield one
+            yield from _gates(one)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _gates(one)

@@ -1,0 +1,150 @@
+"""What the model says in one generated turn, as steps of a scenario's model side.
+
+Here: the model calls of a turn and what they wait for. Each text, command and file has the nonce of
+its turn and a number, so that what turns up in the wrong place can be told. Not here: when turns
+begin (actions).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.fuzz.sessions.chooser import Chooser
+
+Json = dict[str, Any]
+COMMAND, FILE = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
+# What a model call can hold beside its last message, and what can go wrong with it.
+PARTS = ("run", "patch", "plan", "reasoning", "hold", "message", "two", "pipe", "failing")
+FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
+# Model calls that nobody planned: after a steer, for example.
+SPARE = 2
+
+
+@dataclass(slots=True)
+class ModelTurn:
+    """The model calls of one turn, without the conditions under which they are played.
+
+    `gates` are those at which it holds, in order, pipes of commands among them; `asks` the server
+    requests that come of it where everything is asked about, in order.
+    """
+
+    nonce: str
+    steps: list[Json] = field(default_factory=list[Json])
+    gates: list[str] = field(default_factory=list[str])
+    pipes: list[str] = field(default_factory=list[str])
+    asks: list[str] = field(default_factory=list[str])
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    faulty: bool = False
+
+
+class TurnWriter:
+    """Writes the model's side of turns; `parts` and `faults` are those of this session."""
+
+    def __init__(self, chooser: Chooser, parts: set[str], faults: set[str]) -> None:
+        self._chooser = chooser
+        self._parts = parts
+        self._faults = faults
+        self._count = 0
+
+    def plain(self, nonce: str) -> ModelTurn:
+        """A turn that says one thing."""
+        turn = ModelTurn(nonce)
+        turn.steps.append({"reply": [self._message(turn, hold=False)]})
+        return self._spared(turn)
+
+    def turn(self, nonce: str) -> ModelTurn:
+        """Any turn."""
+        turn, choose = ModelTurn(nonce), self._chooser
+        tools = [one for one in ("run", "patch", "plan") if one in self._parts]
+        for _ in range(choose.weighted([(0, 3), (1, 4), (2, 2)]) if tools else 0):
+            self._call(turn, tools)
+        self._fault(turn)
+        reply = [self._reasoning(turn)] if self._has("reasoning", 30) else []
+        turn.steps.append({"reply": [*reply, self._message(turn, hold=self._has("hold", 45))]})
+        return self._spared(turn)
+
+    def _spared(self, turn: ModelTurn) -> ModelTurn:
+        for _ in range(SPARE):
+            turn.steps.append({"reply": [{"message": self._text(turn)}]})
+        return turn
+
+    def _call(self, turn: ModelTurn, tools: list[str]) -> None:
+        """A model call that asks for tools."""
+        self._fault(turn)
+        choose = self._chooser
+        reply: list[Json] = [self._reasoning(turn)] if self._has("reasoning", 25) else []
+        if self._has("message", 30):
+            reply.append(self._message(turn, hold=self._has("hold", 20)))
+        number = 2 if self._has("two", 40) else 1
+        reply += [self._tool(turn, choose.one(tools)) for _ in range(number)]
+        if self._has("hold", 15):
+            reply.append({"hold": self._gate(turn)})
+        turn.steps.append({"reply": reply})
+
+    def _tool(self, turn: ModelTurn, kind: str) -> Json:
+        name = self._text(turn)
+        match kind:
+            case "patch":
+                turn.asks.append(FILE)
+                if self._chooser.chance(35):
+                    turn.files[f"{name}.txt"] = f"old {name}\n"
+                    lines = {"old": f"old {name}\n", "new": f"new {name}\n"}
+                    return {"patch": {"update": {f"{name}.txt": lines}}}
+                return {"patch": {"add": {f"{name}.txt": f"text {name}\n"}}}
+            case "plan":
+                steps = [{"step": name, "status": "inProgress"}]
+                return {"update_plan": {"steps": steps}}
+            case _:
+                turn.asks.append(COMMAND)
+                return {"run": self._command(turn, name)}
+
+    def _command(self, turn: ModelTurn, name: str) -> str:
+        if self._has("pipe", 15):
+            pipe = f"pipe-{name}"
+            turn.pipes.append(pipe)
+            turn.gates.append(pipe)
+            return f"read line < {pipe}; echo {name}"
+        if self._has("failing", 15):
+            return f"echo {name}; exit 3"
+        kinds = [f"echo {name}", f"echo {name} > made-{name}.txt; echo {name}"]
+        return self._chooser.one(kinds)
+
+    def _fault(self, turn: ModelTurn) -> None:
+        """A call that goes wrong, before the one that is right."""
+        if not self._faults or not self._chooser.chance(25):
+            return
+        turn.faulty = True
+        match self._chooser.one(sorted(self._faults)):
+            case "status":
+                turn.steps.append({"fail": {"status": 500}})
+            case "overload":
+                turn.steps.append({"fail": {"status": 503}})
+            case "error-event":
+                turn.steps.append({"fail": {"code": "server_error", "message": "for once"}})
+            case "malformed":
+                bad = {"bytes": "data: {broken\n\n"}
+                turn.steps.append({"reply": [{"malformed": bad}, {"disconnect": True}]})
+            case _:
+                said: list[Json] = [{"message": {"deltas": [self._text(turn)]}}]
+                said = said if self._chooser.chance(50) else []
+                turn.steps.append({"reply": [*said, {"disconnect": True}]})
+
+    def _message(self, turn: ModelTurn, *, hold: bool) -> Json:
+        deltas: list[str | Json] = [f"{self._text(turn)} "]
+        deltas += [{"hold": self._gate(turn)}] if hold else []
+        deltas += [f"{self._text(turn)}."] if hold or self._chooser.chance(40) else []
+        return {"message": {"deltas": deltas}}
+
+    def _reasoning(self, turn: ModelTurn) -> Json:
+        return {"reasoning": {"summary": [self._text(turn)]}}
+
+    def _gate(self, turn: ModelTurn) -> str:
+        gate = f"gate-{self._text(turn)}"
+        turn.gates.append(gate)
+        return gate
+
+    def _text(self, turn: ModelTurn) -> str:
+        self._count += 1
+        return f"{turn.nonce}n{self._count:03d}"
+
+    def _has(self, part: str, percent: int) -> bool:
+        return part in self._parts and self._chooser.chance(percent)
