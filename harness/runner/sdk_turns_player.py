@@ -116,7 +116,7 @@ class SdkTurnsPlayer(TurnsPlayer):
         options = {**USUAL, **_options(thread)}
         cwd = str(self._stage.cwd.resolve())
         said = {"agent": agent, "thread": options, "resume": None}
-        self._note(number, from_target=False, **said, process={}, cwd=cwd)
+        self._note(number, from_target=False, name=alias, **said, process={}, cwd=cwd)
         turns: list[dict[str, Any]] = []
         for place, body in enumerate(asked, start=1):
             marker = self._markers.get(alias, "") if place == 1 else ""

@@ -17,10 +17,11 @@ making, what it asked of the driver and what came of it; `id` is the number of t
 their names in the text; `process` are variables of the driver's own environment, `cwd` is its
 current directory; `abort` is when the signal is aborted: `before` the call, `during` the turn, or
 "" for never. `writes` is what the scripted agent prints. Where the agent is a real one, a turn has
-instead the `name` that the scenario gives it, and what came of it are messages: `wrote` for each
-event that the agent wrote, `ended` with its exit status. `started` is what the agent was given: of
-its environment only what the play speaks of, and the JSON of files that its words name. `over` is
-`result`, `error` (with `error.name` and `error.message`) or `events`, the end of a stream.
+none, driver and turn have as `name` what the scenario calls the thread and the turn, and what came
+of it are messages: `wrote` for each event that the agent wrote, `ended` with its exit status.
+`started` is what the agent was given: of its environment only what the play speaks of, and the JSON
+of files that its words name. `over` is `result`, `error` (with `error.name` and `error.message`) or
+`events`, the end of a stream.
 
 Here: the kinds of these messages, the turns so far. Not here: drivers (sdk/), playing (runner).
 """

@@ -3,8 +3,9 @@
 from typing import Any
 
 from harness.judge.verdict import Level
+from harness.trace.marks import CallEnd, ModelEnd, Told, ToldBySession
 from tests.rules.case import Case, Found
-from tests.rules.sdk_talk import FAILED, SAID, STARTED, SdkTalk, whole_turn
+from tests.rules.sdk_talk import FAILED, RAN, SAID, STARTED, SdkTalk, whole_turn
 
 RUN = "turn 1 of driver 1, run"
 STREAM = "turn 1 of driver 1, runStreamed"
@@ -70,6 +71,12 @@ UNTOLD = {"agentPathOverride": None}
 def elsewhere(*words: str, **thread: str) -> SdkTalk:
     """A turn of an agent that was started in another folder."""
     return SdkTalk().driver(thread=thread).runs(*words, cwd="/")
+
+
+def compared(*told: Told, answer: ModelEnd | None = None) -> SdkTalk:
+    """A turn of a real agent, of which the session told this."""
+    talk = SdkTalk().mark(ToldBySession("u", "completed", told)).plays("u")
+    return talk.works(*whole_turn(SAID, RAN), answer=answer).gives(items=[SAID, RAN])
 
 
 CASES = [
@@ -258,5 +265,17 @@ CASES = [
         bad=twice("resume thr-1", "thr-2"),
         found=(Found("turn 2 of driver 1, run", (3, 4, 5, 6), Level.SHOULD),),
         idle=plain(),
+    ),
+    Case(
+        "sdk-run.agrees-with-session",
+        good=compared(Told("agent_message", "Yes."), Told("command_execution")),
+        witnesses=(RUN,),
+        bad=compared(Told("agent_message", "Yes."), Told("file_change")),
+        found=(Found(RUN, (1, 2, 9), Level.SHOULD),),
+        # The model's server failed: how often it is asked again is open.
+        idle=compared(
+            Told("agent_message", "Yes."),
+            answer=ModelEnd(call=1, outcome=CallEnd.STATUS, status=500),
+        ),
     ),
 ]

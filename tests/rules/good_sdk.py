@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from harness.trace.marks import CallEnd, ModelEnd, Told, ToldBySession
 from harness.trace.trace import Trace
-from tests.rules.sdk_talk import FAILED, STARTED, SdkTalk, whole_turn
+from tests.rules.sdk_talk import FAILED, RAN, SAID, STARTED, SdkTalk, whole_turn
 
 KEY = {"PROVIDER_API_KEY": "key-of-process"}
 MARK = {"MARK": "of-the-process"}
@@ -49,8 +50,22 @@ def results() -> Trace:
     return talk.trace()
 
 
+def on_agent() -> Trace:
+    """Turns of a real agent that the session told too: one is completed, the other refused."""
+    said = Told("agent_message", "Yes."), Told("command_execution")
+    talk = SdkTalk("sdk-on-agent").mark(ToldBySession("u", "completed", said))
+    talk.mark(ToldBySession("v", "failed")).plays("u")
+    talk.works(*whole_turn(SAID, RAN), thread="t").gives(items=[SAID, RAN])
+    refused = ModelEnd(call=2, outcome=CallEnd.STATUS, status=429)
+    talk.plays("v", "s").works(
+        *whole_turn(end=FAILED), call=2, thread="s", answer=refused, status=1
+    )
+    return talk.throws("too fast").trace()
+
+
 SDK: dict[str, Callable[[], Trace]] = {
     "sdk-options": options,
     "sdk-left-out": left_out,
     "sdk-results": results,
+    "sdk-on-agent": on_agent,
 }

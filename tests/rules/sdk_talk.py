@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from harness.surface.known import classify_of
 from harness.trace.frame import Direction
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
@@ -18,6 +19,7 @@ CWD = "/work"
 USAGE = {"input_tokens": 5, "cached_input_tokens": 2, "output_tokens": 3}
 STARTED = {"type": "thread.started", "thread_id": "thr-1"}
 SAID = {"type": "agent_message", "text": "Yes."}
+RAN = {"type": "command_execution", "command": "ls", "aggregated_output": "", "exit_code": 0}
 FAILED = {"type": "turn.failed", "error": {"message": "too fast"}}
 
 
@@ -60,6 +62,7 @@ class SdkTalk:
         *,
         resume: str | None = None,
         process: dict[str, str] | None = None,
+        **more: str,
     ) -> Self:
         """A driver begins, with a client and a thread of these options; None is left out."""
         self._id += 1
@@ -68,7 +71,7 @@ class SdkTalk:
         if client["agentPathOverride"] is None:
             del client["agentPathOverride"]
         said = {"agent": client, "thread": thread or {}, "resume": resume}
-        return self._write(Direction.TO_TARGET, **said, process=process or {}, cwd=CWD)
+        return self._write(Direction.TO_TARGET, **said, process=process or {}, cwd=CWD, **more)
 
     def asks(
         self,
@@ -116,3 +119,32 @@ class SdkTalk:
     def runs(self, *words: str, **more: Any) -> Self:
         """A turn of `run` that completes."""
         return self.asks().starts("exec", *words, **more).gives()
+
+    def mark(self, body: MarkBody) -> Self:
+        """Write a mark."""
+        self._recorder.mark(body)
+        return self
+
+    def plays(self, name: str, thread: str = "t") -> Self:
+        """A driver with a real agent is asked for a turn of this name."""
+        self.driver(name=thread)
+        self._turn += 1
+        said: dict[str, Any] = {"call": "run", "input": "hello", "options": {}, "abort": ""}
+        return self._write(Direction.TO_TARGET, turn=self._turn, name=name, **said)
+
+    def works(
+        self,
+        *wrote: dict[str, Any],
+        call: int = 1,
+        thread: str = "",
+        answer: ModelEnd | None = None,
+        status: int = 0,
+    ) -> Self:
+        """The real agent calls the model, which gives this answer, and writes these events."""
+        texts: tuple[str, ...] = ("hello",)
+        self.mark(ModelCall(call=call, thread=thread, model="m", user_texts=texts, step=0))
+        self.mark(answer or ModelEnd(call=call, outcome=CallEnd.COMPLETED, texts=(Said("Yes."),)))
+        self.starts("exec")
+        for event in wrote:
+            self._write(Direction.FROM_TARGET, turn=self._turn, wrote=event)
+        return self._write(Direction.FROM_TARGET, turn=self._turn, ended=status)

@@ -46,6 +46,7 @@ OF_WHOLE_MESSAGES = {
     "mcp.progress-of-call",
     "request.answered",
     "response.before-effects",
+    "sdk-run.agrees-with-session",
     "status.active-while-turn",
     "turn.reroute-told",
     "turn.usage-told",

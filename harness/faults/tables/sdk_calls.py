@@ -30,6 +30,16 @@ def having(member: str, *, at: int = 0, do: Edit, why: str = WHY) -> StoredOnly:
     return StoredOnly(why, make)
 
 
+def everywhere(do: Edit) -> StoredOnly:
+    """What the agent wrote and what the call gave of it, changed alike."""
+
+    def make(_: FaultSite, trace: Trace) -> Trace:
+        found = [one for one in trace.frames if {"wrote", "result"} & obj(one.json).keys()]
+        return change(trace, found, lambda value: _edited(value, do))
+
+    return StoredOnly(WHY, make)
+
+
 def without(member: str) -> StoredOnly:
     """The first message with this member is not there."""
 
@@ -78,6 +88,16 @@ def result(member: str, value: Any) -> Edit:
     return edit
 
 
+def another_message(message: Message) -> None:
+    """The agent says something else."""
+    given = [obj(message.get("wrote")).get("item"), *arr(obj(message.get("result")).get("items"))]
+    for item in map(obj, given):
+        if item.get("type") == "agent_message":
+            item["text"] = "No."
+    if "result" in message:
+        message["result"]["finalResponse"] = "No."
+
+
 def said(member: str, value: Any) -> Edit:
     """A member of the message has another value."""
 
@@ -111,7 +131,7 @@ def fault(name: str, rule: str, reason: str, change: StoredOnly, on: str = "sdk-
     return Fault(f"sdk-{name}", rule=rule, on=on, reason=reason, change=change)
 
 
-RESULTS, LEFT_OUT = "sdk-results", "sdk-left-out"
+RESULTS, LEFT_OUT, ON_AGENT = "sdk-results", "sdk-left-out", "sdk-on-agent"
 FAULTS: tuple[Fault, ...] = (
     fault(
         "agent-of-path-not-started",
@@ -299,5 +319,19 @@ FAULTS: tuple[Fault, ...] = (
         "The id is that of the thread.",
         having("over", at=1, do=said("threadId", "thr-2")),
         RESULTS,
+    ),
+    fault(
+        "message-otherwise-than-the-session",
+        "sdk-run.agrees-with-session",
+        "One agent tells the same of the same work.",
+        everywhere(another_message),
+        ON_AGENT,
+    ),
+    fault(
+        "failure-otherwise-than-the-session",
+        "sdk-run.agrees-with-session",
+        "The same turn fails on both.",
+        having("over", at=1, do=resolved),
+        ON_AGENT,
     ),
 )

@@ -18,18 +18,15 @@ from harness.rules.shared.streams import (
     member,
     of_process,
 )
+from harness.rules.shared.told_elsewhere import MESSAGE, compared, counted_words, session_told
 from harness.rules.shared.violations import instead
-from harness.spec.exec_events import exec_events
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.marks import ModelEnd, ProgramEnded, ToldBySession
+from harness.trace.marks import ModelEnd, ProgramEnded
 from harness.trace.trace import Mark
 from harness.trace.values import text
 
 _ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
-_MESSAGE = "agent_message"
-# What the session has as something else than an item, or has no word for.
-_NOT_COMPARED = ("todo_list", "error", "reasoning")
 
 
 @rule(
@@ -53,8 +50,7 @@ class AgreesWithSession(StreamRule):
         turn = self.stream.turns[-1] if self.stream.turns else None
         if asked is None or turn is None or not turn.ends:
             return
-        told = [one.body for one in self.trace.marks_of(ToldBySession)]
-        there = next((one for one in told if one.turn == asked.turn), None)
+        there = session_told(self.trace, asked.turn)
         calls = of_process(self.trace, connection, ModelEnd)
         if there is None or not calls or not all(one.completed for one in calls):
             return
@@ -65,26 +61,18 @@ class AgreesWithSession(StreamRule):
             yield instead(subject, proof, place, expected)
             return
         done = [one for one in self.stream.items if event(one).get("type") == "item.completed"]
-        said, heard = _texts(done), [one.text for one in there.items if one.type == _MESSAGE]
-        counted = Counter(one.type for one in there.items if one.type in _compared())
-        mine = Counter(item_type(one) for one in done if item_type(one) in _compared())
+        said, heard = _texts(done), [one.text for one in there.items if one.type == MESSAGE]
+        counted = Counter(one.type for one in there.items if one.type in compared())
+        mine = Counter(item_type(one) for one in done if item_type(one) in compared())
         if said != heard:
             expected = f"the messages that the session told: {literal(heard)}"
             yield Violation(subject, proof, expected, literal(said))
         elif mine != counted:
-            expected = f"the items that the session told: {_shown(counted)}"
-            yield Violation(subject, proof, expected, _shown(mine))
+            expected = f"the items that the session told: {counted_words(counted)}"
+            yield Violation(subject, proof, expected, counted_words(mine))
         else:
             yield Witness(subject, proof)
 
 
-def _compared() -> set[str]:
-    return {*exec_events().items} - {*_NOT_COMPARED, _MESSAGE}
-
-
 def _texts(items: list[Frame]) -> list[str]:
-    return [text(item_of(one).get("text")) for one in items if item_type(one) == _MESSAGE]
-
-
-def _shown(counted: Counter[str]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())) or "none"
+    return [text(item_of(one).get("text")) for one in items if item_type(one) == MESSAGE]

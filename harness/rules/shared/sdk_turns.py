@@ -11,6 +11,8 @@ from harness.judge.base import Monitor, Outcomes, listen
 from harness.rules.shared.violations import Member, whole
 from harness.surface.sdk import Call, Calls
 from harness.trace.frame import Frame
+from harness.trace.marks import ModelCall, ModelEnd
+from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
 
 ENDS: Final = ("turn.completed", "turn.failed")
@@ -93,6 +95,24 @@ def end_written(call: Call) -> dict[str, Any]:
 def completed_items(call: Call) -> list[dict[str, Any]]:
     """The items that the scripted agent completed, in order."""
     return [obj(one.get("item")) for one in call.writes if one.get("type") == "item.completed"]
+
+
+def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
+    """The answers of the model to a turn of a real agent, which is over.
+
+    None where the play has several threads and it is not known whose they are.
+    """
+    before = [one.over.seq for one in calls.earlier(call) if one.over is not None]
+    first = max(before, default=call.driver.seq)
+    last = call.over.seq if call.over is not None else first
+    thread = text(obj(call.driver.json).get("name"))
+    alone = all(one.driver is call.driver for one in calls.calls.values())
+    mine = {
+        mark.body.call
+        for mark in trace.marks_of(ModelCall)
+        if first <= mark.after < last and (mark.body.thread == thread or alone)
+    }
+    return [mark.body for mark in trace.marks_of(ModelEnd) if mark.body.call in mine]
 
 
 def aborted(call: Call) -> bool:
