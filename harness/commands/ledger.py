@@ -14,7 +14,8 @@ from harness.results.recorded import ChoiceResult, unpack
 from harness.results.rerun_command import near_path
 from harness.scenario.explain import unknown
 from harness.spec.loading import load_book
-from harness.spec.rows import SESSION_DOCUMENT, Unspecified
+from harness.spec.rows import Unspecified
+from harness.trace.surfaces import surface_of
 
 _WIDTH = 100
 NOT_SEEN = "not seen in this run"
@@ -46,9 +47,10 @@ def _chosen(about: str, found: Sequence[ChoiceResult]) -> str:
     return f"{about}: {varies}{values}" if about else f"{varies}{values}"
 
 
-def open_points() -> list[Unspecified]:
-    """The points of the session protocol."""
-    return [one for one in load_book().unspecified if one.document == SESSION_DOCUMENT]
+def open_points(run: Run) -> list[Unspecified]:
+    """The points of the surfaces on which a run played."""
+    played = {surface_of(one.id) for one in run.report.scenarios}
+    return [one for one in load_book().unspecified if one.is_about(played)]
 
 
 def ledger(run: Run, named: str = "") -> list[Line]:
@@ -58,9 +60,10 @@ def ledger(run: Run, named: str = "") -> list[Line]:
     """
     if not run.report.choices:
         raise UsageError(f"{run.name}: no choices are recorded in this report; run it again")
-    points = [one for one in open_points() if one.id.startswith(named)]
+    known = open_points(run)
+    points = [one for one in known if one.id.startswith(named)]
     if not points:
-        raise UsageError(unknown("open point", named, [one.id for one in open_points()]))
+        raise UsageError(unknown("open point", named, [one.id for one in known]))
     return [Line(one, tuple(run.report.choices.get(one.id, ()))) for one in points]
 
 
@@ -79,7 +82,7 @@ def text_lines(run: Run, rows: Sequence[Line]) -> Iterator[str]:
 
 def summed(rows: Sequence[Line]) -> str:
     """ "115 of 147 open points were seen"."""
-    visible = [row for row in rows if row.point.is_visible]
+    visible = [row for row in rows if row.point.unseen is None]
     seen = sum(bool(row.seen) for row in visible)
     return f"{seen} of {len(visible)} open points were seen"
 

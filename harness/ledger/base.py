@@ -8,12 +8,12 @@ each time it sees one.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from harness.ledger.facts import Facts
 from harness.spec.book import Book
 from harness.trace.frame import Frame
-from harness.trace.trace import Trace
+from harness.trace.trace import SESSION, Trace
 from harness.trace.views import Conversation
 
 
@@ -38,16 +38,23 @@ Choices = Iterable[Choice] | None
 class Scene:
     """What observers may ask of the trace so far.
 
-    `conversation` is the view of the connection of the frame that is being handled, with that frame
-    in it; `facts` are of all connections, without it.
+    `view` is the surface's view of the connection of the frame that is being handled, with that
+    frame in it; `views` has those of all connections. In a session it is the `conversation`, and
+    `facts` are of all connections, without that frame.
     """
 
     def __init__(self, book: Book, trace: Trace) -> None:
         self.book = book
         self.trace = trace
         self.facts = Facts()
-        self.conversation = Conversation()
-        self.conversations: dict[str, Conversation] = {}
+        self.view: Any = Conversation()
+        self.views: dict[str, Any] = {}
+
+    @property
+    def conversation(self) -> Conversation:
+        """The view of a connection of the session."""
+        view: Conversation = self.view
+        return view
 
     @property
     def scenario(self) -> str:
@@ -60,9 +67,13 @@ class Scene:
 
 
 class Observer:
-    """Watches for the choices at some points, in one trace with all its connections."""
+    """Watches for the choices at some points, in one trace with all its connections.
+
+    It sees the traces of its surface only.
+    """
 
     points: ClassVar[tuple[str, ...]]
+    surface: ClassVar[str] = SESSION
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -81,11 +92,12 @@ _OBSERVERS: list[type[Observer]] = []
 Kind = TypeVar("Kind", bound=type[Observer])
 
 
-def observes(*points: str) -> Callable[[Kind], Kind]:
-    """Register an observer of these points."""
+def observes(*points: str, surface: str = SESSION) -> Callable[[Kind], Kind]:
+    """Register an observer of these points, on traces of one surface."""
 
     def register(observer: Kind) -> Kind:
         observer.points = points
+        observer.surface = surface
         _OBSERVERS.append(observer)
         return observer
 

@@ -16,11 +16,10 @@ from harness.ledger.base import Choice, Choices, Observer, Scene
 from harness.ledger.discovery import all_observers
 from harness.spec.book import Book
 from harness.surface.base import Topic, Topics
-from harness.surface.session import Session
+from harness.surface.known import surface_named
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
-from harness.trace.trace import Mark, Trace
-from harness.trace.views import Conversation
+from harness.trace.trace import SESSION, Mark, Trace
 
 # Of one point in one situation so many values are kept of a trace; the others are counted as one.
 MAX_VALUES = 40
@@ -60,8 +59,8 @@ class _Plan:
 
 
 @cache
-def _plan() -> _Plan:
-    observers = all_observers()
+def _plan(surface: str) -> _Plan:
+    observers = tuple(one for one in all_observers() if one.surface == surface)
     topics: dict[Topic, list[Bound]] = defaultdict(list)
     for place, observer in enumerate(observers):
         for name in dir(observer):
@@ -72,11 +71,11 @@ def _plan() -> _Plan:
 
 
 class Observing:
-    """Observes one trace of the session, fed frame by frame."""
+    """Observes one trace, fed frame by frame. Raises `ValueError` for an unknown surface."""
 
     def __init__(self, book: Book, trace: Trace) -> None:
-        self._plan = _plan()
-        self._surface = Session()
+        self._plan = _plan(trace.header.surface)
+        self._surface = surface_named(trace.header.surface)
         self._scene = Scene(book, trace)
         self._observers = [observer(self._scene) for observer in self._plan.observers]
         self._seen: dict[tuple[str, str, str], Sighting] = {}
@@ -84,16 +83,18 @@ class Observing:
         self.broken: list[str] = []
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Observe one frame; gives the request that it answers."""
+        """Observe one frame; gives the request of the session that it answers."""
         scene = self._scene
-        view = scene.conversations.get(frame.connection)
+        view = scene.views.get(frame.connection)
         if view is None:
-            view = scene.conversations[frame.connection] = Conversation()
+            view = scene.views[frame.connection] = self._surface.view()
         view.feed(frame)
-        scene.conversation = view
+        scene.view = view
         for place, handler in self._plan.bound(self._surface.topics_of(frame, view, scene.book)):
             self._hand(place, handler, frame)
-        asked = view.request_of(frame)
+        if self._surface.name != SESSION:
+            return None
+        asked = scene.asked(frame)
         scene.facts.feed(frame, asked)
         return asked
 

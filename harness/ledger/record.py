@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.ledger.observing import Observing, Sighting
 from harness.ledger.spoken import Messages, Speech
 from harness.spec.book import Book
-from harness.trace.trace import SESSION, Trace
+from harness.trace.trace import Trace
 
 
 @dataclass(slots=True)
@@ -21,9 +21,7 @@ class Record:
 
 
 def recorded(book: Book, trace: Trace) -> Record:
-    """The record of a trace; an empty one for a surface that has no such points."""
-    if trace.header.surface != SESSION:
-        return Record()
+    """The record of a trace, of whichever surface."""
     observing, speech = Observing(book, trace), Speech()
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0

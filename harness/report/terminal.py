@@ -16,6 +16,7 @@ from harness.results.report import (
     is_red,
 )
 from harness.spec.book import Book
+from harness.trace.surfaces import surface_of
 
 WIDTH = 100
 
@@ -57,7 +58,9 @@ def summary(report: Report, book: Book) -> Iterator[str]:
 def _choices(report: Report, book: Book) -> Iterator[str]:
     """How much of what the text leaves open was seen; none of it is judged."""
     if report.choices:
-        visible = [one for one in book.unspecified if one.is_visible]
+        played = {surface_of(one.id) for one in report.scenarios}
+        about = [one for one in book.unspecified if one.is_about(played)]
+        visible = [one for one in about if one.unseen is None]
         seen = sum(one.id in report.choices for one in visible)
         yield f"open points: {seen} of {len(visible)} were seen (harness ledger)"
 

@@ -12,15 +12,15 @@ from harness.backend.strict import Strict
 
 
 class Mcp(Strict):
-    """Run `agent mcp` with these words; `env` are further variables, with which it is watched that
-    their values stay out of files.
+    """Run `agent mcp` with these words, [] for the command alone; `env` are further variables,
+    with which it is watched that their values stay out of files.
 
     `visit` says what the user does who is shown an address to visit: consents, denies, or nobody
     comes. {mcp_url} stands for an MCP server that asks for OAuth, {nobody_url} for one that nobody
     can reach.
     """
 
-    words: list[str] = Field(min_length=1)
+    words: list[str]
     env: dict[str, str] = Field(default_factory=dict[str, str])
     visit: Literal["consents", "denies", "nobody"] = "consents"
 

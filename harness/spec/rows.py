@@ -5,7 +5,7 @@ one reader per file. Not here: schemas, or checks between files (book).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
@@ -127,7 +127,8 @@ class EventRow:
 class Unspecified:
     """A point that the text leaves open, and what we chose.
 
-    `unseen` says why no message of a server shows its choice; None where one does.
+    `surfaces` are those that it is about. `unseen` says why nothing that a play on them writes down
+    shows a choice; None where something does.
     """
 
     id: str
@@ -137,15 +138,11 @@ class Unspecified:
     choice: str
     reason: str
     unseen: str | None = None
+    surfaces: tuple[str, ...] = ("session",)
 
-    @property
-    def is_visible(self) -> bool:
-        """Whether messages of the session show the choice.
-
-        The points of the other document are about the command and the SDK, of which no run shows
-        anything yet.
-        """
-        return self.document == SESSION_DOCUMENT and self.unseen is None
+    def is_about(self, surfaces: Collection[str]) -> bool:
+        """Whether it is a point of one of these surfaces."""
+        return any(one in surfaces for one in self.surfaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +294,7 @@ def make_event(where: str, row: Row) -> EventRow:
 def make_unspecified(where: str, row: Row) -> Unspecified:
     """A row of unspecified.yaml."""
     keys = ("id", "document", "line", "question", "choice", "reason")
-    check_keys(where, row, keys, ("unseen",))
+    check_keys(where, row, keys, ("unseen", "surfaces"))
     return Unspecified(
         id=_name(where, row, "id", ROW_ID),
         document=_text(where, row, "document"),
@@ -306,6 +303,7 @@ def make_unspecified(where: str, row: Row) -> Unspecified:
         choice=_text(where, row, "choice"),
         reason=_text(where, row, "reason"),
         unseen=_text(where, row, "unseen") if "unseen" in row else None,
+        surfaces=_strings(where, row, "surfaces") if "surfaces" in row else ("session",),
     )
 
 

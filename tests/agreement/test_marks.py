@@ -41,8 +41,6 @@ FOR_PEOPLE = {
     ("ProgramStarted", "cwd"): "harness show tells where it was run",
     ("ProgramStarted", "variables"): "harness show tells which variables the harness set",
     ("TurnAsked", "turn"): "harness show tells which turn of the scenario it is",
-    ("ProgramErrors", "connection"): "the judge asks any mark what it is about",
-    ("ProgramEnded", "push"): "harness show tells how it was ended",
     ("HomeSearched", "files"): "harness show tells how many files were searched",
 }
 

@@ -56,6 +56,13 @@ TOLD = {
     "unnamed-none": ("mcp-logout.says-none", "nothing-stored"),
     "logout-removes-server": ("mcp-logout.keeps-server", "nothing-stored"),
 }
+# Scenarios that record choices, and what tells of a mistake in each.
+OF_CHOICES = {
+    "mcp-words": ("writes-flat", "mcp-config.transport"),
+    "mcp-file": ("writes-flat", "mcp-config.transport"),
+    "mcp-form": ("writes-flat", "mcp-config.transport"),
+    "mcp-removed": ("never-removes", "mcp-remove.removes"),
+}
 # What no rule that binds may tell of: they are about what the text leaves open.
 RECORDED = {"added-at-once", "users-own-file"}
 
@@ -97,7 +104,14 @@ def test_a_mistake_is_told_by_its_rule(habit: str) -> None:
     assert rule in told(played(bundled_scenario(f"mcp-command/{name}"), habit=habit))
 
 
+@pytest.mark.parametrize("name", one_in(4, OF_CHOICES, pytest.mark.bugs))
+def test_a_mistake_shows_where_choices_are_recorded_too(name: str) -> None:
+    habit, rule = OF_CHOICES[name]
+    assert rule in told(played(bundled_scenario(f"choices/{name}"), habit=habit))
+
+
 def test_every_scenario_of_the_command_is_red_for_a_habit() -> None:
     named = {f"mcp-command/{name}" for _, name in TOLD.values()}
+    named |= {f"choices/{name}" for name in OF_CHOICES}
     assert set(TOLD) == set(HABITS)
     assert {one.id.split("/")[1] for one in commands() if one.id not in named} == RECORDED

@@ -51,6 +51,9 @@ TOLD = {
     "skips-the-check-by-default": ("sdk-child.switches", "switches"),
 }
 
+# Scenarios that record choices; an SDK that starts another program is told by each.
+OF_CHOICES = ("sdk-aborts", "sdk-ends", "sdk-options")
+
 
 def calls() -> list[Loaded]:
     every = [bundled_scenario(name) for name in bundled_files()]
@@ -96,6 +99,13 @@ def test_a_mistake_of_an_sdk_is_told_by_its_rule(habit: str) -> None:
     assert rule in told(played(command, bundled_scenario(f"sdk-calls/{name}")))
 
 
+@pytest.mark.parametrize("name", one_in(3, OF_CHOICES, pytest.mark.bugs))
+def test_a_mistake_shows_where_choices_are_recorded_too(name: str) -> None:
+    command = f"'{sys.executable}' '{ODD}' ignores-the-path"
+    assert "sdk-child.started" in told(played(command, bundled_scenario(f"choices/{name}")))
+
+
 def test_every_scenario_of_the_sdk_is_red_for_a_habit() -> None:
+    named = {f"sdk-calls/{name}" for _, name in TOLD.values()}
     assert set(TOLD) == set(HABITS)
-    assert {one.id for one in calls()} == {f"sdk-calls/{name}" for _, name in TOLD.values()}
+    assert {one.id for one in calls()} == named | {f"choices/{name}" for name in OF_CHOICES}

@@ -337,8 +337,7 @@ class Several(Observer):
         still = self.scene.facts.open_connections - {mark.body.connection}
         for key, asked in self._asked.items():
             answered = any(
-                self.scene.conversations[name].answer_of(frame) is not None
-                for name, frame in asked.items()
+                self.scene.views[name].answer_of(frame) is not None for name, frame in asked.items()
             )
             if not answered and not still & asked.keys():
                 self._lost.add(key)

@@ -146,7 +146,7 @@ class StoredTurns(Observer):
 
     def _told(self, thread_id: str, turn_id: str) -> list[ItemView]:
         """The items that any client was told of a turn that is over."""
-        turns = [one.turn_at(thread_id, turn_id) for one in self.scene.conversations.values()]
+        turns = [one.turn_at(thread_id, turn_id) for one in self.scene.views.values()]
         if not any(turn is not None and turn.started and turn.completed for turn in turns):
             return []
         return [item for turn in turns if turn is not None for item in turn.items.values()]
@@ -161,7 +161,7 @@ class StoredTurns(Observer):
         origin = text(obj(asked.params).get("threadId"))
         live = {
             item
-            for conversation in self.scene.conversations.values()
+            for conversation in self.scene.views.values()
             for turn in of_origin
             if (view := conversation.turn_at(origin, turn)) is not None
             for item in view.items

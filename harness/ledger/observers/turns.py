@@ -334,7 +334,7 @@ class TokenUsage(Observer):
     @on("turn/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
         """Compare, where it is clear whose calls they were."""
-        if len(self.scene.facts.threads) > 1 or len(self.scene.conversations) > 1:
+        if len(self.scene.facts.threads) > 1 or len(self.scene.views) > 1:
             return
         calls, told = self._calls, self._told
         if calls and dig(frame.params, "turn", "status") == "completed":

@@ -1,4 +1,4 @@
-"""Every point that the text leaves open has an observer, or says why no message shows it."""
+"""Every point that the text leaves open has an observer, or says why nothing shows it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from harness.ledger.discovery import all_observers
 from harness.ledger.observing import BROKEN
 from harness.ledger.record import Record, recorded
 from harness.spec.loading import load_book
-from harness.surface.known import classify_of
+from harness.surface.known import SURFACES, classify_of
 from harness.trace.names import Renamer
 from harness.trace.store import load
 
 BOOK = load_book()
-OBSERVED = {point for observer in all_observers() for point in observer.points}
-SESSION = [one for one in BOOK.unspecified if one.document == "session-protocol"]
+OBSERVED = {(point, one.surface) for one in all_observers() for point in one.points}
 TRACES = sorted((Path(__file__).parents[3] / "fixtures" / "traces").glob("[!r]*/*.jsonl"))
 
 
-def test_a_point_is_observed_or_says_why_not() -> None:
-    both = [one.id for one in SESSION if (one.id in OBSERVED) == (one.unseen is not None)]
-    assert both == []
+def test_a_point_is_observed_on_each_of_its_surfaces_or_says_why_not() -> None:
+    seen = {
+        (one.id, surface)
+        for one in BOOK.unspecified
+        if one.unseen is None
+        for surface in one.surfaces
+    }
+    assert seen == OBSERVED
 
 
-def test_the_observers_know_no_other_points() -> None:
-    assert {one.id for one in SESSION} >= OBSERVED
-
-
-def test_the_points_of_the_other_document_wait() -> None:
-    assert all(one.unseen is None for one in BOOK.unspecified if one not in SESSION)
+def test_a_point_names_surfaces_that_there_are() -> None:
+    assert {surface for one in BOOK.unspecified for surface in one.surfaces} == {*SURFACES}
 
 
 def record_of(path: Path) -> Record:
