@@ -5,6 +5,7 @@ choice of actions of its own, so that rare combinations come up (swarm testing).
 a server refuse is sent with `expect: any`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -24,10 +25,12 @@ COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCo
 class Offers:
     """What is known of the server under test: what it was seen not to do is planned no more.
 
-    `lacks` are names of actions, of parts of a turn, and `approvals`.
+    `lacks` are names of actions, of parts of a turn, and `approvals`. `pairs` counts which action
+    on a thread was planned right after which other, so that rare pairs can be preferred.
     """
 
     lacks: set[str] = field(default_factory=set[str])
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,10 @@ class Session:
     def __init__(self, chooser: Chooser, offers: Offers | None = None) -> None:
         self.choose = chooser
         self.plan = Plan()
-        lacks = (offers or Offers()).lacks
-        self._lacks = lacks
+        offers = offers or Offers()
+        lacks = offers.lacks
+        self._lacks, self._pairs = lacks, offers.pairs
+        self._last: dict[str, str] = {}
         parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
         faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
@@ -83,11 +88,16 @@ class Session:
             self._leave()
             return
         thread = choose.one(plan.threads)
-        possible = [(one, weight) for one, weight in self._weights if one.sensible(thread)]
-        if not possible:
-            plan.settle(thread)
-            return
-        choose.weighted(possible).do(self, thread)
+        last = self._last.get(thread.alias, "")
+        possible = [
+            (one, weight * max(1, 12 // (1 + self._pairs[last, one.name])))
+            for one, weight in self._weights
+            if one.sensible(thread)
+        ]
+        action = choose.weighted(possible)
+        self._pairs[last, action.name] += 1
+        self._last[thread.alias] = action.name
+        action.do(self, thread)
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
@@ -139,7 +149,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         return
     plan.settle(thread)
     if not thread.loaded and choose.chance(85):
-        resume(session, thread)
+        resume_one(session, thread)
     if thread.archived and choose.chance(85):
         unarchive(session, thread)
     if not thread.ready:
@@ -148,8 +158,10 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
     nonce = plan.nonce()
     script = session.writer.plain(nonce) if thread.plain else session.writer.turn(nonce)
     alias = f"{nonce}{thread.alias}"
+    policy = {"approvalPolicy": "on-request" if thread.asks else "never"}
+    body = {"as": alias, "params": policy if thread.changed else None}
     on = session.connection()
-    plan.step("start_turn", thread=thread.alias, text=f"do {nonce}", **{"as": alias}, on=on)
+    plan.step("start_turn", thread=thread.alias, text=f"do {nonce}", on=on, **body)
     asks = list(script.asks) if thread.asks else []
     turn = PlannedTurn(alias, script, list(script.gates), asks)
     thread.script.append(script)
@@ -265,7 +277,7 @@ def list_loaded(session: Session, thread: PlannedThread) -> None:
 def resume_one(session: Session, thread: PlannedThread) -> None:
     """A thread is taken up again."""
     resume(session, thread)
-    thread.loaded = True
+    thread.loaded = thread.changed = True
 
 
 def fork(session: Session, thread: PlannedThread) -> None:
@@ -278,7 +290,7 @@ def fork(session: Session, thread: PlannedThread) -> None:
     if session.choose.chance(60):
         look(session, thread)
     made = plan.thread(asks=thread.asks)
-    made.ended = thread.ended
+    made.ended, made.changed = thread.ended, True
     body = {"params": {"threadId": thread.reference}, "as": made.alias}
     plan.request("thread/fork", expect="result", **body)
 

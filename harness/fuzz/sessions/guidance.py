@@ -1,37 +1,78 @@
-"""How far a session has led: what it reached that few others did.
+"""Where new sessions begin: from nothing, or from one that reached what few others did.
 
-Here: the number by which hypothesis prefers sessions. What counts are the rules that judged
-something, which messages came in a row, and what was under way when a request was sent. Not here:
-drawing sessions.
+Here: what a session reached (rules that judged something, messages in a row, what the model was
+asked for), and the choices of those that reached something new, kept to be gone on from otherwise.
+Not here: drawing sessions.
 """
 
-import itertools
+import random
 from collections import Counter
+from itertools import pairwise
 
+from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.play import Played
+from harness.trace.frame import Frame
+
+Mark = tuple[str, ...]
+# Of so many sessions that reached something new, the last ones, one is gone on from.
+KEPT = 40
+# In so many of a hundred cases.
+FROM_ANOTHER = 25
+# What so few sessions reached is rare.
+RARE = 2
 
 
-class Reached:
-    """What all sessions so far have reached."""
+class Corpus:
+    """The choices of sessions that reached something rare, and the next session's choices.
 
-    def __init__(self) -> None:
-        self._seen: Counter[tuple[str, ...]] = Counter()
+    The same seed gives the same choices as long as the same things are reached; unguided ones,
+    always.
+    """
 
-    def score(self, played: Played) -> int:
-        """What this session reached, rare things ten times."""
+    def __init__(self, seed: int, *, guided: bool = True) -> None:
+        self._random = random.Random(f"sessions {seed}")
+        self._guided = guided
+        self._seen: Counter[Mark] = Counter()
+        self._kept: list[list[int]] = []
+        self._made: list[int] = []
+
+    @property
+    def distinct(self) -> int:
+        """How many different things were reached."""
+        return len(self._seen)
+
+    def chooser(self) -> Chooser:
+        """The choices of the next session."""
+        made = self._made = list[int]()
+        source = random.Random(self._random.getrandbits(64))
+        again: list[int] = []
+        if self._guided and self._kept and source.randrange(100) < FROM_ANOTHER:
+            other = source.choice(self._kept)
+            again = other[: source.randrange(len(other))][::-1]
+
+        def below(number: int) -> int:
+            made.append(again.pop() % number if again else source.randrange(number))
+            return made[-1]
+
+        return Chooser(below)
+
+    def reached(self, played: Played) -> int:
+        """Note what the session of the last choices reached; gives how much of it is rare."""
         mine = marks_of(played)
-        rare = sum(self._seen[one] < 3 for one in mine)
+        rare = sum(self._seen[one] < RARE for one in mine)
         self._seen.update(mine)
-        return len(mine) + 10 * rare
+        if rare and self._made and not played.unmet:
+            self._kept.append(self._made)
+            del self._kept[:-KEPT]
+        return rare
 
 
-def marks_of(played: Played) -> set[tuple[str, ...]]:
-    """What a session reached: rules, and messages in a row."""
-    found: set[tuple[str, ...]] = {("rule", row.rule) for row in played.outcome.rows}
+def marks_of(played: Played) -> set[Mark]:
+    """What a session reached: the rules that judged something, and messages in a row."""
+    found: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
     names = [_name(frame) for frame in played.run.trace.frames]
-    return found | set(itertools.pairwise(names))
+    return found | set(pairwise(names))
 
 
-def _name(frame: object) -> str:
-    method = getattr(frame, "method", None)
-    return f"{getattr(frame, 'kind', '')}:{method or ''}"
+def _name(frame: Frame) -> str:
+    return f"{frame.kind} {frame.method or ''}"

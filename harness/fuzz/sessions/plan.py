@@ -32,7 +32,8 @@ class PlannedThread:
 
     `running` is its turn that may go on. `doubtful`: something was asked of it whose outcome is
     open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
-    side can no longer tell whose call it is, so turns say one thing.
+    side can no longer tell whose call it is, so turns say one thing. `changed`: it may have lost
+    the settings that it was started with.
     """
 
     alias: str
@@ -43,6 +44,7 @@ class PlannedThread:
     archived: bool = False
     loaded: bool = True
     plain: bool = False
+    changed: bool = False
     ended: int = 0
     names: list[str] = field(default_factory=list[str])
     script: list[ModelTurn] = field(default_factory=list[ModelTurn])
@@ -112,6 +114,9 @@ class Plan:
             for asked in turn.asks if not thread.doubtful else ():
                 self.step("answer", to=asked, decision="accept")
             turn.asks.clear()
+        if thread.doubtful:
+            # A turn that was just taken may be told after its answer: this answer comes later.
+            self.request("thread/read", params={"threadId": thread.reference})
         if turn is not None or thread.doubtful:
             self.step("wait", idle=thread.alias)
         thread.ended += turn is not None

@@ -19,7 +19,8 @@ from harness.runner.judging import outcome_of
 from harness.runner.run import Run
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
-from harness.scenario.yaml12 import Document
+from harness.scenario.yaml12 import Document, Loc, Place
+from harness.trace.marks import StepBegins
 from harness.trace.surfaces import SESSION
 
 IDENTITY = "fuzz/session"
@@ -29,7 +30,11 @@ _SERIOUS = ("scenario.crash", "liveness.")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line."""
+    """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line.
+
+    `step` is the number of the step during which it showed, 0 for none; `where` are values that the
+    answer to that step should have had.
+    """
 
     cause: str
     text: str
@@ -56,7 +61,9 @@ class Played:
 
 def loaded_from(document: Json) -> Loaded:
     """The document as the loader would give it; the line of a step is its number."""
-    places = {("client", index): (index + 1, 1) for index in range(len(document["client"]))}
+    steps = range(len(document["client"]))
+    places: dict[Loc, Place] = {("client", index): (index + 1, 1) for index in steps}
+    places["client",] = (1, 1)
     scenario = Scenario.model_validate(document)
     return Loaded(IDENTITY, Path("session.scenario.yaml"), scenario, Document(document, places))
 
@@ -79,12 +86,18 @@ def _problems(run: Run, outcome: ScenarioOutcome) -> Iterator[Problem]:
         broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
         if row.verdict is Verdict.ERROR or broken:
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
-            yield Problem(row.rule, told(row), level)
+            yield Problem(row.rule, told(row), level, _step_of(run, max(row.frames, default=0)))
     for finding in outcome.findings:
         if finding.id.startswith(_SERIOUS) and not finding.known:
             yield Problem(finding.id, finding.message)
     for seen in looked_at(run):
         yield Problem(seen.cause, seen.text, step=seen.step, where=seen.where)
+
+
+def _step_of(run: Run, seq: int) -> int:
+    """The number of the step that was being played when a message was recorded, 0 for none."""
+    begun = [mark.body.line for mark in run.trace.marks_of(StepBegins) if mark.after < seq]
+    return begun[-1] if begun else 0
 
 
 def told(row: Row) -> str:

@@ -12,13 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from hypothesis import HealthCheck, Phase, given, settings, target
-from hypothesis import seed as seeded_by
-from hypothesis import strategies as st
 
-from harness.fuzz.sessions.actions import LONGEST, Offers, generated
-from harness.fuzz.sessions.chooser import Chooser
-from harness.fuzz.sessions.guidance import Reached
+from harness.fuzz.sessions.actions import Offers, generated
+from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.play import Played, Problem, play
 from harness.fuzz.sessions.shrinking import only, shrunk
@@ -34,15 +30,9 @@ from harness.trace.trace import Trace
 STEP_BOUND = 2.0
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
-SHRINKING = 25.0
+SHRINKING = 20.0
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
-_UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-_MOST = 1_000_000
-
-
-class _Enough(BaseException):
-    """The time, or the number of cases, is over. No `Exception`: hypothesis lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,29 +142,17 @@ class Searcher:
         self._failures: Counter[str] = Counter()
         self._works: set[str] = set()
         self._habits = Habits()
-        self._reached = Reached()
-        self._deadline = 0.0
-        self._most: int | None = None
 
     def run(self, seconds: float, cases: int | None) -> None:
         """Search until the time is over, or so many sessions were played."""
         campaign = self.campaign
         began = time.monotonic()
-        self._deadline, self._most = began + seconds, cases
-        run = given(documents(self._offers))(self._attempt)
-        bounded = settings(
-            max_examples=_MOST,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.target),
-            suppress_health_check=_UNCHECKED,
-            print_blob=False,
-        )
+        corpus = Corpus(campaign.seed, guided=cases is None)
         try:
             with self._interruption.ours():
-                seeded_by(campaign.seed)(bounded(run))()
-        except _Enough:
-            pass
+                while time.monotonic() < began + seconds and campaign.cases != cases:
+                    document = generated(corpus.chooser(), self._offers)
+                    corpus.reached(self._attempt(document))
         except Interrupted as signal:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
@@ -187,17 +165,13 @@ class Searcher:
         talk = self._portal.start_task_soon(play, self._bench, self._config, document)
         return self._interruption.wait(talk)
 
-    def _attempt(self, document: Json) -> None:
+    def _attempt(self, document: Json) -> Played:
+        """Play a generated document; what goes wrong is followed up."""
         campaign = self.campaign
-        over = self._most is not None and campaign.cases >= self._most
-        if over or time.monotonic() >= self._deadline:
-            raise _Enough
         played = self.play(document)
         campaign.cases += 1
         self._count(played)
         self._learn(played)
-        score = self._reached.score(played)
-        target(float(score), label="reached")
         problems = self._habits.serious(played)
         for problem in problems:
             if problem.cause not in self._done:
@@ -205,6 +179,7 @@ class Searcher:
                 self._follow(document, problem)
         if problems:
             self._portal.call(self._bench.servers.retire_all)
+        return played
 
     def _count(self, played: Played) -> None:
         for frame in played.run.trace.frames:
@@ -244,26 +219,33 @@ class Searcher:
         def shown(candidate: Json, *, fresh: bool = False) -> tuple[Played, Problem] | None:
             played = self.play(candidate, fresh=fresh)
             mine = [one for one in self._habits.serious(played) if one.cause == cause]
-            if mine or played.problems:
-                self._portal.call(self._bench.servers.retire_all)
             return (played, mine[0]) if mine else None
 
-        seen = [shown(document, fresh=True) for _ in range(CONFIRMATIONS)]
-        hits = [one for one in seen if one is not None]
-        if not hits:
+        def confirmed(candidate: Json) -> tuple[Played, Problem] | None:
+            tries = (shown(candidate, fresh=True) for _ in range(CONFIRMATIONS))
+            return next((one for one in tries if one is not None), None)
+
+        last = confirmed(document)
+        if last is None:
             self.campaign.unsteady.append(problem.text)
             return
-        flaky = len(hits) < len(seen)
-        until = time.monotonic() + SHRINKING
+        small, flaky = document, False
+        # A process that was used before answers sooner; what it shows must show on a fresh one too.
+        for fresh in (False, True):
+            until = time.monotonic() + SHRINKING
 
-        def fails(candidate: Json) -> bool:
-            tries = CONFIRMATIONS if flaky else 1
-            return any(shown(candidate) is not None for _ in range(tries))
+            def fails(candidate: Json, fresh: bool = fresh) -> bool:
+                return shown(candidate, fresh=fresh) is not None
 
-        small = shrunk(document, fails, lambda: time.monotonic() >= until)
-        last = next((one for _ in range(3) if (one := shown(small, fresh=True))), None)
-        if last is None:
-            small, last = document, hits[-1]
+            def over(until: float = until) -> bool:
+                return time.monotonic() >= until
+
+            smaller = shrunk(document, fails, over, shows=problem.step)
+            again = [shown(smaller, fresh=True) for _ in range(CONFIRMATIONS)]
+            hits = [one for one in again if one is not None]
+            if hits:
+                small, last, flaky = smaller, hits[-1], len(hits) < len(again)
+                break
         played, problem = last
         found = Found(named(small, problem), cause, problem.text, played.run.trace, flaky)
         self.campaign.found.append(found)
@@ -311,13 +293,3 @@ def named(document: Json, problem: Problem) -> Json:
             steps[problem.step - 1] = {kind: {**wanted, "where": dict(problem.where)}}
             found["client"] = steps
     return found
-
-
-@st.composite
-def documents(draw: st.DrawFn, offers: Offers, length: int = LONGEST) -> Json:
-    """Generated sessions, with what the server is known to offer."""
-
-    def below(number: int) -> int:
-        return draw(st.integers(0, number - 1)) if number > 1 else 0
-
-    return generated(Chooser(below), offers, length)

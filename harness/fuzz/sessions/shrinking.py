@@ -19,9 +19,12 @@ Fails = Callable[[Json], bool]
 Stop = Callable[[], bool]
 
 
-def shrunk(document: Json, fails: Fails, stop: Stop = lambda: False) -> Json:
-    """The smallest document found that `fails`; `stop` ends the search for a smaller one."""
-    return _Shrinker(copy.deepcopy(document), fails, stop).shrink()
+def shrunk(document: Json, fails: Fails, stop: Stop = lambda: False, *, shows: int = 0) -> Json:
+    """The smallest document found that `fails`; `stop` ends the search for a smaller one.
+
+    `shows` is the number of the step at which it showed that something is wrong, 0 for unknown.
+    """
+    return _Shrinker(copy.deepcopy(document), fails, stop).shrink(shows)
 
 
 class _Shrinker:
@@ -31,9 +34,12 @@ class _Shrinker:
         self._stop = stop
         self._tried: set[str] = set()
 
-    def shrink(self) -> Json:
+    def shrink(self, shows: int) -> Json:
         """Pass after pass, until none helps."""
         self._try(_tidied(self._best))
+        end = len(self._best["client"])
+        if 0 < shows < end:
+            self._try(without_steps(self._best, range(shows, end)))
         while not self._stop():
             before = repr(self._best)
             self._fewer_steps()
@@ -129,7 +135,8 @@ def without_steps(document: Json, left_out: range) -> Json:
     for at, step in enumerate(candidate["client"]):
         kind, whole = only(step)
         body = obj(whole)
-        if at in left_out or _uses(kind, body) & gone or text(body.get("on")) in closed:
+        leave = at in left_out and kind != "open"  # An open gate holds nobody up; a shut one does.
+        if leave or _uses(kind, body) & gone or text(body.get("on")) in closed:
             gone |= {text(body["as"])} if "as" in body else set()
             closed |= {text(whole)} if kind == "connect" else set()
             continue
