@@ -1,0 +1,29 @@
+"""A broken server: `python tests/fuzz/broken_servers NAME app-server`.
+
+Here: the program. Not here: the bugs. It is started by its path, since a server is started in a
+folder of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+from reference_server import cli  # noqa: E402
+from tests.fuzz.broken_servers.registry import every  # noqa: E402
+
+
+def main(name: str, *arguments: str) -> int:
+    """Plant the bug and serve."""
+    planted = every()[name]
+    # As the server itself does before anything heavy is imported; to plant a bug imports it.
+    cli._without_plugins()
+    planted.plant()
+    return cli.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

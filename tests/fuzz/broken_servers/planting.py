@@ -1,0 +1,36 @@
+"""Tools for bugs that need a sequence: handlers wrapped, and what a client sent last.
+
+Here: what `tests.conformance.bugs.planting` does not have. Not here: any bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.conformance.bugs.planting import swap
+
+Handler = Callable[[Any, Any], Awaitable[None]]
+
+
+def handled(method: str, make: Callable[[Handler], Handler]) -> None:
+    """Replace the handler of a method by what `make` makes of it."""
+    from reference_server.handlers import discover
+    from reference_server.handlers.registry import registered
+
+    discover()
+    table: Any = registered()
+    table[method] = make(table[method])
+
+
+def noticed(notice: Callable[[Any, Any], None]) -> None:
+    """Call a function with each connection and request, as the request comes."""
+
+    def take(original: Any) -> Any:
+        async def changed(server: Any, connection: Any, request: Any) -> None:
+            notice(connection, request)
+            await original(server, connection, request)
+
+        return changed
+
+    swap("reference_server.server:Server.take_request", take)

@@ -1,0 +1,53 @@
+"""The broken servers by name.
+
+Here: the table's form and its look-up. Not here: the bugs (`turns`, `threads`), and the tools that
+plant them (`tests.conformance.bugs.planting`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+MODULES = ("turns", "threads")
+SEQUENCES = Path(__file__).with_name("sequences")
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One broken server; `tells` is the MUST rule that its sequence breaks."""
+
+    name: str
+    what: str
+    plant: Callable[[], None]
+    tells: str
+
+    @property
+    def sequence(self) -> Path:
+        """The scenario that shows the bug."""
+        return SEQUENCES / f"{self.name}.scenario.yaml"
+
+
+_found: dict[str, Broken] = {}
+
+
+def broken(*, tells: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Register a function that plants a bug; the server has its name, with dashes."""
+
+    def register(plant: Callable[[], None]) -> Callable[[], None]:
+        name = plant.__name__.replace("_", "-")
+        if name in _found:
+            raise ValueError(f"there are two broken servers of the name {name}")
+        _found[name] = Broken(name, plant.__doc__ or "", plant, tells)
+        return plant
+
+    return register
+
+
+def every() -> dict[str, Broken]:
+    """All broken servers, by name."""
+    for module in MODULES:
+        importlib.import_module(f"tests.fuzz.broken_servers.{module}")
+    return _found
