@@ -13,7 +13,7 @@ from harness.results.rerun_command import examine_again, named, play_again
 from harness.rules.discovery import all_rules
 from harness.scenario.race_id import RaceId
 from harness.target.profile import Deviation
-from harness.trace.surfaces import EXEC, surface_of
+from harness.trace.surfaces import COMMAND, EXEC, SDK, surface_of
 from harness.trace.trace import SESSION
 
 
@@ -30,7 +30,8 @@ class Again:
     def of(self, finding: Finding) -> str:
         """The command that reproduces a finding, "" where there is none."""
         if finding.id.startswith("setup."):
-            return examine_again(self._programs, EXEC if finding.kind == EXEC else SESSION)
+            other = finding.kind in (EXEC, COMMAND, SDK)
+            return examine_again(self._programs, finding.kind if other else SESSION)
         played = [self._played[name] for name in finding.about if name in self._played]
         if not played or len(played) < len(finding.about):
             return ""

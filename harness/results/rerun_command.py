@@ -13,6 +13,9 @@ from harness.scenario.race_id import RaceId
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.trace import SESSION
 
+# The surfaces whose programs a play on one of them has to do with, beside its own.
+_NEEDED = {EXEC: (SESSION, EXEC), SDK: (SESSION, EXEC, SDK)}
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -27,11 +30,16 @@ class Programs:
     sdk: str = ""
 
     def options(self, *surfaces: str) -> list[str]:
-        """The options that name them again, for plays on these surfaces."""
+        """The options that name them again, for plays on these surfaces.
+
+        What an agent or an SDK told is compared with what the session told, and an SDK is played on
+        an agent: so those are named too.
+        """
+        wanted = {one for surface in surfaces for one in _NEEDED.get(surface, (surface,))}
         named = {
-            "--server-cmd": self.server if SESSION in surfaces else "",
-            "--agent-cmd": self.agent if {EXEC, COMMAND} & {*surfaces} else "",
-            "--sdk-cmd": self.sdk if SDK in surfaces else "",
+            "--server-cmd": self.server if SESSION in wanted else "",
+            "--agent-cmd": self.agent if {EXEC, COMMAND} & wanted else "",
+            "--sdk-cmd": self.sdk if SDK in wanted else "",
         }
         given = [word for option, text in named.items() if text for word in (option, text)]
         return ["--target", self.target, *given]

@@ -63,7 +63,7 @@ class CommandBench:
                 player.places["mcp_url"] = server.mcp_url
                 unmet = await player.play()
         except NotStarted as error:
-            self.blocked = Finding("setup.not-started", str(error))
+            self.blocked = Finding("setup.not-started", str(error), kind=COMMAND)
             raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
         except TraceFull as full:
             overflow = str(full)
@@ -96,7 +96,7 @@ class CommandBench:
         (home / profile.agent_folder).symlink_to(".")
         env: dict[str, Any] = dict(fill(profile.env, values))
         return Shop(
-            command=from_anywhere(find_program(fill(profile.exec.command, values))),
+            command=from_anywhere(find_program(fill(profile.exec.command, values), "--agent-cmd")),
             env=environment(env, home, profile.home_env),
             cwd=cwd,
             home=home,

@@ -83,6 +83,7 @@ async def run_command(
             owner=invocation.owner,
             home=invocation.cwd,
             temporary=temporary,
+            option="--agent-cmd",
         )
         try:
             with within:

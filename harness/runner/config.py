@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UsageError
 from harness.judge.base import Monitor
@@ -105,6 +106,7 @@ def configure(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
             "--agent-cmd for agent exec and agent mcp, or --sdk-cmd for the driver of an SDK"
         )
+    profile = _only(profile, surfaces)
     if SESSION in surfaces:
         profile.listening()
         find_program(profile.command)
@@ -172,6 +174,18 @@ def _surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tupl
         *((EXEC, COMMAND) if program else ()),
         *((SDK,) if driver else ()),
     )
+
+
+def _only(profile: Profile, surfaces: Collection[str]) -> Profile:
+    """The profile without the commands of what is not played."""
+    unused: dict[str, Any] = {}
+    if SESSION not in surfaces:
+        unused["command"] = []
+    if not {EXEC, COMMAND, SDK} & {*surfaces}:
+        unused["exec"] = profile.exec.model_copy(update={"command": []})
+    if SDK not in surfaces:
+        unused["sdk"] = profile.sdk.model_copy(update={"command": []})
+    return profile.model_copy(update=unused)
 
 
 def _concerned(

@@ -65,6 +65,7 @@ async def run_program(
         owner=owner,
         home=program.cwd,
         temporary=temporary,
+        option="--agent-cmd",
     )
     argv, cwd = tuple(program.argv), str(program.cwd)
     recorder.mark(ProgramStarted(connection, argv, cwd, program.variables))

@@ -72,6 +72,7 @@ async def drive(
         owner=desk.owner,
         home=desk.cwd,
         temporary=temporary,
+        option="--sdk-cmd",
     )
     try:
         with within:

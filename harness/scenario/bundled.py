@@ -9,7 +9,14 @@ from harness.scenario.loader import Loaded, find, load
 from harness.trace.surfaces import surface_id
 from harness.trace.trace import SESSION
 
-__all__ = ["bundled_files", "bundled_folder", "bundled_ids", "bundled_on", "bundled_scenario"]
+__all__ = [
+    "bundled_files",
+    "bundled_folder",
+    "bundled_ids",
+    "bundled_on",
+    "bundled_scenario",
+    "listed_surfaces",
+]
 
 
 _SURFACES = re.compile(r"^ *surfaces: *\[([^]]*)\]", re.MULTILINE)
@@ -34,13 +41,14 @@ def bundled_on(surface: str) -> frozenset[str]:
     They are those on that surface: `turns/plain-turn@exec`.
     """
     files = {file_of(path) for path in bundled_files().values()}
-    on = {file for file in files if surface in _surfaces(file)}
+    on = {file for file in files if surface in listed_surfaces(file)}
     return frozenset(
         surface_id(name, surface) for name, path in bundled_files().items() if file_of(path) in on
     )
 
 
-def _surfaces(file: Path) -> list[str]:
+def listed_surfaces(file: Path) -> list[str]:
+    """The surfaces that a scenario's file lists, by a look at its text."""
     listed = _SURFACES.search(file.read_text("utf-8"))
     return [SESSION] if listed is None else [one.strip() for one in listed[1].split(",")]
 

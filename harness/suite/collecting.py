@@ -19,7 +19,7 @@ from harness.scenario.race_id import RaceId
 from harness.suite.arguments import Wanted, deselected, wanted
 from harness.suite.failing import Failing
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
-from harness.suite.picking import choose, nothing_played, unique, unknown_tag
+from harness.suite.picking import choose, nothing_played, unique, unknown_tag, unplayed_by_sdk
 from harness.suite.selection import Selection, selection, tags
 
 Playable = ScenarioItem | RaceItem
@@ -178,7 +178,9 @@ class Collecting:
         if option.collectonly or broken_off:
             return
         if ids:
-            self.note = self._without_bundled(ids)
+            played = bundled_files().values() if self._adds_bundled() else self._wanted.picks
+            notes = (self._without_bundled(ids), unplayed_by_sdk(self._config, played))
+            self.note = "\n".join(filter(None, notes))
             return
         odd_tag = unknown_tag(option, self._seen_tags)
         why = odd_tag or nothing_played(option, self._wanted)

@@ -4,15 +4,20 @@ Here: functions over pytest's items. Not here: how they are collected (collectin
 arguments name (arguments).
 """
 
+import contextlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.scenario.bundled import bundled_files
+from harness.runner.config import Config
+from harness.scenario.bundled import bundled_files, listed_surfaces
 from harness.scenario.explain import unknown
+from harness.scenario.identity import file_of
 from harness.scenario.loader import ScenarioError, load
+from harness.scenario.model import Scenario
+from harness.scenario.surfaces import needs_agent
 from harness.suite.arguments import Wanted, empty
 from harness.suite.items import RaceItem, ScenarioItem
 from harness.suite.unraced import unraced
@@ -76,16 +81,34 @@ def nothing_played(option: Any, wanted: Wanted) -> str:
 
 def _elsewhere(wanted: Wanted) -> str:
     """By which option the scenarios that were picked can be played; "" where none was picked."""
-    surfaces = {one for file in wanted.picks for one in _surfaces(file)}
+    scenarios = _loaded(wanted.picks)
+    surfaces = {surface for one in scenarios for surface in one.surfaces}
     options = [option for option, ones in _PLAYS.items() if not surfaces.isdisjoint(ones)]
+    if all(map(needs_agent, scenarios)):
+        options = ["--sdk-cmd with --agent-cmd" if one == "--sdk-cmd" else one for one in options]
     return f"what was named is played with {' or '.join(options)}" if options else ""
 
 
-def _surfaces(file: Path) -> list[str]:
-    try:
-        return list(load(file).scenario.surfaces)
-    except ScenarioError:
-        return []
+def unplayed_by_sdk(config: Config, files: Collection[Path]) -> str:
+    """A note that an SDK plays sessions' scenarios only on an agent's program; "" where it does,
+    or where none was asked for.
+    """
+    if SDK not in config.surfaces or config.profile.exec.command:
+        return ""
+    listed = [file for file in files if SDK in listed_surfaces(file_of(file))]
+    number = sum(map(needs_agent, _loaded(listed)))
+    if not number:
+        return ""
+    give = "give --agent-cmd too, whose program the SDK starts"
+    return f"{number} scenario(s) of sessions were not played through the SDK: {give}"
+
+
+def _loaded(files: Collection[Path]) -> list[Scenario]:
+    found: list[Scenario] = []
+    for file in files:
+        with contextlib.suppress(ScenarioError):
+            found.append(load(file).scenario)
+    return found
 
 
 def _choices(option: Any) -> list[tuple[str, str]]:

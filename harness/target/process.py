@@ -210,8 +210,11 @@ async def start(
     home: Path,
     temporary: Path,
     address: str = "",
+    option: str = "--server-cmd",
 ) -> ServerProcess:
     """Start a server in a session of its own. Raises `NotStarted` where it cannot be.
+
+    `option` is what takes its command, so that an error can name it.
 
     `owner` names the run; `end_all_of` ends what a run that died left behind. `temporary` is a
     folder for its temporary files alone. With an `address` what it prints goes to its standard
@@ -229,7 +232,7 @@ async def start(
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotStarted(why_not_started(command, error)) from error
+            raise NotStarted(why_not_started(command, error, option)) from error
     return ServerProcess(
         process, command, stderr, mark, home=home, temporary=temporary, address=address
     )

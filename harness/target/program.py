@@ -25,10 +25,16 @@ _ENDINGS = {
     ".ts": "npx tsx",
 }
 _HEAD = 4096
+# What is started by the command of an option.
+_WHOSE = {
+    "--server-cmd": "the server's program",
+    "--agent-cmd": "the agent's program",
+    "--sdk-cmd": "the SDK's driver",
+}
 
 
 class NotStarted(UsageError):
-    """The server's program could not be started."""
+    """A program that is to be judged could not be started."""
 
 
 def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[str]:
@@ -44,7 +50,7 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
     found = shutil.which(program) or (shutil.which(program, path=beside))
     fault = _unfound(command, option) if found is None else _of_script(found)
     if found is None or fault:
-        raise NotStarted(f"the server's program {program!r} {fault}")
+        raise NotStarted(f"{_WHOSE[option]} {program!r} {fault}")
     return [found, *command[1:]]
 
 
@@ -67,11 +73,14 @@ def _is_path(word: str, *, first: bool) -> bool:
     return not first and bool(Path(word).suffix) and os.path.isfile(word)
 
 
-def why_not_started(command: Sequence[str], error: OSError) -> str:
-    """Why the system refused to start a program that was found, and what to do."""
+def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
+    """Why the system refused to start a program that was found, and what to do.
+
+    `option` is what takes such a command.
+    """
     program, head = command[0], _head(command[0])
     cause = error.strerror or str(error)
-    told = f"the server's program {program!r} cannot be started: {cause}"
+    told = f"{_WHOSE[option]} {program!r} cannot be started: {cause}"
     if error.errno == errno.ENOEXEC and not head:
         return f"{told}; it is an empty file; write the program into it, or give another path"
     if error.errno == errno.ENOEXEC and b"\0" in head:

@@ -12,6 +12,7 @@ from harness.rules.shared.violations import Member, whole
 from harness.surface.sdk import Call, Calls
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
+from harness.trace.order import marked_before
 from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
 
@@ -102,15 +103,17 @@ def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
 
     None where the play has several threads and it is not known whose they are.
     """
-    before = [one.over.seq for one in calls.earlier(call) if one.over is not None]
-    first = max(before, default=call.driver.seq)
-    last = call.over.seq if call.over is not None else first
+    before = [one.over for one in calls.earlier(call) if one.over is not None]
+    first, last = before[-1] if before else call.driver, call.over
     thread = text(obj(call.driver.json).get("name"))
     alone = all(one.driver is call.driver for one in calls.calls.values())
     mine = {
         mark.body.call
         for mark in trace.marks_of(ModelCall)
-        if first <= mark.after < last and (mark.body.thread == thread or alone)
+        if last is not None
+        and marked_before(mark, last)
+        and not marked_before(mark, first)
+        and (mark.body.thread == thread or alone)
     }
     return [mark.body for mark in trace.marks_of(ModelEnd) if mark.body.call in mine]
 

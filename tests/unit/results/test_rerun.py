@@ -1,9 +1,12 @@
 """Which command shows a finding of the run again."""
 
+import pytest
+
 from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.results.report import Report
 from harness.results.rerun import Again, owned
+from harness.results.rerun_command import Programs
 from harness.target.profile import Deviation
 
 REPORT = Report("p", "serve 'a b' {listen}", profile="my profile.toml")
@@ -52,3 +55,18 @@ def test_a_stale_entry_plays_its_rule() -> None:
     entry = Deviation(rule="turn.completes", reason="known")
     assert again.of_entry(entry) == f"harness run {TARGET} --rule turn.completes"
     assert again.of_entry(Deviation(rule="hygiene.panic", reason="known")) == ""
+
+
+@pytest.mark.parametrize(
+    ("surface", "named"),
+    [
+        ("session", ["--server-cmd"]),
+        ("exec", ["--server-cmd", "--agent-cmd"]),
+        ("command", ["--agent-cmd"]),
+        ("sdk", ["--server-cmd", "--agent-cmd", "--sdk-cmd"]),
+    ],
+)
+def test_a_play_that_is_compared_names_the_programs_of_both(surface: str, named: list[str]) -> None:
+    words = Programs("spec", "a-server", "an-agent", "a-driver").options(surface)
+    assert [one for one in words if one.endswith("-cmd")] == named
+    assert Programs("spec", agent="an-agent").options("exec")[2:] == ["--agent-cmd", "an-agent"]

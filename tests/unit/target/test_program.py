@@ -25,6 +25,32 @@ def refusal(command: list[str]) -> str:
     return str(caught.value).removeprefix("the server's program ")
 
 
+@pytest.mark.parametrize(
+    ("option", "whose"),
+    [
+        ("--server-cmd", "the server's program"),
+        ("--agent-cmd", "the agent's program"),
+        ("--sdk-cmd", "the SDK's driver"),
+    ],
+)
+async def test_a_refusal_names_whose_program_it_is(option: str, whose: str, tmp_path: Path) -> None:
+    with pytest.raises(NotStarted) as caught:
+        find_program(["nothere"], option)
+    assert str(caught.value).startswith(f"{whose} 'nothere' was not found; give {option} a ")
+    empty = [str(tmp_path / written(tmp_path, "empty", b""))]
+    with pytest.raises(NotStarted, match=f"^{whose} .* cannot be started"):
+        await start(
+            empty,
+            cwd=tmp_path,
+            env=dict(os.environ),
+            stderr=tmp_path / "stderr",
+            owner="test",
+            home=tmp_path,
+            temporary=tmp_path / "temporary",
+            option=option,
+        )
+
+
 async def refused_start(command: list[str], folder: Path) -> str:
     with pytest.raises(NotStarted) as caught:
         await start(
