@@ -5,6 +5,7 @@ what cannot be known because requests overlapped. It follows the state machines 
 says which steps make sense next; it judges nothing. Not here: which step is taken (actions).
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,7 +136,8 @@ class Plan:
             thread.alias: steps for thread in self.threads if (steps := conditioned(thread.script))
         }
         document["client"] = self.client
-        return document
+        # Without a value in two places, which YAML would write as an anchor.
+        return json.loads(json.dumps(document))
 
 
 def conditioned(script: Sequence[ModelTurn]) -> list[Json]:
