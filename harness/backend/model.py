@@ -6,7 +6,7 @@ streamed (play), HTTP (server, inprocess), event names (wire). One instance serv
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +23,9 @@ from harness.backend.play import (
     reply_summary,
 )
 from harness.backend.script import Fail, ModelStep, Script, ToolOutput, When
-from harness.backend.tools import ToolRow, outcome_of
+from harness.backend.tools import ToolRow, choose, outcome_of
 from harness.backend.tracks import Tracks
-from harness.trace.marks import CallEnd, FileWritten, MarkBody, ModelCall, ModelEnd
+from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpAsked, ModelCall, ModelEnd
 from harness.trace.values import obj
 
 Marker = Callable[[MarkBody], object]
@@ -105,12 +105,17 @@ class ScriptedModel:
         self._loose = loose
         self._happened = anyio.Event()
         self._watched: dict[str, None] = {}
+        self._watched_tools: tuple[McpAsked, ...] = ()
 
     def watch(self, file: FileWritten) -> None:
         """From now on note in the marks of calls which hold the path, or lines, of this file."""
         lines = [line.strip() for line in (file.text or "").splitlines()]
         told = [line for line in lines if TELLING <= len(line) <= MOST_OF_A_TEXT]
         self._watched |= dict.fromkeys([file.path, *told])
+
+    def watch_tools(self, tools: Iterable[McpAsked]) -> None:
+        """From now on note in the marks of calls which of these tools they offer."""
+        self._watched_tools = tuple(tools)
 
     @property
     def unplayed(self) -> int:
@@ -148,6 +153,7 @@ class ScriptedModel:
                 step=call.index,
                 outputs=tuple(self._told(call)),
                 held=self._held(body),
+                offered=self._offered(body),
                 **self._encoder.asked(body),
             )
         )
@@ -194,6 +200,17 @@ class ScriptedModel:
             return ()
         holds = _holds({"input": body})
         return tuple(one for one in self._watched if holds(one))
+
+    def _offered(self, body: Mapping[str, Any]) -> tuple[McpAsked, ...]:
+        if not self._watched_tools:
+            return ()
+        offered = self._encoder.offered(body)
+
+        def can_call(one: McpAsked) -> bool:
+            values: dict[str, Any] = {"server": one.server, "tool": one.tool, "arguments": {}}
+            return choose(self._tools, offered, "mcp_call", values) is not None
+
+        return tuple(one for one in self._watched_tools if can_call(one))
 
     def _history(self, call: Call, texts: list[str]) -> list[str]:
         """Problems: tool calls of the thread's last reply in this turn that the input lacks."""

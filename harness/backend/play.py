@@ -154,7 +154,9 @@ class Performance:
                 call_id, chunks = self.stream.tool_call(chosen)
                 self.called.append(call_id)
                 if isinstance(part, McpCall):
-                    self.mcp.append(McpAsked(part.mcp_call.server, part.mcp_call.tool))
+                    asked = part.mcp_call
+                    given = json.dumps(asked.arguments)
+                    self.mcp.append(McpAsked(asked.server, asked.tool, given))
                 if isinstance(part, UpdatePlan):
                     steps = part.update_plan.steps
                     self.plans.append(tuple(PlanStep(s.step, s.status) for s in steps))

@@ -72,6 +72,7 @@ class Monitor:
     level: ClassVar[Level]
     needs: ClassVar[tuple[str, ...]]
     surface: ClassVar[str] = SESSION
+    also_on: ClassVar[tuple[str, ...]] = ()
     once: ClassVar[bool] = False
     # True within a set-up step, whose witnesses do not count: the rule must find another one later.
     setup: bool = False
@@ -108,10 +109,12 @@ def rule(
     level: Level,
     needs: tuple[str, ...] = ("core",),
     surface: str = SESSION,
+    also_on: tuple[str, ...] = (),
 ) -> Callable[[M], M]:
     """Register a monitor class as the rule `family.slug`. A duplicate id raises.
 
-    It judges the traces of its surface only.
+    It judges the traces of its surface, and of those that it is `also_on`: then it must ask the
+    view of its conversation for nothing, since each surface has another.
     """
 
     def register(monitor: M) -> M:
@@ -120,11 +123,16 @@ def rule(
         if rule_id in _RULES:
             raise ValueError(f"rule id {rule_id!r} is taken by {_RULES[rule_id].__qualname__}")
         monitor.id, monitor.title, monitor.level, monitor.needs = rule_id, title, level, needs
-        monitor.surface = surface
+        monitor.surface, monitor.also_on = surface, also_on
         _RULES[rule_id] = monitor
         return monitor
 
     return register
+
+
+def judges(monitor: type[Monitor], surface: str) -> bool:
+    """Whether a rule judges the traces of a surface."""
+    return surface in (monitor.surface, *monitor.also_on)
 
 
 def on(*methods: str) -> Callable[[H], H]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.judge.base import Monitor
+from harness.judge.base import Monitor, judges
 from harness.results.baseline import load_baseline
 from harness.results.baseline_globs import Spoken
 from harness.rules.discovery import all_rules
@@ -143,7 +143,7 @@ def configure(
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
     entries = [one for one in entries if _concerned(one, rules, surfaces)]
-    rules = {name: one for name, one in rules.items() if one.surface in surfaces}
+    rules = {name: one for name, one in rules.items() if _judges_any(one, surfaces)}
     return Config(
         profile,
         tuple(entries),
@@ -193,7 +193,7 @@ def _concerned(
 ) -> bool:
     """Whether an entry is about what is played; one about any scenario is about all surfaces."""
     if entry.rule in rules:
-        return rules[entry.rule].surface in surfaces
+        return _judges_any(rules[entry.rule], surfaces)
     return entry.scenario == "*" or surface_of(entry.scenario) in surfaces
 
 
@@ -214,3 +214,7 @@ def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
         return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []
     return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})
+
+
+def _judges_any(rule: type[Monitor], surfaces: Collection[str]) -> bool:
+    return any(judges(rule, surface) for surface in surfaces)

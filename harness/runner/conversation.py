@@ -13,6 +13,8 @@ from typing import Any
 
 import anyio
 
+from harness.backend.mcp_desk import McpDesk, mcp_desk
+from harness.backend.mcp_script import McpServer
 from harness.backend.model import ScriptedModel
 from harness.backend.script import Script
 from harness.backend.server import ModelServer
@@ -31,7 +33,7 @@ from harness.scenario.home_files import written
 from harness.scenario.loader import Loaded
 from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
 from harness.spec.book import Book
-from harness.target.overrides import places, with_overrides
+from harness.target.overrides import joined, places, with_overrides
 from harness.target.place import RunFolder
 from harness.target.profile import Bounds, Profile, fill
 from harness.trace.marks import PartialLine, Place
@@ -50,14 +52,15 @@ class Needs:
     """What a conversation needs beside the model's scripts and the server as the profile has it.
 
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
-    commands (see named_pipes), `config` of the home, more than one connection; `markers` and
-    `strict_model` as the model takes them.
+    commands (see named_pipes), `config` of the home, `mcp` servers that the harness plays, more
+    than one connection; `markers` and `strict_model` as the model takes them.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     pipes: Sequence[str] = ()
     told: Sequence[str] = ()
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     several_clients: bool = False
     markers: Mapping[str, str] | None = None
     strict_model: bool = False
@@ -71,6 +74,7 @@ def needs_of(loaded: Loaded) -> Needs:
         pipes=scenario.workspace.pipes,
         told=scenario.awaited_gates(),
         config=scenario.config,
+        mcp=scenario.mcp,
         several_clients=scenario.several_clients,
         markers=loaded.markers(),
         strict_model=scenario.strict_model,
@@ -115,18 +119,40 @@ class Conversations:
         exception the trace is not ended, and the process is used no more. Raises `SetupFailed`
         where the server cannot be used at all.
         """
+        needs = needs or Needs()
+        async with (
+            mcp_desk(needs.mcp, lambda: self._folder.fresh("mcp")) as desk,
+            self._opened(name, scripts, needs, desk, ending) as stage,
+        ):
+            yield stage
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        needs: Needs,
+        desk: McpDesk,
+        ending: Bounds | None,
+    ) -> AsyncGenerator[ConversationContext]:
+        """The same, with the MCP servers of the play there."""
         began = time.monotonic()
         recorder, owed = self._recorder(name)
-        needs = needs or Needs()
+        desk.servers.begin(recorder.mark)
         cwd = self._folder.fresh("work")
         stands_for = places(self._profile, cwd)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = with_overrides(
-            self._profile, config=needs.config, places=stands_for, several=needs.several_clients
+            self._profile,
+            config=joined(needs.config, desk.config),
+            places=stands_for,
+            several=needs.several_clients,
+            env=desk.env,
         )
         server = await self._servers.ready(recorder, profile)
         model = self._model(scripts, recorder, needs)
+        model.watch_tools(desk.servers.tools)
         connections = self._connections(server, recorder)
         stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
         agent = profile.agent_folder
@@ -170,7 +196,9 @@ class Conversations:
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
         # One that listens is shared by all that want it; a configuration is a scenario's own.
-        shared = profile is self._profile or (self._servers.shares_listening and not needs.config)
+        shared = profile is self._profile or (
+            self._servers.shares_listening and not (needs.config or needs.mcp)
+        )
         await self._leave(run, name, server, before, shared=shared)
         stage.over(run)
 

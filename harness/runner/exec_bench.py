@@ -71,9 +71,9 @@ class ExecBench:
         return run
 
     async def _played(self, loaded: Loaded, recorder: Recorder) -> Run:
-        staged = self._stages.prepare(loaded, recorder, self.told.get(loaded.id, ()))
-        player = ExecPlayer(loaded, recorder, staged.model, staged.stage, self._bounds)
-        async with self._stages.served(staged):
+        told_before = self.told.get(loaded.id, ())
+        async with self._stages.served(loaded, recorder, told_before) as staged:
+            player = ExecPlayer(loaded, recorder, staged.model, staged.stage, self._bounds)
             unmet = await player.play()
         for ended in player.exits:
             self._hygiene.left_by_program(loaded.id, ended.survivors)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
+from harness.backend.mcp_script import McpServer, McpSide
 from harness.backend.parts import Delta, Part
 from harness.backend.script import ModelStep, Script
 from harness.backend.strict import Alias, Strict, key_of
@@ -241,6 +242,7 @@ class Scenario(Strict):
     config: Annotated[dict[str, Any], AfterValidator(_no_null)] = Field(
         default_factory=dict[str, Any]
     )
+    mcp: McpSide = Field(default_factory=dict[str, McpServer])
     workspace: Workspace = Field(default_factory=Workspace)
     server: Literal["shared", "fresh"] = "shared"
     strict_model: bool = False
@@ -278,7 +280,8 @@ class Scenario(Strict):
 
         It says so, or it has a configuration of its own, or a step of it spoils a process.
         """
-        return self.server == "fresh" or bool(self.config) or any(map(spoils, self.steps))
+        own = self.server == "fresh" or bool(self.config) or bool(self.mcp)
+        return own or any(map(spoils, self.steps))
 
     @property
     def several_clients(self) -> bool:

@@ -35,21 +35,28 @@ def places(profile: Profile, cwd: Path, home: Path | None = None) -> dict[str, s
 
 
 def with_overrides(
-    profile: Profile, *, config: Mapping[str, Any], places: Mapping[str, str], several: bool
+    profile: Profile,
+    *,
+    config: Mapping[str, Any],
+    places: Mapping[str, str],
+    several: bool,
+    env: Mapping[str, str] | None = None,
 ) -> Profile:
     """The profile with these additions; the same profile where there are none.
 
     `config` is added to the home's `config.toml`, table by table, each where the profile says that
-    this server has it (`lifted`); its texts may hold the placeholders of `places`. With `several`
-    clients a server that speaks over its standard streams is told to listen, if the profile knows
-    how.
+    this server has it (`lifted`); its texts may hold the placeholders of `places`. `env` is added
+    to the server's environment. With `several` clients a server that speaks over its standard
+    streams is told to listen, if the profile knows how.
     """
     changes: dict[str, Any] = {}
     if config:
         added = fill(dict(config), places)
         for path in profile.lifted:
             added = _lifted(added, steps_of(path))
-        changes["home"] = {**profile.home, CONFIG: _joined(profile.home.get(CONFIG, {}), added)}
+        changes["home"] = {**profile.home, CONFIG: joined(profile.home.get(CONFIG, {}), added)}
+    if env:
+        changes["env"] = {**profile.env, **env}
     if several and profile.listen_arguments and profile.listening() is None:
         changes["command"] = [*profile.command, *profile.listen_arguments]
     return profile.model_copy(update=changes) if changes else profile
@@ -71,14 +78,15 @@ def _lifted(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
     return changed
 
 
-def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    joined = dict(old)
+def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """One table of both; of what both have the new one's, table by table."""
+    whole = dict(old)
     for key, value in new.items():
-        before = joined.get(key)
+        before = whole.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
-            value = _joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
-        joined[key] = value
-    return joined
+            value = joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
+        whole[key] = value
+    return whole
 
 
 def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from harness.trace.marks import BODIES, DEFAULT_CODE, CallEnd, MarkBody
+from harness.trace.mcp_marks import MCP_BODIES
 from harness.trace.values import text
 
-_BY_KIND = {body.kind: body for body in BODIES}
+_BY_KIND = {body.kind: body for body in (*BODIES, *MCP_BODIES)}
 
 T = TypeVar("T")
 

@@ -60,7 +60,8 @@ class ModelCall(MarkBody):
     read the call. `effort` and `summary` are "" for none; `schema` says whether the answer must fit
     a JSON Schema. `outputs` are what the tool calls of the thread's last answer printed, as this
     call says; very long outputs are left out. `held` are the paths, and the longer lines, of
-    files that the harness wrote (`FileWritten`) which stand anywhere in the call.
+    files that the harness wrote (`FileWritten`) which stand anywhere in the call. `offered` are the
+    tools of MCP servers of the play that the model could call now.
     """
 
     kind: ClassVar[str] = "model-call"
@@ -74,6 +75,7 @@ class ModelCall(MarkBody):
     schema: bool = False
     outputs: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    offered: tuple["McpAsked", ...] = ()
 
     @property
     def scripted(self) -> bool:
@@ -99,10 +101,14 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class McpAsked:
-    """A tool of an MCP server that the model called, and that server, by their names."""
+    """A tool of an MCP server that the model called, and that server, by their names.
+
+    `arguments` is what it gave, as JSON text; "" where nobody noted it.
+    """
 
     server: str
     tool: str
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,13 +22,21 @@ from harness.backend.play import StreamCut
 from harness.backend.script import ModelStep
 from harness.backend.tools import BUILT_IN
 from harness.backend.wire.responses import ResponsesEncoder
-from harness.trace.marks import BODIES, CallEnd, FileWritten, MarkBody, ModelCall, ModelEnd
+from harness.trace.marks import BODIES as OTHERS
+from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpAsked, ModelCall, ModelEnd
+from harness.trace.mcp_marks import MCP_BODIES
 from harness.trace.recorder import Recorder
 from harness.trace.store import load, save
 
+BODIES = (*OTHERS, *MCP_BODIES)
 HARNESS = Path(__file__).parents[2] / "harness"
 # Where marks are defined and stored: nothing there says that somebody wants a field.
-STORAGE = ("harness/trace/marks.py", "harness/trace/mark_rows.py")
+STORAGE = (
+    "harness/trace/marks.py",
+    "harness/trace/mcp_marks.py",
+    "harness/trace/mark_rows.py",
+)
+DEFINING = ("harness.trace.marks", "harness.trace.mcp_marks")
 
 # Fields that no code asks for, and why they are in a trace all the same.
 FOR_PEOPLE = {
@@ -69,8 +77,8 @@ def any_body(body: type[MarkBody]) -> st.SearchStrategy[MarkBody]:
 
 
 def test_every_class_is_listed_once_and_has_a_kind_of_its_own() -> None:
-    tree = ast.parse((HARNESS.parent / STORAGE[0]).read_text("utf-8"))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    trees = [ast.parse((HARNESS.parent / one).read_text("utf-8")) for one in STORAGE[:2]]
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
     bodies = {one.name for one in classes if "MarkBody" in {ast.unparse(b) for b in one.bases}}
     assert {body.__name__ for body in BODIES} == bodies
     assert len({body.kind for body in BODIES}) == len(BODIES)
@@ -124,6 +132,7 @@ async def noted() -> list[MarkBody]:
     model.watch(
         FileWritten(path="/w/SKILL.md", text="# one\nhello to everybody\nnobody said this\n")
     )
+    model.watch_tools([McpAsked("tiny", "add")])
     for number in range(len(STEPS)):
         outputs = [
             {"type": "function_call_output", "call_id": call_id, "output": "made.txt\n"}
@@ -195,7 +204,7 @@ def _module(tree: ast.Module) -> Module:
     imported = {
         name.name
         for node in nodes
-        if isinstance(node, ast.ImportFrom) and node.module == "harness.trace.marks"
+        if isinstance(node, ast.ImportFrom) and node.module in DEFINING
         for name in node.names
     }
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]
@@ -212,9 +221,12 @@ def _module(tree: ast.Module) -> Module:
 def _through(body: type[MarkBody], name: str) -> Iterator[str]:
     """The field itself, and the properties and methods of the class that read it."""
     yield name
-    tree = ast.parse((HARNESS.parent / STORAGE[0]).read_text("utf-8"))
+    trees = [ast.parse((HARNESS.parent / one).read_text("utf-8")) for one in STORAGE[:2]]
     [form] = [
-        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == body.__name__
+        node
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == body.__name__
     ]
     for method in (node for node in form.body if isinstance(node, ast.FunctionDef)):
         if any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(method)):

@@ -17,6 +17,7 @@ from tests.rules.good_commands import COMMANDS
 from tests.rules.good_durability import DURABILITY
 from tests.rules.good_history import HISTORY
 from tests.rules.good_lists import LISTS
+from tests.rules.good_mcp import MCP
 from tests.rules.good_sdk import SDK
 from tests.rules.good_skills import SKILLS
 from tests.rules.good_storage import STORAGE
@@ -337,6 +338,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     **DURABILITY,
     **CLIENTS,
     **STREAMS,
+    **MCP,
     **COMMANDS,
     **SDK,
 }

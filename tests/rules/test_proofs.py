@@ -27,7 +27,8 @@ from tests.rules.test_rule_cases import CASES
 from tools.matrix import GOOD
 
 # Rules that speak of whole messages in some of their findings: of one that never came, or came too
-# early, or is none. What they say is told by the methods and ids alone.
+# early, or is none. What they say is told by the methods and ids alone. What an MCP server got is
+# in no message: the end of the turn is shown.
 OF_WHOLE_MESSAGES = {
     "approval.never-asked",
     "approval.rejected",
@@ -43,6 +44,12 @@ OF_WHOLE_MESSAGES = {
     "exec.turn-ends",
     "frame.well-formed",
     "harness.own-frame",
+    "mcp-server.arguments",
+    "mcp-server.bearer-token",
+    "mcp-server.enabled-only",
+    "mcp-server.environment",
+    "mcp-server.no-credentials",
+    "mcp-server.result-told",
     "mcp.progress-of-call",
     "request.answered",
     "response.before-effects",

@@ -24,6 +24,7 @@ from tests.rules import (
     cases_lists,
     cases_loading,
     cases_mcp_command,
+    cases_mcp_servers,
     cases_messages,
     cases_model_calls,
     cases_news,
@@ -69,6 +70,7 @@ CASES = [
     *cases_skills.CASES,
     *cases_streams.CASES,
     *cases_mcp_command.CASES,
+    *cases_mcp_servers.CASES,
     *cases_sdk_calls.CASES,
 ]
 
