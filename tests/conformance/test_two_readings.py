@@ -79,7 +79,7 @@ PLAYED = {
         "skills": 12,
         "steering": 11,
         "threads": 68,
-        "tools": 24,
+        "tools": 28,
         "turns": 17,
     },
     "odd": {

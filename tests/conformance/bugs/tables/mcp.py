@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from typing import Any
 
 import anyio
@@ -183,3 +185,60 @@ def a_thread_with_a_tool_call_does_not_come_back() -> None:
         return [message]
 
     sent(edit)
+
+
+@bug(reds={"tools/mcp-servers/program": "mcp-server.arguments"})
+def the_arguments_of_a_program_are_split_again() -> None:
+    """An argument of a server's program that has a space in it becomes two."""
+
+    def settings(original: Any) -> Any:
+        def split(table: Any, name: str) -> Any:
+            found = original(table, name)
+            words = tuple(word for one in found.args for word in one.split(" "))
+            return dataclasses.replace(found, args=words)
+
+        return split
+
+    swap(f"{TABLE}.settings", settings)
+
+
+@bug(reds={"tools/mcp-servers/address": "mcp-server.bearer-token"})
+def the_name_of_the_variable_is_sent_as_the_token() -> None:
+    """An address gets the name of the variable for its bearer token, not what that holds."""
+
+    def over_http(original: Any) -> Any:
+        def by_name(server: Any, environment: Any, bearer: Any) -> Any:
+            name = server.token_variable
+            return original(server, {**environment, name: name} if name else environment, bearer)
+
+        return by_name
+
+    swap("reference_server.mcp.session:over_http", over_http)
+
+
+@bug(reds={"tools/mcp-servers/program-beside-address": "mcp-server.no-credentials"})
+def a_program_inherits_the_environment() -> None:
+    """The program of a server has all variables of the agent, the tokens of others among them."""
+
+    def settings(original: Any) -> Any:
+        def with_all(table: Any, name: str) -> Any:
+            found = original(table, name)
+            return dataclasses.replace(found, env={**os.environ, **found.env})
+
+        return with_all
+
+    swap(f"{TABLE}.settings", settings)
+
+
+@bug(reds={"tools/mcp-servers/not-enabled": "mcp-server.enabled-only"})
+def enabled_is_not_heeded() -> None:
+    """A server that is not enabled is started, and its tools are offered."""
+
+    def servers(original: Any) -> Any:
+        def all_of_them(file: Any, *, enabled: bool) -> Any:
+            others = original(file, enabled=False) if enabled else {}
+            return {**others, **original(file, enabled=enabled)}
+
+        return all_of_them
+
+    swap("reference_server.config.load:_servers", servers)
