@@ -15,6 +15,7 @@ from harness.compare.values import Comparison, Where
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"
 RUNS = ("codex-0.107", "codex-0.169")
+PROGRAMS = ("codex-0.107-programs", "codex-0.169-programs")
 
 HEAD = """\
 # Two releases of a shipping server
@@ -27,10 +28,17 @@ file says what is done, and `harness run --target PROFILE SCENARIO` plays it aga
 `documented/` are the examples of [Scenarios](scenarios.md).
 """
 
+SECOND = """
+# Their exec and their mcp
 
-def page(found: Comparison) -> str:
-    """The page of a comparison."""
-    return "\n".join([HEAD, *_bare(found), ""])
+Made likewise, by `harness compare codex-0.107-programs codex-0.169-programs`: the events of turns that
+are run by `exec`, and what the command `mcp` does.
+"""
+
+
+def page(sessions: Comparison, programs: Comparison) -> str:
+    """The page of both comparisons."""
+    return "\n".join([HEAD, *_bare(sessions), SECOND, *_bare(programs), ""])
 
 
 def _bare(found: Comparison) -> Iterator[str]:
@@ -51,8 +59,10 @@ def _scenario(where: Where) -> str:
 
 def main() -> None:
     """Write the page from the last runs of both releases."""
-    first, second = (find_run(name) for name in RUNS)
-    PAGE.write_text(page(compare(first, second)), encoding="utf-8")
+    sessions, programs = (
+        compare(find_run(first), find_run(second)) for first, second in (RUNS, PROGRAMS)
+    )
+    PAGE.write_text(page(sessions, programs), encoding="utf-8")
 
 
 if __name__ == "__main__":

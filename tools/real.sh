@@ -31,7 +31,8 @@ judge() { # profile, program; fails if either run does
         -n 3 --json ".harness/reports/$1.json" ${HARNESS_ARGS:-scenarios .harness/examples} || red=1
     if [ -z "${HARNESS_ARGS:-}" ]; then
         echo "== $1, its exec and mcp"
-        $offline $bin/harness run --target "$1" --agent-cmd "$2" -n 2 || red=1
+        $offline $bin/harness run --target "$1" --agent-cmd "$2" -n 2 \
+            --json ".harness/reports/$1-programs.json" || red=1
         echo "== $1 over WebSocket"
         $offline $bin/harness run --target "$1" --server-cmd "$2 app-server --listen {listen}" \
             scenarios/language scenarios/clients scenarios/turns/plain-turn.scenario.yaml || red=1

@@ -26,6 +26,8 @@ class Sort(StrEnum):
     NOTIFICATION_NEW = "new notification"
     REQUEST_GONE = "request gone"
     REQUEST_NEW = "new request"
+    EVENT_GONE = "event gone"
+    EVENT_NEW = "new event"
     RESULT_GONE = "no result any more"
     RESULT_NEW = "a result for the first time"
     MEMBER_GONE = "member gone"
@@ -47,6 +49,8 @@ WHY: Final[dict[Sort, tuple[bool, str]]] = {
     Sort.NOTIFICATION_NEW: (False, "a client passes over a notification that it does not know"),
     Sort.REQUEST_GONE: (False, "the client is asked less"),
     Sort.REQUEST_NEW: (True, "the server waits for an answer, and an older client has none"),
+    Sort.EVENT_GONE: (True, "a client may wait for it"),
+    Sort.EVENT_NEW: (False, "a client passes over an event that it does not know"),
     Sort.RESULT_GONE: (True, "the request is not granted any more"),
     Sort.RESULT_NEW: (False, "the request was not granted before"),
     Sort.MEMBER_GONE: (True, "a client may read it"),
@@ -63,11 +67,13 @@ WHY: Final[dict[Sort, tuple[bool, str]]] = {
 }
 _GONE: Final = {
     "notification": Sort.NOTIFICATION_GONE,
+    "event": Sort.EVENT_GONE,
     "request": Sort.REQUEST_GONE,
     "result": Sort.RESULT_GONE,
 }
 _NEW: Final = {
     "notification": Sort.NOTIFICATION_NEW,
+    "event": Sort.EVENT_NEW,
     "request": Sort.REQUEST_NEW,
     "result": Sort.RESULT_NEW,
 }
@@ -362,7 +368,8 @@ def _change(one: _Found) -> tuple[Change, bool]:
     place = f"{one.message}: {one.path}" if one.path else one.message
     if one.sort in (*_GONE.values(), *_NEW.values()):
         # The form of a message is in the words for what happened to it.
-        place = place.replace("notification ", "").replace("request ", "").replace("result ", "")
+        for form in _GONE:
+            place = place.replace(f"{form} ", "")
     change = Change(
         Kind.BREAKING if breaks else Kind.ADDITIVE,
         f"{one.sort}: {place}",

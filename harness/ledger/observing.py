@@ -82,6 +82,11 @@ class Observing:
         self._values: dict[tuple[str, str], int] = defaultdict(int)
         self.broken: list[str] = []
 
+    @property
+    def view(self) -> Any:
+        """The surface's view of the connection of the last frame."""
+        return self._scene.view
+
     def feed(self, frame: Frame) -> Frame | None:
         """Observe one frame; gives the request of the session that it answers."""
         scene = self._scene

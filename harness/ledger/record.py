@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.ledger.observing import Observing, Sighting
 from harness.ledger.spoken import Messages, Speech
 from harness.spec.book import Book
+from harness.trace import surfaces
 from harness.trace.trace import Trace
 
 
@@ -29,7 +30,18 @@ def recorded(book: Book, trace: Trace) -> Record:
         while position < len(marks) and marks[position].after < frame.seq:
             observing.feed_mark(marks[position])
             position += 1
-        speech.feed(frame, observing.feed(frame))
+        asked = observing.feed(frame)
+        match trace.header.surface:
+            case surfaces.EXEC:
+                speech.event(frame)
+            case surfaces.COMMAND:
+                run = observing.view.of(frame)
+                if run is not None and run.ended is frame:
+                    speech.output(run)
+            case surfaces.SDK:
+                speech.result(frame)
+            case _:
+                speech.feed(frame, asked)
     for mark in marks[position:]:
         observing.feed_mark(mark)
     return Record(observing.finish(), speech.finish(), observing.broken)

@@ -4,17 +4,20 @@ Here: gathering it from one trace. Not here: what several traces show together (
 and what changed between two servers (compare.schemas).
 
 A message is named by what it is: "notification item/started", "request item/tool/call", "result
-thread/start", "error". A member is named by its path; `[]` is any element of an array, `*` any
+thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command, "result
+run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any
 member of an object whose names are no names of members, and an object with a `type` has it behind
 its path: `params.item<agentMessage>.text`. So has an object that stands for a word by its only
 member.
 """
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.ledger.words import kind, word
+from harness.surface.command import Run
 from harness.trace.frame import Frame, Kind
 from harness.trace.values import obj
 
@@ -27,6 +30,8 @@ _WORDY = re.compile(
     r"decisions|info|flags|role|reason|personality|sandbox|method)$",
     re.IGNORECASE,
 )
+# The commands that print JSON, and the option that asks for it.
+_SHOW, _JSON = ("list", "get"), "--json"
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]*([0-9]{1,3}[A-Za-z_$-]*)?")
 
 
@@ -46,7 +51,9 @@ Messages = dict[str, dict[str, Member]]
 
 
 class Speech:
-    """Gathers the messages of one trace. Feed each frame of the target once, in order."""
+    """Gathers the messages of one trace. Feed each frame of the target once, in order: `feed` in a
+    session, `event` on exec, `output` for the end of a command, `result` for that of an SDK's call.
+    """
 
     def __init__(self) -> None:
         self._messages: Messages = {}
@@ -66,6 +73,29 @@ class Speech:
             self._message("error", "error", frame.error, frame.seq)
         elif frame.kind is Kind.RESPONSE and asked is not None:
             self._message(f"result {asked.method}", "result", frame.result, frame.seq)
+
+    def event(self, frame: Frame) -> None:
+        """Take in a line of `agent exec`."""
+        if frame.kind is Kind.EVENT:
+            self._message(
+                f"event {word(obj(frame.json).get('type'))}", "event", frame.json, frame.seq
+            )
+
+    def output(self, run: Run) -> None:
+        """Take in what a run of `agent mcp` printed as JSON."""
+        if run.ended is None or _JSON not in run.words.options or run.words.subcommand not in _SHOW:
+            return
+        try:
+            value = json.loads(run.stdout)
+        except ValueError:
+            return
+        self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.ended.seq)
+
+    def result(self, frame: Frame) -> None:
+        """Take in the end of an SDK's call; of the items and usage in it the agent's are the words."""
+        result = obj(frame.json).get("result")
+        if frame.kind is Kind.EVENT and result is not None:
+            self._message("result run", "result", result, frame.seq)
 
     def _message(self, name: str, part: str, value: Any, seq: int) -> None:
         count = self._counts.get(name, 0)

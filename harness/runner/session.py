@@ -137,6 +137,7 @@ class WorkerSession:
             return setup_outcome(loaded, failed, self.config.book, self.config.rules)
         config = self.config
         outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
+        outcome.record = recorded(config.book, run.trace)
         self._keep(run.trace, outcome)
         return outcome
 

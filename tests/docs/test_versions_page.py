@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from harness.compare.between import compare
 from harness.compare.text import HEADINGS, UNSTEADY
 from harness.compare.values import Kind
 from harness.judge.verdict import Verdict
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
-from tools.compare_page import HEAD, PAGE, RUNS, page
+from tools.compare_page import HEAD, PAGE, PROGRAMS, RUNS, SECOND, page
 
 TEXT = PAGE.read_text("utf-8")
+PARTS = TEXT.split(SECOND)
 
 
 def sections(text: str) -> dict[str, list[str]]:
@@ -29,21 +32,24 @@ def sections(text: str) -> dict[str, list[str]]:
 def test_the_page_says_how_it_was_made() -> None:
     assert TEXT.startswith(HEAD)
     assert "`make real`" in HEAD
-    assert all(name in TEXT for name in RUNS)
+    assert len(PARTS) == 2
+    assert all(name in TEXT for name in (*RUNS, *PROGRAMS))
 
 
-def test_its_headings_are_those_of_a_comparison_in_their_order() -> None:
+@pytest.mark.parametrize("part", PARTS, ids=["sessions", "programs"])
+def test_its_headings_are_those_of_a_comparison_in_their_order(part: str) -> None:
     known = [*HEADINGS.values(), UNSTEADY]
-    headings = list(sections(TEXT))
+    headings = list(sections(part))
     assert headings == [one for one in known if one in headings]
-    assert len(headings) > 4
+    assert len(headings) > 3
 
 
-def test_every_heading_has_rows_and_the_last_line_counts_at_least_as_many() -> None:
-    last = TEXT.rstrip().splitlines()[-1]
+@pytest.mark.parametrize("part", PARTS, ids=["sessions", "programs"])
+def test_every_heading_has_rows_and_the_last_line_counts_at_least_as_many(part: str) -> None:
+    last = part.rstrip().splitlines()[-1]
     counts = {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ,]+?)(?=, \d|\.)", last)}
     for kind in Kind:
-        rows = sections(TEXT).get(HEADINGS[kind], [])
+        rows = sections(part).get(HEADINGS[kind], [])
         # Scenarios that failed for one reason are one row.
         assert bool(rows) == (kind.value in counts), kind
         assert len(rows) <= counts.get(kind.value, 0)
@@ -55,6 +61,6 @@ def test_nothing_of_the_machine_is_on_it() -> None:
 
 def test_the_tool_writes_such_a_page() -> None:
     first = run("old", played(SCENARIO, row(Verdict.PASS)))
-    text = page(compare(first, first))
+    text = page(compare(first, first), compare(first, first))
     assert text.startswith(HEAD)
     assert text.rstrip().endswith("Differences: none.")

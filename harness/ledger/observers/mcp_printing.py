@@ -68,6 +68,8 @@ class Statuses(RunObserver):
             usual = len(words.names) == 1 and (bool(words.dashed) != url) and not (url and env)
             if not usual or table is not None or not words.name or not all("=" in e for e in env):
                 return ""
+            if run.visits:
+                return "add that logs in"
             return "add" if _NAME.fullmatch(words.name) else "add with a wrong name"
         if command == "remove":
             return "remove" if table is not None else "remove of an unknown name"

@@ -10,8 +10,9 @@ from harness.compare.between import compare
 from harness.compare.schemas import WHY, Sort
 from harness.compare.values import Change, Comparison, Kind
 from harness.ledger.record import Record
-from harness.ledger.spoken import Speech
+from harness.ledger.spoken import Messages, Speech
 from harness.results.outcome import ScenarioOutcome
+from harness.surface.exec import Exec
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Header
@@ -21,7 +22,12 @@ NOTE = {"method": "turn/started", "params": {"turn": {"id": "t", "status": "inPr
 
 
 def spoke(*messages: dict[str, Any], name: str = "turns/one") -> ScenarioOutcome:
-    """A scenario in which the server wrote these messages; requests of ours are answered."""
+    """A scenario in which the server wrote these messages; requests of ours are answered.
+
+    What has a type is an event of exec.
+    """
+    if "type" in messages[0]:
+        return played(name, record=Record(spoken=events(*messages)))
     recorder, speech = Recorder(Header(), clock=lambda: 0.0), Speech()
     asked = None
     for message in messages:
@@ -31,6 +37,14 @@ def spoke(*messages: dict[str, Any], name: str = "turns/one") -> ScenarioOutcome
         asked = frame if mine else asked
         speech.feed(frame, asked)
     return played(name, record=Record(spoken=speech.finish()))
+
+
+def events(*messages: dict[str, Any]) -> Messages:
+    recorder, speech = Recorder(Header(), classify=Exec().classify), Speech()
+    for message in messages:
+        frame = recorder.record(as_line(message), Direction.FROM_TARGET, connection="p1")
+        speech.event(frame)
+    return speech.finish()
 
 
 def as_line(message: dict[str, Any]) -> bytes:
@@ -60,6 +74,7 @@ def answer(**result: Any) -> list[dict[str, Any]]:
     return [{"id": "ours", "method": "thread/read", "params": {}}, {"id": "ours", "result": result}]
 
 
+BEGUN = {"type": "turn.started"}
 ASK = {"id": 1, "method": "item/tool/ask", "params": {"a": 1}}
 
 CASES = [
@@ -67,6 +82,8 @@ CASES = [
     (Sort.NOTIFICATION_NEW, [NOTE], [NOTE, item(type="a")]),
     (Sort.REQUEST_GONE, [NOTE, ASK], [NOTE]),
     (Sort.REQUEST_NEW, [NOTE], [NOTE, ASK]),
+    (Sort.EVENT_GONE, [BEGUN, {"type": "item.updated"}], [BEGUN]),
+    (Sort.EVENT_NEW, [BEGUN], [BEGUN, {"type": "item.updated"}]),
     (Sort.RESULT_GONE, [NOTE, *answer(a=1)], [NOTE]),
     (Sort.RESULT_NEW, [NOTE], [NOTE, *answer(a=1)]),
     (Sort.MEMBER_GONE, [note(id="t", size=1)], [note(id="t")]),

@@ -1,0 +1,49 @@
+"""What is gathered of the messages of exec, of agent mcp and of SDKs."""
+
+from __future__ import annotations
+
+import json
+
+from harness.ledger.record import recorded
+from harness.spec.loading import load_book
+from tests.rules.case import Written
+from tests.rules.command_talk import CommandTalk
+from tests.rules.sdk_talk import SdkTalk
+from tests.rules.streams import StreamTalk, command
+
+BOOK = load_book()
+
+
+def told(talk: Written) -> dict[str, set[str]]:
+    """The members that were seen of each message."""
+    spoken = recorded(BOOK, talk.trace()).spoken
+    return {message: {*members} for message, members in spoken.items()}
+
+
+def test_an_event_is_a_message_and_an_item_in_it_is_named_by_its_type() -> None:
+    found = told(StreamTalk().process().opens().started(command()).done())
+    assert {*found} == {
+        *("event thread.started", "event turn.started"),
+        *("event item.started", "event turn.completed"),
+    }
+    item = "event<item.started>.item<command_execution>"
+    assert f"{item}.exit_code" in found["event item.started"]
+
+
+def test_what_an_agent_is_asked_by_standard_input_is_none_of_its_messages() -> None:
+    assert told(StreamTalk().process(prompt=json.dumps({"type": "turn.started"}))) == {}
+
+
+def test_json_that_a_command_prints_is_a_message() -> None:
+    entry = {"name": "docs", "transport": {"type": "stdio", "args": []}}
+    talk = CommandTalk().asks("list", "--json").ends(json.dumps([entry]))
+    talk.asks("get", "docs", "--json").ends("Error: no such server").asks("list").ends("[{}]")
+    found = told(talk)
+    assert {*found} == {"output mcp list --json"}
+    assert "output[].transport<stdio>.args" in found["output mcp list --json"]
+
+
+def test_the_result_of_an_sdk_is_a_message() -> None:
+    found = told(SdkTalk().driver().runs())
+    assert {*found} == {"result run"}
+    assert {"result.finalResponse", "result.usage.input_tokens"} <= found["result run"]
