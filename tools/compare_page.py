@@ -31,8 +31,8 @@ file says what is done, and `harness run --target PROFILE SCENARIO` plays it aga
 SECOND = """
 # Their exec and their mcp
 
-Made likewise, by `harness compare codex-0.107-programs codex-0.169-programs`: the events of turns that
-are run by `exec`, and what the command `mcp` does.
+Made likewise, by `harness compare codex-0.107-programs codex-0.169-programs`: the events of turns
+that are run by `exec`, and what the command `mcp` does.
 """
 
 

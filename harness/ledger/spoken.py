@@ -4,8 +4,8 @@ Here: gathering it from one trace. Not here: what several traces show together (
 and what changed between two servers (compare.schemas).
 
 A message is named by what it is: "notification item/started", "request item/tool/call", "result
-thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command, "result
-run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any
+thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command,
+"result run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any
 member of an object whose names are no names of members, and an object with a `type` has it behind
 its path: `params.item<agentMessage>.text`. So has an object that stands for a word by its only
 member.
@@ -77,9 +77,8 @@ class Speech:
     def event(self, frame: Frame) -> None:
         """Take in a line of `agent exec`."""
         if frame.kind is Kind.EVENT:
-            self._message(
-                f"event {word(obj(frame.json).get('type'))}", "event", frame.json, frame.seq
-            )
+            members = dict(obj(frame.json))
+            self._message(f"event {word(members.pop('type'))}", "event", members, frame.seq)
 
     def output(self, run: Run) -> None:
         """Take in what a run of `agent mcp` printed as JSON."""
@@ -92,7 +91,7 @@ class Speech:
         self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.ended.seq)
 
     def result(self, frame: Frame) -> None:
-        """Take in the end of an SDK's call; of the items and usage in it the agent's are the words."""
+        """Take in the end of a call of an SDK."""
         result = obj(frame.json).get("result")
         if frame.kind is Kind.EVENT and result is not None:
             self._message("result run", "result", result, frame.seq)

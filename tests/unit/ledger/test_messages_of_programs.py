@@ -26,8 +26,7 @@ def test_an_event_is_a_message_and_an_item_in_it_is_named_by_its_type() -> None:
         *("event thread.started", "event turn.started"),
         *("event item.started", "event turn.completed"),
     }
-    item = "event<item.started>.item<command_execution>"
-    assert f"{item}.exit_code" in found["event item.started"]
+    assert "event.item<command_execution>.exit_code" in found["event item.started"]
 
 
 def test_what_an_agent_is_asked_by_standard_input_is_none_of_its_messages() -> None:
