@@ -131,6 +131,31 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayBy:
+    """Let the first frame that fits come late: behind so many later ones of its direction."""
+
+    pick: Selector
+    frames: int
+
+    def __call__(self, queue: FrameQueue) -> Steps:
+        """One run over a conversation."""
+        late = yield from until(queue, self.pick)
+        come = queue.since(late)[1:]
+        queue.set_aside(late)
+        passed = 0
+        while True:
+            for now in come:
+                passed += now.direction is late.direction
+                if passed == self.frames:
+                    queue.put_behind(late, now)
+                    return
+            frame = yield
+            if frame is None:
+                raise NotApplied(f"only {passed} messages after {self.pick.what}")
+            come = [frame]
+
+
+@dataclass(frozen=True, slots=True)
 class InTurn:
     """One change, and then another one from the next frame on."""
 

@@ -1,7 +1,7 @@
 """What faults do with a frame that they picked. Each changes the queue, and nothing else.
 
-Here: drop, duplicate, edit, remove, rewrite, answer, insert. Not here: when they act (changes), and
-changes of more than one frame that only one fault needs (tables).
+Here: drop, duplicate, cut, edit, remove, rewrite, answer, insert. Not here: when they act
+(changes), and changes of more than one frame that only one fault needs (tables).
 """
 
 from collections.abc import Callable, Mapping
@@ -26,6 +26,11 @@ def drop(queue: FrameQueue, frame: Frame) -> None:
 def duplicate(queue: FrameQueue, frame: Frame) -> None:
     """Pass it on twice."""
     queue.duplicate(frame)
+
+
+def cut(queue: FrameQueue, frame: Frame) -> None:
+    """Pass on the first half of its bytes alone, as a line of its own."""
+    queue.cut(frame)
 
 
 def edit(*path: str | int, to: Any) -> Operator:

@@ -104,6 +104,13 @@ class FrameQueue:
             entry.frame = reframed(entry.frame, seq=entry.frame.seq, value=value)
             self.acts.append(Act("changed", frame, entry.frame))
 
+    def cut(self, frame: Frame) -> None:
+        """Pass on the first half of its bytes alone, as a line of its own."""
+        entry = self._entry(frame)
+        half = entry.frame.raw[: len(entry.frame.raw) // 2]
+        entry.frame = reframed(entry.frame, seq=entry.frame.seq, raw=half)
+        self.acts.append(Act("cut", frame, entry.frame))
+
     def duplicate(self, frame: Frame) -> None:
         """Pass it on twice."""
         entry = self._entry(frame)

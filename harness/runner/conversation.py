@@ -28,7 +28,9 @@ from harness.runner.hygiene import Hygiene
 from harness.runner.named_pipes import named_pipes
 from harness.runner.run import Run
 from harness.runner.servers import RunningServer, Servers
+from harness.runner.written_faults import FaultsAtWork
 from harness.scenario.ending import Ended, TraceFinisher
+from harness.scenario.faults import FaultEntry
 from harness.scenario.home_files import written
 from harness.scenario.loader import Loaded
 from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
@@ -53,7 +55,8 @@ class Needs:
 
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
     commands (see named_pipes), `config` of the home, `mcp` servers that the harness plays, more
-    than one connection; `markers` and `strict_model` as the model takes them.
+    than one connection, `faults` between it and each connection; `markers` and `strict_model` as
+    the model takes them.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
@@ -62,6 +65,7 @@ class Needs:
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     several_clients: bool = False
+    faults: Sequence[FaultEntry] = ()
     markers: Mapping[str, str] | None = None
     strict_model: bool = False
 
@@ -76,6 +80,7 @@ def needs_of(loaded: Loaded) -> Needs:
         config=scenario.config,
         mcp=scenario.mcp,
         several_clients=scenario.several_clients,
+        faults=scenario.faults,
         markers=loaded.markers(),
         strict_model=scenario.strict_model,
     )
@@ -150,7 +155,11 @@ class Conversations:
             several=needs.several_clients,
             env=desk.env,
         )
+        at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
+        self._servers.between = at_work.between if needs.faults else None
         server = await self._servers.ready(recorder, profile)
+        if needs.faults:
+            await at_work.begin()
         model = self._model(scripts, recorder, needs)
         model.watch_tools(desk.servers.tools)
         connections = self._connections(server, recorder)
@@ -180,6 +189,7 @@ class Conversations:
             raise
         finally:
             self._models.serve(None)
+            self._servers.between = None
         _close_trace(recorder, server.peer, ended)
         run = Run(
             trace=recorder.trace,
@@ -192,6 +202,7 @@ class Conversations:
             seconds=time.monotonic() - began,
             bound=self._bounds.scenario,
             overflow=connections.overflow,
+            idle_faults=at_work.idle(),
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
@@ -274,7 +285,7 @@ class Conversations:
         async def further() -> Transport:
             process = (servers.current or server).process
             try:
-                return await process.connect(self._bounds.step)
+                return servers.reached(await process.connect(self._bounds.step))
             except TargetError as error:
                 raise TargetGone(str(error)) from error
 

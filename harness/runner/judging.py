@@ -14,6 +14,7 @@ from harness.results.outcome import Finding, ScenarioOutcome
 from harness.results.report import NOT_OFFERED
 from harness.runner.capability_evidence import absent
 from harness.runner.exec_evidence import absent_from_exec
+from harness.runner.fault_findings import noticed
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
 from harness.scenario.exec_expect import OfExec
@@ -69,6 +70,10 @@ def outcome_of(
         played=run.unmet is None and run.whole,
     )
     findings = [] if missing else _findings(run, loaded, conversation, rows, profile, rules)
+    if loaded.scenario.faults:
+        # What the faults made of the server's messages speaks neither for it nor against it.
+        findings += [] if missing else noticed(loaded, run, rows)
+        outcome.rows = rows = [row for row in rows if row.verdict is Verdict.ERROR]
     findings = [
         known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
     ]

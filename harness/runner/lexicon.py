@@ -37,6 +37,12 @@ class BookLexicon:
         """The names of that kind."""
         return self._names[kind]
 
+    def faults(self) -> Collection[str]:
+        """The names of live faults of the session; imported only for a scenario that has any."""
+        from harness.runner.written_faults import live_names
+
+        return live_names()
+
     def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
         """What is wrong with the params or the result of a message."""
         reference = self._book.reference(method, side)

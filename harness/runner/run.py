@@ -3,6 +3,7 @@
 Here: the values. Not here: how they come about (conversation), what they mean (judging).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,8 @@ class Run:
 
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
     itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
-    scenarios that its process had served.
+    scenarios that its process had served. `idle_faults` are the places of the scenario's faults
+    that never acted, each with what it waited for.
     """
 
     trace: Trace
@@ -35,6 +37,7 @@ class Run:
     overflow: str = ""
     status: int | None = None
     before: tuple[Loaded, ...] = ()
+    idle_faults: Mapping[int, str] = field(default_factory=dict[int, str])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property

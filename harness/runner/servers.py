@@ -4,7 +4,7 @@ Here: starting one, the handshake, handing it out, retiring it, the set-up findi
 is played on it (bench), what it left behind (hygiene).
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from harness.target.program import NotStarted
 from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
+from harness.transport.base import Transport
 
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
@@ -87,6 +88,8 @@ class Servers:
         self.current: RunningServer | None = None
         self.last_ending: ProcessExit | None = None
         self.shares_listening = False
+        self.between: Callable[[Transport], Transport] | None = None
+        """Puts something between a server that is started, or connected to, and its peer."""
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -189,6 +192,10 @@ class Servers:
             await server.process.wait()
         return server.process.returncode
 
+    def reached(self, transport: Transport) -> Transport:
+        """A new connection to a server, as its peer is given it."""
+        return transport if self.between is None else self.between(transport)
+
     def pump(self, peer: Peer) -> None:
         """Receive on a connection until it ends."""
         self._tasks.start_soon(peer.pump)
@@ -218,7 +225,7 @@ class Servers:
             finding = Finding("setup.not-started", str(error))
             ran = not isinstance(error, NotStarted)
             raise SetupFailed(finding, recorder.trace, ran=ran) from error
-        peer = Peer(process.transport, recorder, name=connection)
+        peer = Peer(self.reached(process.transport), recorder, name=connection)
         watch = Watch(process, peer, self._hygiene, profile.panics)
         self.current = server = RunningServer(process, peer, home, profile, watch)
         self.pump(server.peer)

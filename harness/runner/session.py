@@ -115,9 +115,11 @@ class WorkerSession:
         if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
             self._note_told(run)
         outcome = self._judged(run, loaded)
-        outcome.record = recorded(self.config.book, run.trace)
+        if not loaded.scenario.faults:  # What they made of its messages no server has chosen.
+            outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
-        self._silences.note(loaded.id, traits_of(loaded), run, outcome)
+        if not loaded.scenario.faults:
+            self._silences.note(loaded.id, traits_of(loaded), run, outcome)
         if not run.overflow:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome

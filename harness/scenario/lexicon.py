@@ -42,6 +42,10 @@ class Lexicon(Protocol):
         """The names of that kind."""
         ...
 
+    def faults(self) -> Collection[str]:
+        """The names of faults that can be put between a client and a server."""
+        ...
+
     def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
         """What is wrong with the params or the result of a message, in its own order.
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from harness.scenario.explain import first_mistake, unknown
 from harness.scenario.families import load_family, scenarios_in
+from harness.scenario.faults import mistake_in
 from harness.scenario.identity import (
     FAMILY,
     SUFFIX,
@@ -204,18 +205,24 @@ def _checked(
     except ValidationError as error:
         raise first_mistake(error, document, path) from error
     Names(scenario, document, path).check()
-    problem = unplayable(scenario)
+    problem = unplayable(scenario) or mistake_in(
+        scenario.faults, scenario.surfaces, bool(scenario.raced)
+    )
     if problem is not None:
         raise ScenarioError(path, document.place(problem[0]), problem[1])
     _beside(scenario, document, path)
-    for key, names, valid in (
-        ("covers", scenario.covers, rules),
-        ("needs", scenario.needs, capabilities),
+    if scenario.expect.violations and not scenario.faults:
+        message = "violations goes with faults: a server is expected to break no rule"
+        raise ScenarioError(path, document.place(("expect", "violations"), key=True), message)
+    for loc, names, valid in (
+        (("covers",), scenario.covers, rules),
+        (("expect", "violations"), scenario.expect.violations, rules),
+        (("needs",), scenario.needs, capabilities),
     ):
-        what = "rule id" if key == "covers" else "capability"
+        key, what = loc[-1], "capability" if loc == ("needs",) else "rule id"
         for index, name in enumerate(names):
             if valid is not None and name not in valid:
-                place = document.place((key, index))
+                place = document.place((*loc, index))
                 message = unknown(what, name, valid)
                 if any(mark in name for mark in "*?["):
                     message = f"{name!r} is a pattern, and {key} takes none: name each {what}"

@@ -27,6 +27,7 @@ from harness.scenario.client_steps import (
     turn_named_by,
     word,
 )
+from harness.scenario.faults import FaultEntry
 from harness.scenario.spoiling import spoils
 from harness.trace.values import arr, obj
 
@@ -168,8 +169,12 @@ class Outcome(Strict):
 
 
 class Expectations(Outcome):
-    """What the scenario itself demands; with `any_of`, one of several outcomes as well."""
+    """What the scenario itself demands; with `any_of`, one of several outcomes as well.
 
+    `violations`: the rules that must be broken while the scenario's faults are at work.
+    """
+
+    violations: list[str] = Field(default_factory=list[str])
     any_of: list[Outcome] = Field(default_factory=list[Outcome])
 
 
@@ -247,6 +252,7 @@ class Scenario(Strict):
     server: Literal["shared", "fresh"] = "shared"
     strict_model: bool = False
     races: Races = Field(default_factory=list[Action])
+    faults: list[FaultEntry] = Field(default_factory=list[FaultEntry])
     model: ModelSide = Field(default_factory=list[ModelStep])
     setup: list[ClientStep] = Field(default_factory=list[ClientStep])
     client: list[ClientStep] = Field(min_length=1)
@@ -278,9 +284,10 @@ class Scenario(Strict):
     def fresh(self) -> bool:
         """Whether it needs a server process of its own.
 
-        It says so, or it has a configuration of its own, or a step of it spoils a process.
+        It says so, it has faults or a configuration of its own, or a step of it spoils a process.
         """
-        own = self.server == "fresh" or bool(self.config) or bool(self.mcp)
+        own_home = bool(self.config) or bool(self.mcp)
+        own = self.server == "fresh" or own_home or bool(self.faults)
         return own or any(map(spoils, self.steps))
 
     @property

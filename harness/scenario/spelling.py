@@ -25,6 +25,7 @@ from harness.scenario.client_steps import (
     Wait,
     WaitStep,
 )
+from harness.scenario.faults import Pick, pick_of
 from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
 from harness.scenario.model import Outcome, Scenario, accepted, piece_of
 from harness.scenario.paths import nested, with_lists
@@ -45,6 +46,11 @@ ELSEWHERE: dict[Kind, str] = {
     "notification": "a notification of the client",
     "request of the server": "a request of the server",
     "notification of the server": "a notification of the server",
+}
+# What each side asks, and what it tells.
+_OF_SIDE: dict[str, tuple[Kind, Kind]] = {
+    "client": ("request", "notification"),
+    "server": ("request of the server", "notification of the server"),
 }
 _ADVICE = "; a value of one server is sent by a step with deliberate: true"
 _ALREADY: dict[Kind, str] = {**ELSEWHERE, "item type": "an item type"}
@@ -75,7 +81,28 @@ class Spelling:
         self._placeholders(self._scenario.config, ("config",))
         for name in self._scenario.workspace.files:
             self._placeholders(name, ("workspace", "files", name), key=True)
+        self._faults()
         self._extensions()
+
+    def _faults(self) -> None:
+        for index, entry in enumerate(self._scenario.faults):
+            loc = ("faults", index)
+            if entry.fault is not None and entry.fault not in self._lexicon.faults():
+                self._fail((*loc, "fault"), unknown("fault", entry.fault, self._lexicon.faults()))
+            for key, value in entry.picks():
+                self._pick((*loc, key), value)
+
+    def _pick(self, loc: Loc, value: str | Pick) -> None:
+        pick, short = pick_of(value), isinstance(value, str)
+        if pick.item is not None:
+            self._name("item type", pick.item, (*loc, "item"))
+        asks, tells = _OF_SIDE[pick.side]
+        asked = _OF_SIDE["client" if pick.side == "server" else "server"][0]
+        if pick.answer_to is not None:
+            self._name(asked, pick.answer_to, (*loc, "answer_to"))
+        if pick.method is not None:
+            kind = asks if pick.method in self._lexicon.names(asks) else tells
+            self._name(kind, pick.method, loc if short else (*loc, "method"))
 
     def _settings(self) -> None:
         settings = self._scenario.settings

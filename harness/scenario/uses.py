@@ -26,6 +26,8 @@ def words_used(scenario: Scenario) -> set[str]:
             found.update(_words(getattr(body, field, None), paths=field in ("where", "message")))
         if isinstance(step, WaitStep):
             found.update(step.wait.statuses)
+    for entry in scenario.faults:
+        found.update(_words(entry.model_dump()))
     for outcome in (scenario.expect, *scenario.expect.any_of):
         found.update(_expected(outcome))
     return found

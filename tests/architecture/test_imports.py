@@ -78,6 +78,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "harness.runner": (
         (
+            "harness.faults",
             "harness.ledger",
             "harness.results",
             "harness.spec",

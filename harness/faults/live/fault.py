@@ -91,7 +91,7 @@ class LiveFault:
         self.missing = ""
         """What it waited for when it was last given up, "" where it was not."""
         self._once = once
-        self._spare = after
+        self._spare = self._after = after
         self._classify = classify
         self._connection = connection
         self._tell = tell
@@ -175,7 +175,10 @@ class LiveFault:
     def _give_up(self, why: str) -> list[Frame]:
         """Let go of what is held, and arm the fault anew."""
         stream = self._stream
-        if stream is None or self._spare:
+        if stream is None:
+            return []
+        if self._spare:
+            self.missing = f"it found no place after the {self._after} that it spares"
             return []
         held = stream.end()
         self._tell_acts(stream)

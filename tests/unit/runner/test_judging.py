@@ -271,3 +271,39 @@ def test_blocked_scenario_says_why_and_has_no_finding_of_its_own() -> None:
     assert outcome.verdict is Verdict.NOT_EXERCISED
     assert outcome.reason == "setup.not-started: exit status 3"
     assert (outcome.findings, outcome.played) == ([], False)
+
+
+FAULTY = """
+title: a scenario with faults
+faults:
+  - duplicate: x/y
+  - drop: x/z
+client:
+  - start_thread: {as: t}
+expect:
+  violations: [response.once, turn.completes]
+"""
+
+
+def test_a_scenario_with_faults_says_which_rules_notice_them() -> None:
+    """One of the two rules is broken, a third is too, and one fault never acted."""
+    said = [{"id": 1, "result": {}}, {"method": "turn/completed", "params": 7}]
+    made = run(Ended(End.QUIESCENT), also=said, idle_faults={1: "no x/z"})
+    outcome = judge(made, load_text(FAULTY, name="mine"))
+    found = {finding.id: (finding.message, finding.line) for finding in outcome.findings}
+    assert found["scenario.fault-idle"] == ("the fault drop never acted: no x/z", 5)
+    assert found["scenario.fault-unnoticed"] == (
+        "turn.completes was to be broken, and it found nothing wrong",
+        9,
+    )
+    message, line = found["scenario.fault-breaks-more"]
+    assert "more rules are broken: frame.well-formed; name them under" in message
+    assert line == 4
+    assert (outcome.verdict, outcome.rows) == (Verdict.FAIL, [])
+
+
+def test_what_the_faults_of_a_scenario_break_is_no_breach_of_the_server() -> None:
+    text = FAULTY.replace(", turn.completes", "")
+    made = run(Ended(End.QUIESCENT), also=[{"id": 1, "result": {}}])
+    outcome = judge(made, load_text(text, name="mine"))
+    assert (outcome.verdict, outcome.rows, outcome.findings) == (Verdict.PASS, [], [])

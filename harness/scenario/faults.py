@@ -1,0 +1,145 @@
+"""`faults:` of a scenario: what goes wrong between the server and whoever speaks to it.
+
+Here: the models of its entries, and what their types cannot say. Not here: making such a fault
+(runner.written_faults), which faults there are by name: the loader is told (lexicon).
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, Discriminator, Field, Tag
+
+from harness.backend.strict import Strict
+
+Operation = Literal["fault", "drop", "duplicate", "delay", "reorder", "cut", "inject"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+"""What an entry can be; each has exactly one of these keys."""
+
+Side = Literal["server", "client"]
+Problem = tuple[tuple[str | int, ...], str]
+
+Method = Annotated[str, Field(min_length=1)]
+_Number = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Pick(Strict):
+    """A message: by its method, the request that it answers, the type of its item, its side.
+
+    `nth` is the place among those that fit, from 1, of the only one that is meant.
+    """
+
+    method: Method | None = None
+    answer_to: Method | None = None
+    item: Annotated[str, Field(min_length=1, json_schema_extra={"word": "item type"})] | None = None
+    side: Side = Field(default="server", alias="from")
+    nth: _Number | None = None
+
+
+def _form(value: object) -> str:
+    return "mapping" if isinstance(value, dict | BaseModel) else "method"
+
+
+Picked = Annotated[
+    Annotated[Method, Tag("method")] | Annotated[Pick, Tag("mapping")], Discriminator(_form)
+]
+# A message, or a line as it is.
+Injected = Annotated[
+    Annotated[str, Tag("method")] | Annotated[dict[str, Any], Tag("mapping")], Discriminator(_form)
+]
+
+
+class FaultEntry(Strict):
+    """One fault: one of `OPERATIONS`, and what goes with it.
+
+    `until` or `messages` say how late a delayed message comes, `behind` and `to` where an injected
+    one goes. The first `after` places are spared; with `once` there is one place.
+    """
+
+    fault: Annotated[str, Field(min_length=1)] | None = None
+    drop: Picked | None = None
+    duplicate: Picked | None = None
+    delay: Picked | None = None
+    reorder: Picked | None = None
+    cut: Picked | None = None
+    inject: Injected | None = None
+    until: Picked | None = None
+    messages: _Number | None = None
+    behind: Picked | None = None
+    to: Side = "client"
+    after: Annotated[int, Field(ge=0, le=1000)] = 0
+    once: bool = False
+
+    @property
+    def operation(self) -> Operation:
+        """Which of the operations it is."""
+        return next(one for one in OPERATIONS if one in self.model_fields_set)
+
+    @property
+    def picked(self) -> Pick | None:
+        """The message that it acts on; None for a fault by its name."""
+        name = "behind" if self.operation == "inject" else self.operation
+        return None if name == "fault" else pick_of(getattr(self, name))
+
+    def picks(self) -> Iterator[tuple[str, "str | Pick"]]:
+        """Each key that picks a message, with what it says."""
+        for key in (*OPERATIONS, "until", "behind"):
+            value = getattr(self, key)
+            if value is not None and key not in ("fault", "inject"):
+                yield key, value
+
+
+def pick_of(value: str | Pick) -> Pick:
+    """A pick in its long form."""
+    return Pick(method=value) if isinstance(value, str) else value
+
+
+_GOES_WITH: dict[str, Operation] = {
+    "until": "delay",
+    "messages": "delay",
+    "behind": "inject",
+    "to": "inject",
+}
+
+
+def mistake_in(entries: list[FaultEntry], surfaces: list[Any], raced: bool) -> Problem | None:
+    """What is wrong with the faults of a scenario beside their types: the place, and why."""
+    if entries and surfaces != ["session"]:
+        return ("faults",), "faults are between a client and a server: write surfaces: [session]"
+    if entries and raced:
+        return ("faults",), "a scenario with faults is not raced: leave one of the two out"
+    for index, entry in enumerate(entries):
+        problem = _mistake(entry)
+        if problem is not None:
+            return ("faults", index, *problem[0]), problem[1]
+    return None
+
+
+def _mistake(entry: FaultEntry) -> Problem | None:
+    given = entry.model_fields_set
+    named = [one for one in OPERATIONS if one in given]
+    if len(named) != 1:
+        found = f"found {' and '.join(named)}" if named else "found none"
+        return (), f"expected exactly one of {', '.join(OPERATIONS)}; {found}"
+    operation = named[0]
+    for key, wanted in _GOES_WITH.items():
+        if key in given and operation != wanted:
+            return (key,), f"{key} goes with {wanted}"
+    if operation == "delay" and ("until" in given) == ("messages" in given):
+        return (operation,), "delay takes one of until (a message) and messages (a number)"
+    if operation == "inject" and "behind" not in given:
+        return (operation,), "inject takes behind: the message that it comes after"
+    for key, value in entry.picks():
+        problem = _of_pick(value, entry) if isinstance(value, Pick) else None
+        if problem is not None:
+            return (key, *problem[0]), problem[1]
+    return None
+
+
+def _of_pick(pick: Pick, entry: FaultEntry) -> Problem | None:
+    if pick.method is None and pick.answer_to is None and pick.item is None:
+        return (), "expected one of method, answer_to and item at least"
+    if pick.method is not None and pick.answer_to is not None:
+        return ("answer_to",), "an answer has no method: write method or answer_to"
+    if pick.nth is not None and (entry.after or entry.once):
+        return ("nth",), "nth means one message: leave after and once out"
+    return None
