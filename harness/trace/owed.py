@@ -18,6 +18,8 @@ which notification; it says that a client can unsubscribe and that a thread has 
   progress that it had been owed the end of, is owed it again.
 - Who opens a thread and is shown a turn in progress, of which another connection is owed the end,
   is owed that end too.
+- Whether an archived thread keeps its subscribers is not said: nobody counts as one until he opens
+  it again. What had begun before is still owed.
 - Who unsubscribes or is disconnected changes nothing for the other subscribers.
 """
 
@@ -132,6 +134,10 @@ class Owed:
         """Another connection was told that a turn has ended, so it does not retry any more."""
         self._retrying.discard((thread_id, turn_id))
 
+    def put_away(self, thread_id: str) -> None:
+        """A thread went to the archive: who still follows it is open until somebody opens it."""
+        self._subscribed.discard(thread_id)
+
     def _others(self) -> Iterator["Owed"]:
         return (one for one in self._ledgers.values() if one is not self and not one.closed)
 
@@ -181,6 +187,9 @@ class Owed:
                 self._owe(Owes.THREAD_STARTED, f"thread {thread_id}", frame, thread_id)
         elif asked.method == "thread/unsubscribe":
             self._leave(text(obj(asked.params).get("threadId")))
+        elif asked.method == "thread/archive":
+            for one in (self, *self._others()):
+                one.put_away(text(obj(asked.params).get("threadId")))
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             thread_id = text(obj(asked.params).get("threadId"))
