@@ -128,8 +128,11 @@ class CopiesHistory(Monitor):
         if self._told.ephemeral(source, frame):
             return
         fork = f"thread {text(dig(frame.result, 'thread', 'id'))}"
-        views = self._told.threads(source, frame)
-        whole = any(thread.reply is not None for _, thread in views)
+        views = list(self._told.threads(source, frame))
+        known = {turn.id for _, thread in views for turn in thread.turns.values()}
+        # Where one of them is not among those that certainly ended, places say nothing.
+        whole = known == {turn.id for turn in ended}
+        whole = whole and any(thread.reply is not None for _, thread in views)
         for turn, where in _pairs(ended, shown, frame, whole=whole):
             yield from self._compared(fork, turn, where, frame)
 
