@@ -15,7 +15,7 @@ from harness.fuzz.sessions.turns import COMMAND, FAULTS, PARTS, Json, TurnWriter
 from harness.scenario.client_steps import MAIN
 
 MOST_THREADS = 3
-LONGEST = 45
+LONGEST = 60
 # The threads of this session alone, of all that the process knows.
 HERE: Json = {"cwd": "{cwd}"}
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
@@ -56,7 +56,7 @@ class Session:
         parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
         faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
-        self.asking = "approvals" not in lacks and chooser.chance(50)
+        self.asking = "approvals" not in lacks and chooser.chance(70)
         offered = [one for one in ACTIONS if one.name not in lacks]
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(55)]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
@@ -90,7 +90,7 @@ class Session:
         thread = choose.one(plan.threads)
         last = self._last.get(thread.alias, "")
         possible = [
-            (one, weight * max(1, 12 // (1 + self._pairs[last, one.name])))
+            (one, max(1, 60 * weight // (1 + self._pairs[last, one.name])))
             for one, weight in self._weights
             if one.sensible(thread)
         ]
@@ -101,7 +101,7 @@ class Session:
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
-        asks = self.asking and self.choose.chance(70)
+        asks = self.asking and self.choose.chance(80)
         thread = self.plan.thread(asks=asks)
         params = {"approvalPolicy": "on-request"} if asks else None
         self.plan.step("start_thread", **{"as": thread.alias}, params=params)
