@@ -120,12 +120,15 @@ def ids_counted_by_thread() -> Any:
     return talk.read(*stored()).read(*stored(), thread="thr_2")
 
 
-def rolled_back_after_a_compaction() -> Any:
-    """A compaction counts as a turn: the last turn to drop is that of the compaction."""
+def rolled_back_after_a_compaction(*left: dict[str, Any], looks: bool = False) -> Any:
+    """A compaction counts as a turn, or does not, or has done away with the turns before it."""
     talk = past(TURN, "turn_2").asks("thread/compact/start", threadId=THREAD).answers({})
     talk.turn_started("turn_3").status("active")
-    talk.item({"type": "contextCompaction", "id": "cut"}, "turn_3").end_turn("turn_3")
-    return talk.rolls_back(*stored(TURN, "turn_2"))
+    cut = {"type": "contextCompaction", "id": "cut"}
+    talk.item(cut, "turn_3").end_turn("turn_3")
+    if looks:
+        talk.read(*stored(TURN, "turn_2"), turn_object("turn_3", "completed", items=[cut]))
+    return talk.rolls_back(*left)
 
 
 def rolled_back_by_too_many(*, refused: bool) -> Any:
@@ -237,7 +240,17 @@ LEGAL: list[Legal] = [
     Legal(OWN, "a fork of a fork", forked_of_a_fork),
     Legal(OWN, "ids counted by thread", ids_counted_by_thread),
     Legal(OWN, "compacted away", compacted_away, frozenset({EQUALS})),
-    Legal(DROPS, "a compaction counts", rolled_back_after_a_compaction),
+    Legal(
+        DROPS,
+        "a compaction counts",
+        lambda: rolled_back_after_a_compaction(*stored(TURN, "turn_2")),
+    ),
+    Legal(
+        DROPS,
+        "a compaction does not count",
+        lambda: rolled_back_after_a_compaction(*stored(), looks=True),
+    ),
+    Legal(DROPS, "compacted away, then dropped", rolled_back_after_a_compaction),
     Legal(DROPS, "too many are all", lambda: rolled_back_by_too_many(refused=False)),
     Legal(DROPS, "too many are refused", lambda: rolled_back_by_too_many(refused=True)),
     Legal(DROPS, "turns without items", rolled_back_without_items),
@@ -250,6 +263,11 @@ LEGAL: list[Legal] = [
     Legal(ITEMS, "commands as they ended", commands_in_the_order_of_their_ends, frozenset({IDS})),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        DROPS,
+        "one turn too many after a compaction",
+        lambda: rolled_back_after_a_compaction(looks=True),
+    ),
     Illegal(REOPENS, "refused after a restart", refused_after_a_restart),
     Illegal(
         REOPENS,

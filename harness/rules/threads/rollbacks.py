@@ -18,7 +18,7 @@ from harness.rules.shared.view_queries import SentByAnybody, failed
 from harness.rules.shared.violations import member
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import by_arrival, came_before, received_before_sent
-from harness.trace.values import obj
+from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
 
 ROLLBACK = "thread/rollback"
@@ -26,16 +26,21 @@ ROLLBACK = "thread/rollback"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A rollback: its answer, the turns that were left, those that it dropped and earlier ones."""
+    """A rollback: its answer, the turns that were left, those that it dropped and earlier ones.
+
+    `open` are turns that are one or the other, by what counts as a turn.
+    """
 
     answer: Frame
     left: tuple[TurnView, ...]
     dropped: tuple[TurnView, ...]
+    open: tuple[TurnView, ...] = ()
 
     @property
     def level(self) -> Level | None:
         """How a finding weighs: less where a turn was cut off, which need not be kept at all."""
-        whole = all(turn.status == COMPLETED for turn in (*self.left, *self.dropped))
+        turns = (*self.left, *self.dropped, *self.open)
+        whole = all(turn.status == COMPLETED for turn in turns)
         return None if whole else Level.SHOULD
 
 
@@ -49,14 +54,37 @@ class _Rollback(Monitor):
     def cut(self, thread_id: str, before: Frame) -> Cut | None:
         """What the rollbacks that were answered before a message left of a thread.
 
-        None where there were none, and where that cannot be known: a turn that no turn/start of the
-        trace began (a compaction, for example, may count as one), one that had not ended or whose
-        id was given again, a rollback that does not say how many turns it means.
+        A turn that no turn/start began (a compaction, for example) may count as one or not: what is
+        left or dropped either way is known, the rest is open. So are turns that no answer has shown
+        since: a compaction may have done away with them. None where there were no rollbacks, and
+        where nothing can be known: a turn that had not ended or whose id was given again, a
+        rollback that does not say how many turns it means.
         """
         turns = self._turns(thread_id, before)
         rollbacks = [one for one in self._sent.before(before) if thread_id in _strings(one)]
         if turns is None or not rollbacks:
             return None
+        asked_for = [turn for turn in turns if turn.reply is not None]
+        most = self._counted(turns, rollbacks, before)
+        least = self._counted(asked_for, rollbacks, before)
+        if most is None or least is None:
+            return None
+        others = [turn for turn in turns if turn.reply is None]
+        shown = self._shown_since(thread_id, others[-1], most.answer) if others else None
+        left = tuple(
+            turn
+            for turn in asked_for
+            if turn in most.left and turn in least.left
+            if shown is None
+            or turn.id in shown
+            or came_before(others[-1].started[0], turn.started[0])
+        )
+        dropped = tuple(turn for turn in least.dropped if turn in most.dropped)
+        rest = tuple(turn for turn in asked_for if turn not in left and turn not in dropped)
+        return Cut(most.answer, left, dropped, rest)
+
+    def _counted(self, turns: list[TurnView], rollbacks: list[Frame], before: Frame) -> Cut | None:
+        """What rollbacks left and dropped if these are the turns that count."""
         left, dropped, last = list[TurnView](), list[TurnView](), None
         waiting = list(turns)
         for request in rollbacks:
@@ -74,17 +102,31 @@ class _Rollback(Monitor):
             left, last = left[:kept], answer
         return None if last is None else Cut(last, (*left, *waiting), tuple(dropped))
 
+    def _shown_since(self, thread_id: str, turn: TurnView, before: Frame) -> set[str]:
+        """The turns of a thread in the answers that were asked for after a turn had ended."""
+        found: set[str] = set()
+        for frame in self.trace.frames:
+            if frame.kind is not Kind.RESPONSE or not came_before(frame, before):
+                continue
+            request = self.conversation.request_of(frame)
+            mine = text(dig(frame.result, "thread", "id")) == thread_id
+            if mine and request and received_before_sent(turn.completed[0], request):
+                found |= stored_in(frame).keys()
+        return found
+
     def _turns(self, thread_id: str, before: Frame) -> list[TurnView] | None:
-        """The turns of a thread in order; None where some may not be known."""
+        """The turns of a thread in order, told from start to end; None where some may not be."""
         views = list(self._told.threads(thread_id, before))
         if not any(thread.reply is not None for _, thread in views):
             return None
-        found: dict[str, TurnView] = {}
-        for _, thread in views:
-            for turn in thread.turns.values():
-                if turn.reply is not None and turn.started and turn.completed:
-                    found[turn.id] = turn
-        known = {turn.id for _, thread in views for turn in thread.turns.values()}
+        every = [turn for _, thread in views for turn in thread.turns.values()]
+        asked_for = {turn.id for turn in every if turn.reply is not None}
+        found = {
+            turn.id: turn
+            for turn in every
+            if turn.started and turn.completed and (turn.reply or turn.id not in asked_for)
+        }
+        known = {turn.id for turn in every}
         if known - found.keys() or any(key.endswith(" again") for key in _keys(views)):
             return None
         first = {turn.started[0]: turn for turn in found.values()}
@@ -152,8 +194,9 @@ class Drops(_Rollback):
 
     The params are not shown: the number of turns is the one number in them. SHOULD where a turn of
     the thread was cut off, since such a turn need not be kept, or count. Left open: refusals; a
-    rollback by more turns than there are, which may be refused; threads of which some turn may not
-    be known, or one runs; ids that were given again.
+    rollback by more turns than there are, which may be refused; whether a turn that no turn/start
+    began (a compaction) counts; threads of which some turn may not be known, or one runs; ids that
+    were given again.
     """
 
     @on_answer(ROLLBACK)
@@ -163,11 +206,13 @@ class Drops(_Rollback):
             return None
         for thread_id in self.conversation.threads.keys() & _strings(request):
             cut = self.cut(thread_id, frame)
-            if cut is None or cut.answer is not frame or not cut.dropped:
+            if cut is None or cut.answer is not frame:
                 continue
             subject = f"thread {thread_id}"
-            found = _shown_otherwise(subject, cut, frame)
-            return [found or Witness(subject, (cut.dropped[-1].completed[0], frame))]
+            if found := _shown_otherwise(subject, cut, frame):
+                return [found]
+            if cut.dropped:
+                return [Witness(subject, (cut.dropped[-1].completed[0], frame))]
         return None
 
 
