@@ -18,6 +18,7 @@ Here: which scenario gets which process, and whether the model is reached. Not h
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -61,6 +62,7 @@ class Bench:
         tasks: TaskGroup,
     ) -> None:
         self.profile = profile
+        self.book = book
         self.blocked: Finding | None = None
         self.hygiene = Hygiene(Level(profile.hygiene))
         self.servers = Servers(
@@ -270,16 +272,25 @@ def _way_to_the_model(profile: Profile) -> str:
     )
 
 
+B = TypeVar("B", bound=Bench)
+
+
 @asynccontextmanager
 async def open_bench(
-    profile: Profile, book: Book, *, base: Path, worker: str = "main", scale: float = 1.0
-) -> AsyncGenerator[Bench]:
-    """A bench for one worker; everything it started is gone when it closes."""
+    profile: Profile,
+    book: Book,
+    *,
+    base: Path,
+    worker: str = "main",
+    scale: float = 1.0,
+    kind: type[B] = Bench,
+) -> AsyncGenerator[B]:
+    """A bench for one worker, of a `kind`; everything it started is gone when it closes."""
     folder = RunFolder(base, worker)
     try:
         async with model_server() as models, anyio.create_task_group() as tasks:
             bounds = profile.bounds.scaled(scale)
-            bench = Bench(profile, bounds, book, folder, models, tasks)
+            bench = kind(profile, bounds, book, folder, models, tasks)
             try:
                 yield bench
             finally:

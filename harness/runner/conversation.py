@@ -156,8 +156,14 @@ class Conversations:
             env=desk.env,
         )
         at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
-        self._servers.between = at_work.between if needs.faults else None
-        server = await self._servers.ready(recorder, profile)
+        between = self._servers.between
+        if needs.faults:
+            self._servers.between = lambda transport: between(at_work.between(transport))
+        try:
+            server = await self._servers.ready(recorder, profile)
+        except BaseException:
+            self._servers.between = between
+            raise
         if needs.faults:
             await at_work.begin()
         model = self._model(scripts, recorder, needs)
@@ -189,7 +195,7 @@ class Conversations:
             raise
         finally:
             self._models.serve(None)
-            self._servers.between = None
+            self._servers.between = between
         _close_trace(recorder, server.peer, ended)
         run = Run(
             trace=recorder.trace,
@@ -285,7 +291,7 @@ class Conversations:
         async def further() -> Transport:
             process = (servers.current or server).process
             try:
-                return servers.reached(await process.connect(self._bounds.step))
+                return servers.between(await process.connect(self._bounds.step))
             except TargetError as error:
                 raise TargetGone(str(error)) from error
 

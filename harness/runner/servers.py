@@ -88,8 +88,8 @@ class Servers:
         self.current: RunningServer | None = None
         self.last_ending: ProcessExit | None = None
         self.shares_listening = False
-        self.between: Callable[[Transport], Transport] | None = None
-        """Puts something between a server that is started, or connected to, and its peer."""
+        self.between: Callable[[Transport], Transport] = _nothing_between
+        """What stands between a server and the client, on each connection that is opened."""
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -192,10 +192,6 @@ class Servers:
             await server.process.wait()
         return server.process.returncode
 
-    def reached(self, transport: Transport) -> Transport:
-        """A new connection to a server, as its peer is given it."""
-        return transport if self.between is None else self.between(transport)
-
     def pump(self, peer: Peer) -> None:
         """Receive on a connection until it ends."""
         self._tasks.start_soon(peer.pump)
@@ -225,7 +221,7 @@ class Servers:
             finding = Finding("setup.not-started", str(error))
             ran = not isinstance(error, NotStarted)
             raise SetupFailed(finding, recorder.trace, ran=ran) from error
-        peer = Peer(self.reached(process.transport), recorder, name=connection)
+        peer = Peer(self.between(process.transport), recorder, name=connection)
         watch = Watch(process, peer, self._hygiene, profile.panics)
         self.current = server = RunningServer(process, peer, home, profile, watch)
         self.pump(server.peer)
@@ -267,3 +263,7 @@ class Servers:
             said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
             message = f"the server `{command}` {problem}{said}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))
+
+
+def _nothing_between(transport: Transport) -> Transport:
+    return transport
