@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from harness.commands import fault_options, recorded
+from harness.commands import fault_options, mutate_options, recorded
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -374,6 +374,7 @@ app.command()(recorded.status)
 app.command()(recorded.compare)
 app.command()(recorded.ledger)
 app.command()(fault_options.faulty)
+app.command()(mutate_options.mutate)
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")

@@ -94,11 +94,24 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
         ("anyio", "hypothesis"),
     ),
+    "harness.mutation": (
+        (
+            "harness.faults",
+            "harness.runner",
+            "harness.spec",
+            "harness.surface",
+            "harness.trace",
+            *JUDGE,
+            *PLAYS,
+        ),
+        ("anyio", "psutil"),
+    ),
     "harness.commands": (
         (
             "harness.compare",
             "harness.faults",
             "harness.ledger",
+            "harness.mutation",
             "harness.report",
             "harness.results",
             "harness.runner",

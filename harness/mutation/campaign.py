@@ -1,0 +1,160 @@
+"""A mutation run: a clean run that shows where faults can act, then each fault.
+
+Here: which job comes when, on which worker, and what several attempts come to. Not here: one job
+(worker), the processes (workers), how it is told (telling).
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import anyio
+
+from harness.faults.base import Fault, StoredOnly
+from harness.faults.mutation import Outcome
+from harness.mutation.plan import Place, Plan, put_into_traces
+from harness.mutation.result import Attempt, FaultResult, Score, settled
+from harness.mutation.workers import WorkerLost, WorkerProcess, worker_process
+
+Job = dict[str, Any]
+# Called with each fault that is done.
+Say = Callable[[FaultResult], None]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """What is known so far. `first` is what each worker is told at first (worker)."""
+
+    faults: Mapping[str, Fault]
+    scenarios: Sequence[str]
+    first: Mapping[str, Any]
+    score: Score
+    say: Say
+    workers: int = 2
+    plan: Plan = field(init=False)
+    _known: set[str] = field(default_factory=set[str])
+    _before: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        self.plan = Plan(self.faults)
+
+    async def run(self) -> None:
+        """Play everything. What is done stands in `score`, also when this is cancelled."""
+        began = time.monotonic()
+        clean = deque[Job]({"clean": one} for one in self.scenarios)
+        try:
+            async with anyio.create_task_group() as tasks:
+                faults = deque[Job]()
+                planned = anyio.Event()
+                left = [self.workers]
+
+                def all_clean() -> None:
+                    left[0] -= 1
+                    if left[0] == 0:
+                        faults.extend(self._live_jobs())
+                        planned.set()
+
+                for number in range(self.workers):
+                    tasks.start_soon(self._work, number, clean, all_clean, planned, faults)
+        finally:
+            self.score.seconds = time.monotonic() - began
+
+    async def _work(
+        self,
+        number: int,
+        clean: deque[Job],
+        all_clean: Callable[[], None],
+        planned: anyio.Event,
+        faults: deque[Job],
+    ) -> None:
+        """One worker: its share of the clean run, then, when all have theirs, of the faults."""
+        await self._through(number, clean, self._note_clean, _lost_clean)
+        all_clean()
+        await planned.wait()
+        await self._through(number, faults, self._note_live, self._lost_live)
+
+    async def _through(
+        self,
+        number: int,
+        jobs: deque[Job],
+        note: Callable[[Job, dict[str, Any]], None],
+        lost: Callable[[Job, str], None],
+    ) -> None:
+        """Do jobs until none is left; one at which a worker is lost is not tried again."""
+        while jobs:
+            first = {**self.first, "name": f"m{number}"}
+            async with worker_process(first) as worker:
+                await self._on(worker, jobs, note, lost)
+
+    async def _on(
+        self,
+        worker: WorkerProcess,
+        jobs: deque[Job],
+        note: Callable[[Job, dict[str, Any]], None],
+        lost: Callable[[Job, str], None],
+    ) -> None:
+        while jobs:
+            job = jobs.popleft()
+            try:
+                answer = await worker.ask(job)
+            except WorkerLost as reason:
+                lost(job, str(reason))
+                return
+            note(job, answer)
+
+    def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
+        self.score.scenarios += 1
+        self.plan.add((fault, Place.read(place)) for fault, place in answer["places"])
+        self._known |= set(answer["known"])
+        for rule, count in answer["before"].items():
+            self._before[rule][job["clean"]] = count
+
+    def _note_live(self, job: Job, answer: dict[str, Any]) -> None:
+        made = [Attempt.read(one) for one in answer["attempts"]]
+        self._done(self.faults[job["fault"]], made)
+
+    def _lost_live(self, job: Job, why: str) -> None:
+        scenario = job["places"][0]["scenario"] if job["places"] else ""
+        made = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
+        self._done(self.faults[job["fault"]], [made])
+
+    def _done(self, fault: Fault, attempts: Sequence[Attempt], why: str = "") -> None:
+        outcome = settled(attempts)
+        result = FaultResult(fault.id, fault.rule, fault.reason, outcome, tuple(attempts), why)
+        self.score.results.append(result)
+        self.say(result)
+
+    def _live_jobs(self) -> list[Job]:
+        """The faults that are to be played, those that were often missed first; the rest is done.
+
+        What is put into traces was tried on those of the clean run already.
+        """
+        jobs: list[Job] = []
+        for fault in self.faults.values():
+            places = self.plan.best(fault)
+            if not places:
+                self._done(fault, (), "no scenario gives it a place on this target")
+            elif put_into_traces(fault) or all(one.by_client for one in places):
+                self._done(fault, [_stored(fault, one) for one in places[:1]])
+            else:
+                known = fault.rule in self._known
+                live = [asdict(one) for one in places if not one.by_client]
+                before = dict(self._before[fault.rule])
+                jobs.append({"fault": fault.id, "places": live, "known": known, "before": before})
+        return jobs
+
+
+def _lost_clean(_: Job, __: str) -> None:
+    """A scenario at which a worker was lost gives no places."""
+
+
+def _stored(fault: Fault, place: Place) -> Attempt:
+    why = ""
+    if place.outcome is Outcome.SURVIVED:
+        why = "the rule found nothing new in the trace with the fault in it"
+    if place.outcome is Outcome.MASKED:
+        why = "the target is known to break the rule, or breaks it without the fault too"
+    changed = (fault.reason,) if isinstance(fault.change, StoredOnly) else ()
+    return Attempt(place.scenario, place.outcome, live=False, changed=changed, why=why)

@@ -1,0 +1,110 @@
+"""What came of each fault, and the score.
+
+Here: the values, and their form in JSON. Not here: how they come about (play, campaign), their form
+for people (telling).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.faults.mutation import Outcome
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One fault in one scenario.
+
+    `changed` says in words what was changed in the messages, `why` why the rule said nothing; both
+    are empty where they are not known, or there is nothing to say. `live`: the fault was at work
+    while the scenario was played; else it was put into the trace of a play without it.
+    """
+
+    scenario: str
+    outcome: Outcome
+    live: bool
+    changed: tuple[str, ...] = ()
+    why: str = ""
+    seconds: float = 0.0
+    trace: str = ""
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> "Attempt":
+        """An attempt that another process told as JSON."""
+        return cls(
+            scenario=str(told["scenario"]),
+            outcome=Outcome(told["outcome"]),
+            live=bool(told["live"]),
+            changed=tuple(told["changed"]),
+            why=str(told["why"]),
+            seconds=float(told["seconds"]),
+            trace=str(told["trace"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FaultResult:
+    """What came of one fault: the attempt that decided it is the last one, if any."""
+
+    fault: str
+    rule: str
+    reason: str
+    outcome: Outcome
+    attempts: tuple[Attempt, ...] = ()
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Score:
+    """All faults of a run, as far as it came; `planned` of them were to be tried."""
+
+    target: str
+    planned: int
+    results: list[FaultResult] = field(default_factory=list[FaultResult])
+    scenarios: int = 0
+    seconds: float = 0.0
+    interrupted: str = ""
+
+    def count(self, outcome: Outcome) -> int:
+        """How many faults had this outcome."""
+        return Counter(one.outcome for one in self.results)[outcome]
+
+    @property
+    def value(self) -> float | None:
+        """KILLED of all that could be killed, 0 to 1; None where there is no such fault."""
+        counted = len(self.results) - self.count(Outcome.MASKED)
+        return self.count(Outcome.KILLED) / counted if counted else None
+
+    def of(self, outcome: Outcome) -> list[FaultResult]:
+        """The faults with this outcome, in order of their ids."""
+        found = [one for one in self.results if one.outcome is outcome]
+        return sorted(found, key=lambda one: one.fault)
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole of it, for `--json`."""
+        return {
+            "format": FORMAT,
+            "target": self.target,
+            "score": self.value,
+            "planned": self.planned,
+            "scenarios": self.scenarios,
+            "seconds": round(self.seconds, 1),
+            "interrupted": self.interrupted,
+            "counts": {str(one): self.count(one) for one in Outcome},
+            "faults": [asdict(one) for one in sorted(self.results, key=lambda one: one.fault)],
+        }
+
+
+def settled(attempts: Sequence[Attempt]) -> Outcome:
+    """What several attempts at one fault come to: one that kills it decides.
+
+    A fault that the rule missed somewhere is SURVIVED, although it was MASKED elsewhere.
+    """
+    outcomes = {one.outcome for one in attempts}
+    for outcome in (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.NOT_APPLIED
