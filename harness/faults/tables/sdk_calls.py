@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.faults.base import Fault, NotApplied, StoredOnly
+from harness.faults.sdk_turns import WHY, Message, SdkTurn, turn_with
 from harness.faults.site import FaultSite
 from harness.faults.stored import change, drop
 from harness.trace.trace import Trace
-from harness.trace.values import arr, obj
+from harness.trace.values import arr, obj, text
 
-WHY = "what a driver tells of its calls is no stream between a client and a server"
-Message = dict[str, Any]
 Edit = Callable[[Message], None]
 
 
@@ -35,6 +34,8 @@ def everywhere(do: Edit) -> StoredOnly:
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         found = [one for one in trace.frames if {"wrote", "result"} & obj(one.json).keys()]
+        if not any("wrote" in obj(one.json) for one in found):
+            raise NotApplied("no event of a real agent")
         return change(trace, found, lambda value: _edited(value, do))
 
     return StoredOnly(WHY, make)
@@ -56,16 +57,6 @@ def _edited(value: Message, do: Edit) -> Message:
     edited = copy.deepcopy(value)
     do(edited)
     return edited
-
-
-def word(old: str, new: str) -> Edit:
-    """A word of the agent is another one."""
-
-    def edit(message: Message) -> None:
-        started = obj(message["started"])
-        started["argv"] = [new if one == old else one for one in arr(started.get("argv"))]
-
-    return edit
 
 
 def started(member: str, value: Any) -> Edit:
@@ -114,16 +105,140 @@ def resolved(message: Message) -> None:
     message["result"] = {"finalResponse": "", "items": [], "usage": None}
 
 
-def nameless(message: Message) -> None:
-    """The error has a name of its own."""
-    if "error" not in message:
-        raise NotApplied("no error")
-    message["error"]["name"] = "Error"
+def failure_hidden(turn: SdkTurn) -> None:
+    """run gives a result although the agent wrote that the turn failed."""
+    fails = turn.asked.get("call") == "run" and turn.ends_with == "turn.failed"
+    if fails and not turn.aborted and turn.message.get("over") == "error":
+        resolved(turn.message)
+
+
+def nameless(turn: SdkTurn) -> None:
+    """The error of a turn that was aborted while it ran has a name of its own."""
+    mine = turn.asked.get("call") == "run" and turn.aborted == "during" and not turn.ends_with
+    if mine and "error" in turn.message:
+        turn.message["error"]["name"] = "Error"
+
+
+def failure_denied(turn: SdkTurn) -> None:
+    """run gives a result although the turn of a real agent failed."""
+    if "name" in turn.asked and turn.message.get("over") == "error" and not turn.aborted:
+        resolved(turn.message)
 
 
 def thrown(message: Message) -> None:
     """The call ended with an error."""
     message["over"], message["error"] = "error", {"name": "Error", "message": "no"}
+
+
+def said_otherwise(turn: SdkTurn, old: str, new: str) -> None:
+    """Words of the agent say something else."""
+    turn.started["argv"] = [one.replace(old, new) for one in turn.argv]
+
+
+def model_replaced(turn: SdkTurn) -> None:
+    """The agent is told of another model."""
+    if turn.is_first and turn.thread.get("model"):
+        said_otherwise(turn, turn.thread["model"], "another")
+
+
+def directory_replaced(turn: SdkTurn) -> None:
+    """The agent is told of another directory in the place of the last additional one."""
+    folders = arr(turn.thread.get("additionalDirectories"))
+    if turn.is_first and folders:
+        said_otherwise(turn, folders[-1], "/another")
+
+
+def image_replaced(turn: SdkTurn) -> None:
+    """The agent is told of another image."""
+    for entry in map(obj, arr(turn.asked.get("input"))):
+        if entry.get("type") == "local_image":
+            said_otherwise(turn, entry["path"], "another.png")
+            return
+
+
+def switched(turn: SdkTurn) -> bool:
+    """Whether the thread has a switch on."""
+    return any(turn.thread.get(name) for name in ("skipGitRepoCheck", "networkAccessEnabled"))
+
+
+def told_alike(turn: SdkTurn, others: tuple[SdkTurn, ...]) -> None:
+    """The agent is told the same as in another turn, with the switch the other way."""
+    for other in others:
+        if other.is_first and turn.is_first and switched(other) is not switched(turn):
+            turn.started.update(argv=other.started.get("argv"), env=other.started.get("env"))
+            return
+
+
+def forgotten(turn: SdkTurn) -> None:
+    """A switch that is on is not told."""
+    if switched(turn):
+        told_alike(turn, turn.earlier)
+
+
+def unasked(turn: SdkTurn) -> None:
+    """A switch that is left out is told as if it was on."""
+    if not switched(turn):
+        told_alike(turn, turn.later)
+
+
+def flattened(turn: SdkTurn) -> None:
+    """A member of a nested table in config is no dotted path, but within a table."""
+    for key, value in obj(turn.agent.get("config")).items():
+        for inner, one in obj(value).items() if isinstance(value, dict) else ():
+            path = f"{key}.{inner}="
+            place = next((n for n, word in enumerate(turn.argv) if word.startswith(path)), None)
+            if isinstance(one, str | int | float) and place is not None:
+                said = turn.argv[place].removeprefix(path)
+                turn.started["argv"][place] = f"{key}={{{inner}={said}}}"
+                return
+
+
+def inherited(turn: SdkTurn) -> None:
+    """With env given the agent has the variables of the process too."""
+    if turn.agent.get("env") is not None and turn.process:
+        turn.started["env"] = {**turn.process, **obj(turn.started.get("env"))}
+
+
+def env_left_out(turn: SdkTurn) -> None:
+    """Of env nothing reaches the agent."""
+    mine = obj(turn.agent.get("env"))
+    there = obj(turn.started.get("env"))
+    turn.started["env"] = {name: one for name, one in there.items() if name not in mine}
+
+
+def nothing_inherited(turn: SdkTurn) -> None:
+    """Without env the agent has no variable of the process but the key."""
+    if turn.agent.get("env") is None:
+        there = obj(turn.started.get("env"))
+        gone = turn.process.keys() - {KEY}
+        turn.started["env"] = {name: one for name, one in there.items() if name not in gone}
+
+
+def key_lost(turn: SdkTurn) -> None:
+    """Without apiKey the agent gets no key."""
+    key = turn.process.get(KEY)
+    if key and turn.agent.get("apiKey") is None and turn.agent.get("env") is None:
+        there = obj(turn.started.get("env"))
+        turn.started["env"] = {name: one for name, one in there.items() if one != key}
+        said_otherwise(turn, key, "")
+
+
+def key_shown(turn: SdkTurn) -> None:
+    """The key is among the words."""
+    if turn.agent.get("apiKey"):
+        turn.started["argv"] = [*turn.argv, f"--key={turn.agent['apiKey']}"]
+
+
+def thread_forgotten(turn: SdkTurn) -> None:
+    """A later turn does not say which thread it is of."""
+    written = [obj(one) for one in arr(turn.asked.get("writes"))]
+    told = [text(one.get("thread_id")) for one in written if one.get("type") == "thread.started"]
+    known = text(turn.driver.get("resume")) or next(filter(None, told), "")
+    if known and not turn.is_first:
+        said_otherwise(turn, known, "last")
+
+
+KEY = "PROVIDER_API_KEY"
 
 
 def fault(name: str, rule: str, reason: str, change: StoredOnly, on: str = "sdk-options") -> Fault:
@@ -151,7 +266,7 @@ FAULTS: tuple[Fault, ...] = (
         "check-left-out-by-default",
         "sdk-child.switches",
         "skipGitRepoCheck is false where it is left out.",
-        having("started", do=started("argv", ["exec", "--skip-git-repo-check"])),
+        turn_with("started", unasked, "start beside one with a switch"),
     ),
     fault(
         "agent-not-started",
@@ -163,19 +278,19 @@ FAULTS: tuple[Fault, ...] = (
         "model-not-passed",
         "sdk-child.options",
         "The model is that of the thread's options.",
-        having("started", at=-1, do=word("m-1", "m-2")),
+        turn_with("started", model_replaced, "start with a model"),
     ),
     fault(
         "one-directory-lost",
         "sdk-child.options",
         "Each additional directory is passed on.",
-        having("started", at=-1, do=word("/extra", "/w")),
+        turn_with("started", directory_replaced, "start with a directory"),
     ),
     fault(
         "switch-forgotten",
         "sdk-child.switches",
         "The agent is told not to look for a repository.",
-        having("started", at=1, do=started("argv", ["exec"])),
+        turn_with("started", forgotten, "start with a switch behind one without"),
     ),
     fault(
         "input-lost",
@@ -187,7 +302,7 @@ FAULTS: tuple[Fault, ...] = (
         "image-lost",
         "sdk-child.input",
         "The agent gets the paths of images.",
-        having("started", at=-1, do=word("/i.png", "/other.png")),
+        turn_with("started", image_replaced, "start with an image"),
     ),
     fault(
         "schema-lost",
@@ -199,47 +314,43 @@ FAULTS: tuple[Fault, ...] = (
         "config-nested",
         "sdk-child.config",
         "Nested members are joined by dots.",
-        having("started", at=-1, do=word("x.y='z'", "x={y='z'}")),
+        turn_with("started", flattened, "start with a nested config"),
     ),
     fault(
         "env-inherited-all-the-same",
         "sdk-child.env",
         "With env given nothing is inherited.",
-        having(
-            "started",
-            at=-1,
-            do=started("env", {"A": "b", "MARK": "x", "PROVIDER_API_KEY": "key-1"}),
-        ),
+        turn_with("started", inherited, "start with env and a process of ours"),
     ),
     fault(
         "env-left-out",
         "sdk-child.env",
         "env is the environment of the child.",
-        having("started", at=-1, do=started("env", {"PROVIDER_API_KEY": "key-1"})),
+        turn_with("started", env_left_out, "start with env"),
     ),
     fault(
         "nothing-inherited",
         "sdk-child.env-inherited",
         "Without env the process's own environment counts.",
-        having("started", do=started("env", {"PROVIDER_API_KEY": "key-of-process"})),
+        turn_with("started", nothing_inherited, "start without env"),
     ),
     fault(
         "key-not-looked-for",
         "sdk-child.key",
         "Without apiKey the key is that of PROVIDER_API_KEY.",
-        having("started", do=started("env", {"MARK": "of-the-process"})),
+        turn_with("started", key_lost, "start with the key of the process"),
     ),
     fault(
         "key-among-the-words",
         "sdk-child.key-hidden",
         "Worth recording: everybody on the machine can read it.",
-        having("started", at=-1, do=word("exec", "--key=key-1")),
+        turn_with("started", key_shown, "start with apiKey"),
     ),
     fault(
         "second-turn-of-no-thread",
         "sdk-child.resumed",
         "The second turn goes on with the thread.",
-        having("started", at=1, do=word("thr-1", "last")),
+        turn_with("started", thread_forgotten, "later turn"),
         RESULTS,
     ),
     fault(
@@ -290,7 +401,7 @@ FAULTS: tuple[Fault, ...] = (
         "failure-as-result",
         "sdk-run.rejects",
         "run rejects where the turn fails.",
-        having("over", at=2, do=resolved),
+        turn_with("over", failure_hidden, "turn that failed"),
         RESULTS,
     ),
     fault(
@@ -304,7 +415,7 @@ FAULTS: tuple[Fault, ...] = (
         "abort-by-another-name",
         "sdk-run.abort-error",
         "The error's name is AbortError.",
-        having("over", at=-1, do=nameless),
+        turn_with("over", nameless, "turn that was aborted"),
         RESULTS,
     ),
     fault(
@@ -331,7 +442,7 @@ FAULTS: tuple[Fault, ...] = (
         "failure-otherwise-than-the-session",
         "sdk-run.agrees-with-session",
         "The same turn fails on both.",
-        having("over", at=1, do=resolved),
+        turn_with("over", failure_denied, "turn of a real agent that failed"),
         ON_AGENT,
     ),
 )
