@@ -8,15 +8,15 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from harness.faults import mcp_edits as edits
 from harness.faults.base import Fault, NotApplied, StoredOnly
+from harness.faults.mcp_runs import WHY, Message, run_of
 from harness.faults.site import FaultSite
 from harness.faults.stored import change
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 from harness.trace.values import arr, obj
 
-WHY = "the end of a run is no message that a program writes"
-Message = dict[str, Any]
 Edit = Callable[[Message], None]
 
 
@@ -122,7 +122,6 @@ def readable(message: Message) -> None:
 
 
 ADD, WEB = ("add", "docs"), ("add", "web")
-URL = 'url = "http://127.0.0.1:8081/mcp"'
 INLINE = 'transport = { type = "stdio", command = "launch-it", args = ["-y", '
 AGAIN = '\n[mcp_servers.docs]\ntransport = { type = "stdio", command = "x", args = [] }\n'
 
@@ -155,7 +154,7 @@ FAULTS: tuple[Fault, ...] = (
         "words-joined",
         "mcp-add.verbatim",
         "Each word is an argument of its own.",
-        ending("mcp add", *ADD, do=config('"--url", "u"', '"--url u"')),
+        run_of("add", edits.words_joined, "mcp add of a command with two words"),
     ),
     fault(
         "env-value-cut",
@@ -167,7 +166,7 @@ FAULTS: tuple[Fault, ...] = (
         "address-changed",
         "mcp-add.address",
         "The server has the address that was given.",
-        ending("mcp add --url", *WEB, do=config("8081/mcp", "8081/")),
+        run_of("add", edits.address_changed, "mcp add --url"),
     ),
     fault(
         "variable-forgotten",
@@ -185,23 +184,19 @@ FAULTS: tuple[Fault, ...] = (
         "token-kept",
         "mcp-add.token-not-kept",
         "The key holds the name of the variable, never the token.",
-        ending("mcp add --url", *WEB, do=config('"WEB_TOKEN"', '"s3cr3t-value"')),
+        run_of("add", edits.token_kept, "mcp add with the variable of a token"),
     ),
     fault(
         "token-printed",
         "mcp-add.token-not-shown",
         "Worth recording: a token on the screen is a token in a log.",
-        ending("mcp add --url", *WEB, do=printed("Added", "Token s3cr3t-value. Added")),
+        run_of("add", edits.token_printed, "mcp add with the variable of a token"),
     ),
     fault(
         "transport-flat",
         "mcp-config.transport",
         "The values stand within transport.",
-        ending(
-            "mcp add --url",
-            *WEB,
-            do=config('transport = { type = "streamable_http", ' + URL + " }", URL),
-        ),
+        run_of("add", edits.transport_flat, "mcp add --url"),
     ),
     fault(
         "transport-type-spelled-otherwise",
@@ -225,13 +220,13 @@ FAULTS: tuple[Fault, ...] = (
         "other-server-lost",
         "mcp-config.others-kept",
         "One server is added; the others stay.",
-        ending("mcp add --url", *WEB, do=config("[mcp_servers.docs", "[lost.docs")),
+        run_of("add", edits.other_lost, "mcp add beside another server"),
     ),
     fault(
         "other-server-changed",
         "mcp-config.others-kept",
         "One server is added; the others stay as they are.",
-        ending("mcp add --url", *WEB, do=config('"launch-it"', '"launch-that"')),
+        run_of("add", edits.other_changed, "mcp add beside another server"),
     ),
     fault(
         "other-key-lost",
@@ -243,7 +238,7 @@ FAULTS: tuple[Fault, ...] = (
         "comment-lost",
         "mcp-config.comments-kept",
         "Worth recording: the file is the user's.",
-        ending("mcp add", *ADD, do=config("# The user's own words.\n", "")),
+        run_of("add", edits.comment_lost, "mcp add to a file with comments"),
     ),
     fault(
         "concurrent-add-lost",
@@ -294,12 +289,7 @@ FAULTS: tuple[Fault, ...] = (
         "unknown-removed",
         "mcp-remove.tells-apart",
         "It prints that no server of that name exists.",
-        ending(
-            "second mcp remove",
-            *("remove", "docs"),
-            do=prints("Removed the global server docs.\n"),
-            last=True,
-        ),
+        run_of("remove", edits.unknown_removed, "mcp remove behind one that removed"),
     ),
     fault(
         "column-missing",
@@ -311,18 +301,13 @@ FAULTS: tuple[Fault, ...] = (
         "columns-in-another-order",
         "mcp-list.columns",
         "The columns stand in the order of the text.",
-        ending(
-            "table of mcp list",
-            "list",
-            do=printed("Status  Auth", "Auth  Status"),
-            printing="Name",
-        ),
+        run_of("list", edits.columns_exchanged, "table of mcp list"),
     ),
     fault(
         "server-not-listed",
         "mcp-list.every-server",
         "Every configured server is listed.",
-        ending("table of mcp list", "list", do=printed("web  http", "http"), printing="Name"),
+        run_of("list", edits.row_missing, "table of mcp list"),
     ),
     fault(
         "removed-is-listed",
@@ -371,7 +356,7 @@ FAULTS: tuple[Fault, ...] = (
         "argument-not-shown",
         "mcp-get.shows",
         "The arguments are shown.",
-        ending("mcp get", "get", "docs", do=printed("--url", "")),
+        run_of("get", edits.argument_not_shown, "mcp get of a command with words"),
     ),
     fault(
         "no-hint",
@@ -403,7 +388,7 @@ FAULTS: tuple[Fault, ...] = (
         "login-ends-in-silence",
         "mcp-login.success-line",
         "A line says that it went well.",
-        ending("mcp login", "login", do=printed("Logged in to web.", "")),
+        run_of("login", edits.login_silent, "mcp login"),
         "mcp-oauth",
     ),
     fault(
@@ -424,7 +409,7 @@ FAULTS: tuple[Fault, ...] = (
         "no-proof-key",
         "mcp-login.proof-key",
         "Worth recording: those who specify OAuth and MCP demand it.",
-        ending("mcp login", "login", do=printed("code_challenge=ch&", "")),
+        run_of("login", edits.no_proof_key, "mcp login"),
         "mcp-oauth",
     ),
     fault(
@@ -468,12 +453,7 @@ FAULTS: tuple[Fault, ...] = (
         "none-stored-removed",
         "mcp-logout.tells-apart",
         "It prints that there are none.",
-        ending(
-            "second mcp logout",
-            "logout",
-            do=prints("Removed the credentials of web.\n"),
-            last=True,
-        ),
+        run_of("logout", edits.none_stored_removed, "mcp logout behind one that removed"),
         "mcp-oauth",
     ),
     fault(
