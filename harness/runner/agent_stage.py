@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.backend.mcp_desk import McpDesk, mcp_desk
 from harness.backend.model import ScriptedModel
 from harness.backend.server import ModelServer
 from harness.backend.tools import ToolRow
@@ -19,7 +20,7 @@ from harness.runner.named_pipes import named_pipes
 from harness.runner.turns_player import Stage
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import THREAD_PARAMS
-from harness.target.overrides import places, turn_params, with_overrides
+from harness.target.overrides import joined, places, turn_params, with_overrides
 from harness.target.place import RunFolder, furnish
 from harness.target.process import environment
 from harness.target.profile import Profile, fill
@@ -34,7 +35,6 @@ class Staged:
 
     stage: Stage
     model: ScriptedModel
-    needs: Needs
 
 
 class AgentStages:
@@ -45,42 +45,52 @@ class AgentStages:
         self._folder = folder
         self._models = models
 
-    def prepare(self, loaded: Loaded, recorder: Recorder, told: Iterable[ToldBySession]) -> Staged:
-        """Make the folders of a play, and mark them and what was told elsewhere in its trace.
+    @asynccontextmanager
+    async def served(
+        self, loaded: Loaded, recorder: Recorder, told: Iterable[ToldBySession]
+    ) -> AsyncGenerator[Staged]:
+        """Let the model and the MCP servers of a play answer for the length of the block.
 
-        Raises `NotStarted` where the agent's program is not found.
+        Its folders are marked in its trace, and what was told elsewhere. Raises `NotStarted` where
+        the agent's program is not found.
         """
         if not self._profile.exec.command:
             raise NotStarted("no agent's program is known: give --agent-cmd")
         needs = needs_of(loaded)
+        async with mcp_desk(needs.mcp, lambda: self._folder.fresh("mcp")) as desk:
+            staged = self._prepare(loaded, recorder, needs, desk)
+            for one in told:
+                recorder.mark(one)
+            model, cwd = staged.model, staged.stage.cwd
+            self._models.serve(model)
+            try:
+                async with named_pipes(cwd, needs.pipes, needs.told, model.gates):
+                    yield staged
+            finally:
+                self._models.serve(None)
+
+    def _prepare(self, loaded: Loaded, recorder: Recorder, needs: Needs, desk: McpDesk) -> Staged:
+        desk.servers.begin(recorder.mark)
         cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
         stands_for = places(self._profile, cwd, home)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = with_overrides(
-            self._profile, config=needs.config, places=stands_for, several=False
+            self._profile,
+            config=joined(needs.config, desk.config),
+            places=stands_for,
+            several=False,
+            env=desk.env,
         )
         values = {"model_url": self._models.url, "home": str(home), "cwd": str(cwd)}
         furnish(home, profile, values)
         model = self._model(loaded, recorder)
+        model.watch_tools(desk.servers.tools)
         stage = self._stage(profile, loaded, cwd, home, stands_for, values)
         recorder.mark(
             Place(home=str(home), cwd=str(cwd), server_cwd=str(cwd), agent=profile.agent_folder)
         )
-        for one in told:
-            recorder.mark(one)
-        return Staged(stage, model, needs)
-
-    @asynccontextmanager
-    async def served(self, staged: Staged) -> AsyncGenerator[None]:
-        """Let the play's model answer for the length of the block."""
-        needs, model = staged.needs, staged.model
-        self._models.serve(model)
-        try:
-            async with named_pipes(staged.stage.cwd, needs.pipes, needs.told, model.gates):
-                yield
-        finally:
-            self._models.serve(None)
+        return Staged(stage, model)
 
     def _stage(
         self,

@@ -91,10 +91,10 @@ class SdkBench:
 
     async def _on_agent(self, loaded: Loaded, recorder: Recorder) -> Run:
         """Play a session's scenario: the driver is given the agent's program, and our model."""
-        staged = self._stages.prepare(loaded, recorder, self.told.get(loaded.id, ()))
-        args = loaded, recorder, staged.model, staged.stage, self._bounds
-        player = SdkTurnsPlayer(*args, self._desk())
-        async with self._stages.served(staged):
+        told = self.told.get(loaded.id, ())
+        async with self._stages.served(loaded, recorder, told) as staged:
+            args = loaded, recorder, staged.model, staged.stage, self._bounds
+            player = SdkTurnsPlayer(*args, self._desk())
             unmet = await player.play()
         recorder.trace.end = End.QUIESCENT
         made = _Played(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
