@@ -67,5 +67,5 @@ echo "== public clients on agent app-server"
 tools/public_clients.sh || status=1
 echo "== a login to an MCP server with a browser"
 tools/oauth_browser.sh $offline || status=1
-tools/real_sdk.sh || status=1
+tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline" || status=1
 exit $status

@@ -1,13 +1,15 @@
 #!/bin/sh
 # The public TypeScript SDKs of the real agent, as npm has them, drive `agent` unchanged; then the suite
-# judges them. The optional dependency, the real agent itself, is left out. What they are asked here, the
-# tests in tests/sdk ask of the SDK in sdk/typescript.
+# judges them, on a scripted agent, on `agent` and on the real one of `real.sh`, whose profile and
+# program are the arguments. The optional dependency, the real agent itself, is left out. What they are
+# asked here, the tests in tests/sdk ask of the SDK in sdk/typescript.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 command -v node > /dev/null && command -v npm > /dev/null || {
     echo "real_sdk: no node or npm here, so no TypeScript SDK can be tried"
     exit 0
 }
+target=${1:-} real=${2:-} offline=${3:-}
 status=0
 # Outside the checkout, since one of the things they are asked is a folder without git.
 plays=$(mktemp -d)
@@ -18,9 +20,15 @@ drive() { # name, entry file of the package
     mkdir "$play"
     timeout 120 node "$here/fixtures/clients/typescript_sdk.mjs" "$2" "$here/.venv/bin/agent" "$play" \
         || status=1
-    echo "== TypeScript SDK $1, judged"
-    "$here/.venv/bin/harness" run "$here/scenarios/sdk-calls" \
-        --sdk-cmd "node $here/fixtures/sdk_drivers/node_driver.mjs $2 Codex codexPathOverride" || status=1
+    driver="node $here/fixtures/sdk_drivers/node_driver.mjs $2 Codex codexPathOverride"
+    echo "== TypeScript SDK $1, judged on scripted agents and on agent"
+    "$here/.venv/bin/harness" run --target reference --server-cmd "$here/.venv/bin/agent app-server" \
+        --agent-cmd "$here/.venv/bin/agent" --sdk-cmd "$driver" --tag sdk -n 2 || status=1
+    if [ -n "$real" ]; then
+        echo "== TypeScript SDK $1, judged on $target"
+        $offline "$here/.venv/bin/harness" run --target "$target" --server-cmd "$real app-server" \
+            --agent-cmd "$real" --sdk-cmd "$driver" --tag sdk -n 2 || status=1
+    fi
 }
 for release in 0.107.0 0.163.0; do
     sdk=$here/.real/sdk-$release

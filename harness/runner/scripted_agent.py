@@ -82,7 +82,8 @@ def _real(command: list[str], given: bytes, state: Path, number: int) -> int:
     part.write_text(json.dumps(status), "utf-8")
     part.rename(state / f"ended-{number}.json")
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL cannot be handled anyway.
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 

@@ -79,9 +79,12 @@ class Loaded:
 
     @property
     def tags(self) -> frozenset[str]:
-        """Its own tags, what it needs, and its area, the first folder of its id."""
+        """Its own tags, what it needs, its area, the first folder of its id, and its surface, where
+        that is not the session.
+        """
         area = [self.id.split("/", 1)[0]] if "/" in self.id else []
-        return frozenset([*area, *self.scenario.needs, *self.scenario.tags])
+        surface = [self.surface] if self.surface != SESSION else []
+        return frozenset([*area, *surface, *self.scenario.needs, *self.scenario.tags])
 
 
 def load_scenario(path: Path | str) -> Scenario:

@@ -123,8 +123,8 @@ def _choices(option: Any) -> list[tuple[str, str]]:
 
 
 def _suite_tags() -> set[str]:
-    """Every tag of the bundled scenarios."""
-    found: set[str] = set()
+    """Every tag of the bundled scenarios, on all surfaces."""
+    found = {EXEC, COMMAND, SDK}
     for file in bundled_files().values():
         try:
             found |= load(file).tags
