@@ -267,6 +267,7 @@ def doctor(
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     agent_cmd: AgentCmd = "",
+    sdk_cmd: SdkCmd = "",
     timeout_scale: Scale = 1.0,
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
@@ -276,7 +277,11 @@ def doctor(
 
     with recorded.errors():
         config = configure(
-            target=target, server_cmd=server_cmd, agent_cmd=agent_cmd, scale=timeout_scale
+            target=target,
+            server_cmd=server_cmd,
+            agent_cmd=agent_cmd,
+            sdk_cmd=sdk_cmd,
+            scale=timeout_scale,
         )
     interruption = Interruption(config.base)
     interruption.install()

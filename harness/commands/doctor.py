@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from anyio.from_thread import start_blocking_portal
 
 from harness.commands.exec_doctor import examine_agent
+from harness.commands.sdk_doctor import examine_sdk
 from harness.runner.bench import open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -24,7 +25,7 @@ from harness.target.profile import Bounds, Profile, builtin_names, load_profile
 from harness.target.shell import left_alone
 from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
-from harness.trace.surfaces import EXEC
+from harness.trace.surfaces import EXEC, SDK
 from harness.trace.trace import SESSION
 from harness.trace.values import arr, dig, obj, text
 
@@ -57,7 +58,7 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
     """
     interruption = interruption or Interruption(config.base)
     healthy, over = True, False
-    for examined, surface in ((_server, SESSION), (examine_agent, EXEC)):
+    for examined, surface in ((_server, SESSION), (examine_agent, EXEC), (examine_sdk, SDK)):
         for check in examined(config, interruption) if surface in config.surfaces else ():
             healthy = healthy and check.good is not False
             over = over or check.last
@@ -116,17 +117,19 @@ def next_command(config: Config) -> str:
 
 
 def target_words(config: Config) -> list[str]:
-    """The options that name this target again, as `--target` and `--server-cmd` take them."""
+    """The options that name this target again, as `--target` and the commands take them."""
     words: list[str] = []
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
     own = load_profile(config.option or "spec").command
-    # Given one of the two alone, a run plays that one.
-    both = {SESSION, EXEC} <= {*config.surfaces}
-    if SESSION in config.surfaces and (both or config.profile.command != own):
+    # Given one of them alone, a run plays that one.
+    several = bool({EXEC, SDK} & {*config.surfaces})
+    if SESSION in config.surfaces and (several or config.profile.command != own):
         words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
     if EXEC in config.surfaces:
         words += ["--agent-cmd", " ".join(map(_quoted, config.profile.exec.command))]
+    if SDK in config.surfaces:
+        words += ["--sdk-cmd", " ".join(map(_quoted, config.profile.sdk.command))]
     return words
 
 

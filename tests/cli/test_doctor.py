@@ -250,3 +250,46 @@ def test_a_turn_that_fails_is_shown_with_its_reason() -> None:
     )
     (failure,) = failures(doctor(inline(program)))
     assert failure == "a plain turn ends as failed: RuntimeError('no such model')"
+
+
+DRIVER = "python fixtures/sdk_drivers/python_driver.py"
+ODD = "python fixtures/programs/odd_sdk.py"
+
+
+def test_an_sdk_is_told_to_be_judged_by_a_command() -> None:
+    said = call("harness", "doctor", "--sdk-cmd", DRIVER)
+    assert (said.status, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0] == "ok   the driver starts, and answers its calls"
+    assert lines[1].startswith('ok   it starts the agent, with the words "exec ')
+    assert lines[2:4] == [
+        'ok   run gives a result (finalResponse "Hello.")',
+        "ok   runStreamed yields events (4)",
+    ]
+    assert lines[-1] == f"{ADVICE}harness run --sdk-cmd '{DRIVER}'"
+
+
+def test_an_sdk_is_tried_on_the_agent_too() -> None:
+    said = call("harness", "doctor", "--agent-cmd", "agent", "--sdk-cmd", DRIVER)
+    assert said.status == 0
+    assert "ok   its agent calls the model (1 call(s))\n" in said.out
+    assert 'ok   run on the agent gives a result (finalResponse "Hello.")\n' in said.out
+    assert said.out.endswith(f"harness run --agent-cmd agent --sdk-cmd '{DRIVER}'")
+    wrong = call("harness", "doctor", "--agent-cmd", "true", "--sdk-cmd", DRIVER)
+    assert "the model at http://127.0.0.1:" in failures(wrong)[1]
+
+
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [
+        ("true", "the driver does not understand its calls: the driver told no end of turn 1: "),
+        (f"{ODD} ignores-the-path", "run never started the agent: result: "),
+        (f"{ODD} keeps-no-id", "after a turn the thread's id is null; the agent told "),
+        ("python no_such_driver.py", "the driver does not understand its calls: "),
+    ],
+    ids=["ends", "starts-another", "keeps-no-id", "no-such-script"],
+)
+def test_a_driver_that_cannot_be_judged_is_told_why(driver: str, told: str) -> None:
+    said = call("harness", "doctor", "--sdk-cmd", driver)
+    assert [line for line in failures(said) if line.startswith(told)], said.out
+    assert said.out.rstrip().endswith("next: fix the first FAIL above, and ask again")
