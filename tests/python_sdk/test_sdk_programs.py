@@ -58,9 +58,10 @@ def _script(agent: Fake, body: str, folder: Path) -> subprocess.Popen[str]:
         """
         async def main():
             global task
+            told, observe = asyncio.Event(), thread._observe
+            thread._observe = lambda event: (observe(event), told.set())
             task = asyncio.create_task(thread.run("x", output_schema={}))
-            while not thread.id:
-                await asyncio.sleep(0.01)
+            await told.wait()
         asyncio.run(main())
         """,
     ],
