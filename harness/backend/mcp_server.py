@@ -158,15 +158,14 @@ class McpServers:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [_listed(name, server.tool(name)) for name in server.tools]}
+                return {"tools": [_listed(name, one) for name, one in server.tools.items()]}
             case "tools/call":
-                return server.tool(text(params.get("name")))
+                return server.tools.get(text(params.get("name")))
             case _:
                 return None
 
 
-def _listed(name: str, tool: McpTool | None) -> dict[str, Any]:
-    tool = tool or McpTool()
+def _listed(name: str, tool: McpTool) -> dict[str, Any]:
     schema = {"type": "object", "properties": tool.takes}
     return {"name": name, "description": tool.description, "inputSchema": schema}
 

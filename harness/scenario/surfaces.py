@@ -43,6 +43,11 @@ def needs_agent(scenario: Scenario) -> bool:
 def unplayable(scenario: Scenario) -> _Problem | None:
     """What keeps a scenario from being played on a surface that it names: the place, and why."""
     problem = _of_programs(scenario)
+    without_agent = COMMAND in scenario.surfaces or (
+        SDK in scenario.surfaces and not needs_agent(scenario)
+    )
+    if scenario.mcp and without_agent:
+        return ("mcp",), "nobody calls MCP servers here: they are for turns of an agent"
     programs = [one for one in (EXEC, SDK) if one in scenario.surfaces]
     if problem is not None or not programs or (SDK in programs and not needs_agent(scenario)):
         return problem

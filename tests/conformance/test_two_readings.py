@@ -79,7 +79,7 @@ PLAYED = {
         "skills": 12,
         "steering": 11,
         "threads": 68,
-        "tools": 28,
+        "tools": 30,
         "turns": 17,
     },
     "odd": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from typing import Any
 
@@ -242,3 +243,34 @@ def enabled_is_not_heeded() -> None:
         return all_of_them
 
     swap("reference_server.config.load:_servers", servers)
+
+
+@bug(reds={"tools/mcp-servers/whatever-it-says": "mcp-server.result-shown"})
+def what_a_tool_says_is_one_line() -> None:
+    """Of the text of a result only the first line is kept."""
+
+    def bounded(original: Any) -> Any:
+        def cut(content: list[Message], structured: Any) -> Any:
+            lines = [{**one, "text": one["text"].split("\n")[0]} for one in content]
+            return original(lines, structured)
+
+        return cut
+
+    swap(f"{TOOL}:bounded", bounded)
+
+
+@bug(reds={"tools/mcp-servers/arguments": "mcp-server.call-arguments"})
+def arguments_are_texts() -> None:
+    """A tool gets each argument that is no text as the text that JSON has for it."""
+
+    def call(original: Any) -> Any:
+        async def in_texts(servers: Any, server: str, tool: str, given: Any, *how: Any) -> Any:
+            as_text = {
+                name: value if isinstance(value, str) else json.dumps(value)
+                for name, value in given.items()
+            }
+            return await original(servers, server, tool, as_text, *how)
+
+        return in_texts
+
+    swap(f"{SERVERS}.call", call)
