@@ -71,10 +71,13 @@ class McpTool(Strict):
     takes: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
+Tool = Annotated[McpTool, BeforeValidator(_tool, json_schema_input_type=str | McpTool)]
+
+
 class McpServer(Strict):
     """A server: its tools, each a text or what McpTool has, and what its table holds."""
 
-    tools: dict[Name, Annotated[McpTool, BeforeValidator(_tool)]]
+    tools: dict[Name, Tool]
     transport: Literal["stdio", "http"] = "stdio"
     args: list[Word] = Field(default_factory=list[str])
     env: dict[Variable, Word] = Field(default_factory=dict[str, str])
