@@ -93,6 +93,7 @@ class Monitor:
 
 
 _RULES: dict[str, type[Monitor]] = {}
+_NEEDS = {"exec": ("exec",), "command": ("mcp-command",)}
 _ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
 
 M = TypeVar("M", bound=type[Monitor])
@@ -107,14 +108,15 @@ def rule(
     *,
     title: str,
     level: Level,
-    needs: tuple[str, ...] = ("core",),
+    needs: tuple[str, ...] = (),
     surface: str = SESSION,
     also_on: tuple[str, ...] = (),
 ) -> Callable[[M], M]:
     """Register a monitor class as the rule `family.slug`. A duplicate id raises.
 
     It judges the traces of its surface, and of those that it is `also_on`: then it must ask the
-    view of its conversation for nothing, since each surface has another.
+    view of its conversation for nothing, since each surface has another. It needs what every play
+    on its surface needs; where it needs more, `needs` has all.
     """
 
     def register(monitor: M) -> M:
@@ -122,7 +124,8 @@ def rule(
             raise ValueError(f"rule id {rule_id!r}: expected family.slug in lower case")
         if rule_id in _RULES:
             raise ValueError(f"rule id {rule_id!r} is taken by {_RULES[rule_id].__qualname__}")
-        monitor.id, monitor.title, monitor.level, monitor.needs = rule_id, title, level, needs
+        monitor.id, monitor.title, monitor.level = rule_id, title, level
+        monitor.needs = needs or _NEEDS.get(surface, ("core",))
         monitor.surface, monitor.also_on = surface, also_on
         _RULES[rule_id] = monitor
         return monitor

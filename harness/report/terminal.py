@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.judge.verdict import Level, Verdict
 from harness.results.report import (
+    NOT_KNOWN,
     NOT_OFFERED,
     Report,
     RuleResult,
@@ -162,6 +163,9 @@ def _not_judged(report: Report) -> Iterator[str]:
             if blocked and verdict is Verdict.NOT_EXERCISED:
                 # One line for each cause; the rules themselves are not listed.
                 yield f"{verdict}: {len(ids)} rule(s), because of {', '.join(blocked)}"
+                continue
+            if reason.startswith(NOT_KNOWN):
+                yield f"{verdict}: {len(ids)} rule(s): {reason}"
                 continue
             yield f"{verdict}: {reason}:"
             yield from _wrapped(ids)

@@ -26,6 +26,7 @@ from harness.results.rerun import Again, owned
 from harness.results.withheld import not_judged, say_if_inapplicable
 from harness.scenario.bundled import bundled_on
 from harness.scenario.race_id import RaceId
+from harness.scenario.surfaces import COMMANDS
 from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.target.host import Lack
@@ -87,9 +88,10 @@ def merge(
     every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
     report.rules = [_rule(rule, rows[rule.id], entries) for rule in rules.values()]
+    unknown = {*COMMANDS} & {one for outcome in outcomes for one in outcome.missing}
     for rule in report.rules:
         if rule.verdict is Verdict.NOT_EXERCISED:
-            say_if_inapplicable(rule, rules[rule.id], profile, lacks)
+            say_if_inapplicable(rule, rules[rule.id], profile, lacks, unknown)
     report.withheld = not_judged(report, lacks)
     again = Again(report, every)
     raced = [one for race in races for one in race.findings]

@@ -14,6 +14,8 @@ NOT_OFFERED = "the server does not offer "
 """How the reason of a scenario begins whose capabilities are missing; their names follow.
 
 It is for people: what is missing is in `missing`."""
+NOT_KNOWN = "the target does not know "
+"""How the reason of a rule begins that needs a command which the agent does not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,35 @@
 """Capabilities that the target promises and this machine cannot provide, for the report."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.judge.base import Monitor
 from harness.judge.verdict import Verdict
-from harness.results.report import Report, RuleResult, Withheld
+from harness.results.report import NOT_KNOWN, Report, RuleResult, Withheld
 from harness.target.host import Lack
 from harness.target.profile import Profile
 
 
 def say_if_inapplicable(
-    result: RuleResult, rule: type[Monitor], profile: Profile, lacks: Sequence[Lack]
+    result: RuleResult,
+    rule: type[Monitor],
+    profile: Profile,
+    lacks: Sequence[Lack],
+    unknown: Collection[str] = (),
 ) -> None:
     """NOT_APPLICABLE, and why, for a rule that was not exercised and does not apply.
 
-    It needs what the target does not declare, or what only this machine cannot provide.
+    It needs what the target does not declare, or what only this machine cannot provide, or a
+    command that the agent does not know (`unknown`).
     """
     declared = profile.capabilities
     gone = {lack.capability: lack.reason for lack in lacks}
     needs = [need for need in rule.needs if need not in gone]
+    if declared == "probe":
+        missing = [need for need in needs if need in unknown]
+        if missing:
+            result.verdict, result.missing = Verdict.NOT_APPLICABLE, tuple(missing)
+            result.reason = f"{NOT_KNOWN}{', '.join(missing)}"
+            return
     missing = [] if declared == "probe" else [need for need in needs if need not in declared]
     withheld = [need for need in rule.needs if need in gone]
     if missing:

@@ -5,7 +5,7 @@ played and what becomes of it (session), the bench itself (bench).
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -17,6 +17,7 @@ from harness.runner.run import Run
 from harness.scenario.loader import Loaded
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class BenchThread:
@@ -38,6 +39,10 @@ class BenchThread:
         """Play one scenario. Raises `Interrupted` at a signal, `SetupFailed` as the bench does."""
         return self._wait_for(self.bench.run, loaded)
 
+    def lacks(self, needs: Sequence[str]) -> list[str]:
+        """Those needs that are commands which the agent does not know. Raises as `run` does."""
+        return self._wait_for(self.bench.commands.prober.lacking, needs)
+
     def first_turn(self, patience: float) -> Run:
         """Play the plain turn on a fresh process. Raises as `run` does."""
         return self._wait_for(self.bench.first_turn, patience)
@@ -53,7 +58,7 @@ class BenchThread:
         self._stack.close()
         return opened[1] if opened is not None else None
 
-    def _wait_for(self, call: Callable[[T], Awaitable[Run]], what: T) -> Run:
+    def _wait_for(self, call: Callable[[T], Awaitable[R]], what: T) -> R:
         portal, _ = self._open()
         return self._interruption.wait(portal.start_task_soon(call, what))
 

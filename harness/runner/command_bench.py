@@ -5,14 +5,19 @@ Here: what a scenario's commands get. Not here: the steps (command_player), judg
 
 import shlex
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from harness.backend.model import ScriptedModel
 from harness.backend.oauth import oauth_server
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.results.outcome import Finding
 from harness.runner.command_player import CommandPlayer, Shop
+from harness.runner.command_prober import CommandProber
+from harness.runner.command_run import Finished, Invocation, run_command
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
@@ -35,12 +40,16 @@ NOBODY = "http://127.0.0.1:9/mcp"
 
 
 class CommandBench:
-    """Plays one scenario after the other. `blocked` is why no more need be tried."""
+    """Plays one scenario after the other. `blocked` is why no more need be tried.
+
+    `prober` says which commands the agent does not know.
+    """
 
     def __init__(
         self, profile: Profile, bounds: Bounds, book: Book, folder: RunFolder, hygiene: Hygiene
     ) -> None:
         self.blocked: Finding | None = None
+        self.prober = CommandProber(profile, self.ask)
         self._profile = profile
         self._bounds = bounds
         self._book = book
@@ -54,7 +63,8 @@ class CommandBench:
         began = time.monotonic()
         recorder = Recorder(self._header(loaded), classify=classify_of(COMMAND))
         cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
-        player = CommandPlayer(loaded, recorder, self._shop(loaded, cwd, home), self._bounds)
+        shop = self._shop(loaded.scenario.config, cwd, home)
+        player = CommandPlayer(loaded, recorder, shop, self._bounds)
         unmet: Unmet | None = None
         overflow = ""
         try:
@@ -84,11 +94,19 @@ class CommandBench:
             overflow=overflow,
         )
 
-    def _shop(self, loaded: Loaded, cwd: Path, home: Path) -> Shop:
+    async def ask(self, words: Sequence[str]) -> Finished:
+        """Run the agent with these words, for the bound of a step. Raises `NotStarted`."""
+        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        shop = self._shop({}, cwd, home)
+        argv = [*shop.command, *words]
+        invocation = Invocation(argv, cwd, shop.env, shop.scratch, self._bounds.stop, shop.owner)
+        bound = self._bounds.start + self._bounds.step
+        within = anyio.CancelScope(deadline=anyio.current_time() + bound)
+        return await run_command(invocation, within, _unnoticed)
+
+    def _shop(self, config: Mapping[str, Any], cwd: Path, home: Path) -> Shop:
         stands_for = {**places(self._profile, cwd, home), "nobody_url": NOBODY}
-        profile = with_overrides(
-            self._profile, config=loaded.scenario.config, places=stands_for, several=False
-        )
+        profile = with_overrides(self._profile, config=config, places=stands_for, several=False)
         # No command of agent mcp asks a model for anything.
         values = {"model_url": NOBODY, "home": str(home), "cwd": str(cwd)}
         furnish(home, profile, values)
@@ -115,3 +133,7 @@ class CommandBench:
             spec_revision=self._book.revision,
             capabilities=[] if declared == "probe" else list(declared),
         )
+
+
+async def _unnoticed(printed: str) -> None:
+    """Nobody waits for anything that is printed."""

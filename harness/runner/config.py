@@ -18,7 +18,7 @@ from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
 from harness.scenario.model import Scenario
-from harness.scenario.surfaces import needs_agent
+from harness.scenario.surfaces import EXEC_COMMAND, MCP_COMMAND, needs_agent
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.target.host import Lack
@@ -116,6 +116,9 @@ def configure(
     known = [one.id for one in book.capabilities]
     check_profile(profile, book)
     wanted = _wanted(require, known)
+    if EXEC in surfaces and not {EXEC_COMMAND, MCP_COMMAND} & {*wanted}:
+        _check_commands(profile)
+        wanted = [*wanted, EXEC_COMMAND] if wanted else []
     profile, found = withdraw(_required(profile, wanted), wanted, known, lacks)
     rules = all_rules()
     entries = list(profile.deviations)
@@ -195,6 +198,16 @@ def _concerned(
     if entry.rule in rules:
         return _judges_any(rules[entry.rule], surfaces)
     return entry.scenario == "*" or surface_of(entry.scenario) in surfaces
+
+
+def _check_commands(profile: Profile) -> None:
+    """A list of capabilities has a command of the agent that is played. Raises `UsageError`."""
+    promised = profile.capabilities
+    if promised != "probe" and not {EXEC_COMMAND, MCP_COMMAND} & {*promised}:
+        raise UsageError(
+            f"profile {profile.name}: capabilities: no command of the agent is promised; add "
+            f'"{EXEC_COMMAND}", "{MCP_COMMAND}" or both'
+        )
 
 
 def _wanted(require: str, known: list[str]) -> list[str]:

@@ -130,6 +130,9 @@ class WorkerSession:
         if finding is not None:
             return blocked_outcome(loaded, finding)
         try:
+            missing = self._thread.lacks(loaded.scenario.needs) if self.asks else []
+            if missing:
+                return inapplicable_outcome(loaded, missing)
             if loaded.surface == EXEC:
                 self._thread.bench.exec.told[loaded.id] = self._told_by_session(loaded)
             if loaded.surface == SDK:

@@ -28,7 +28,7 @@ from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
 from harness.scenario.spelling import Spelling
-from harness.scenario.surfaces import unplayable
+from harness.scenario.surfaces import commands_needed, unplayable
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
 from harness.trace.surfaces import surface_id
 from harness.trace.trace import SESSION
@@ -63,8 +63,13 @@ class Loaded:
     surface: str = SESSION
 
     def on(self, surface: str) -> "Loaded":
-        """The scenario as it is played on another surface: `turns/plain-turn@exec`."""
-        return replace(self, id=surface_id(self.id, surface), surface=surface)
+        """The scenario as it is played on another surface: `turns/plain-turn@exec`.
+
+        It needs the command that it is played by too.
+        """
+        needs = [*commands_needed(self.scenario, surface), *self.scenario.needs]
+        scenario = self.scenario.model_copy(update={"needs": list(dict.fromkeys(needs))})
+        return replace(self, id=surface_id(self.id, surface), surface=surface, scenario=scenario)
 
     def markers(self) -> dict[str, str]:
         """With several scripted threads, a nonce for each thread's first user text."""

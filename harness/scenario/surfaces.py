@@ -25,6 +25,10 @@ from harness.scenario.sdk_steps import SdkStep
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.values import obj
 
+# The capabilities that are commands of an agent: what is played by one needs it.
+EXEC_COMMAND, MCP_COMMAND, LOGIN_COMMAND = "exec", "mcp-command", "mcp-login"
+COMMANDS = (EXEC_COMMAND, MCP_COMMAND, LOGIN_COMMAND)
+
 _Problem = tuple[tuple[str | int, ...], str]
 
 # What `agent exec` and an SDK can be told of a thread and of a turn, by the protocol's names.
@@ -38,6 +42,14 @@ ITEMS = ("todo_list", "error")
 def needs_agent(scenario: Scenario) -> bool:
     """Whether an SDK can play it only on an agent's program: its steps are those of a session."""
     return SDK in scenario.surfaces and not any(isinstance(one, SdkStep) for one in scenario.steps)
+
+
+def commands_needed(scenario: Scenario, surface: str) -> list[str]:
+    """The commands that an agent must have for a scenario to be played on a surface."""
+    if surface == COMMAND:
+        return [MCP_COMMAND]
+    through_agent = surface == EXEC or (surface == SDK and needs_agent(scenario))
+    return [EXEC_COMMAND] if through_agent else []
 
 
 def unplayable(scenario: Scenario) -> _Problem | None:

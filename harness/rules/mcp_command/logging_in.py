@@ -76,6 +76,7 @@ def asked_for(run: Run, offered: str) -> dict[str, list[str]] | None:
     "mcp-login.address",
     title="mcp login prints the address to visit",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class Address(LoggingIn):
@@ -105,6 +106,7 @@ class Address(LoggingIn):
     "mcp-login.success-line",
     title="mcp login prints a line after the flow has ended well",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class SuccessLine(LoggingIn):
@@ -135,6 +137,7 @@ def _after_address(where: Member, offered: str) -> list[str]:
     "mcp-login.scopes",
     title="mcp login asks for the scopes that were given",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class Scopes(LoggingIn):
@@ -167,6 +170,7 @@ class Scopes(LoggingIn):
     "mcp-login.proof-key",
     title="The OAuth flow has a state and a proof key",
     level=Level.INFO,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class ProofKey(LoggingIn):
@@ -192,6 +196,7 @@ class ProofKey(LoggingIn):
     "mcp-login.http-only",
     title="mcp login does not begin for a stdio server",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class HttpOnly(CommandRule):
@@ -235,6 +240,7 @@ class HttpOnly(CommandRule):
     "mcp-login.says-unsupported",
     title="mcp login says something for a stdio server",
     level=Level.SHOULD,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class SaysUnsupported(CommandRule):

@@ -68,6 +68,7 @@ class LoggingOut(CommandRule):
     "mcp-logout.removes",
     title="After mcp logout no file of the home has the server's tokens",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class Removes(LoggingOut):
@@ -91,6 +92,7 @@ class Removes(LoggingOut):
     "mcp-logout.says-removed",
     title="mcp logout prints a line when it has removed credentials",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class SaysRemoved(LoggingOut):
@@ -111,6 +113,7 @@ class SaysRemoved(LoggingOut):
     "mcp-logout.says-none",
     title="mcp logout without stored credentials prints a line that names the server",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class SaysNone(LoggingOut):
@@ -134,6 +137,7 @@ class SaysNone(LoggingOut):
     "mcp-logout.tells-apart",
     title="mcp logout does not say that it removed credentials where there were none",
     level=Level.MUST,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class TellsApart(LoggingOut):
@@ -167,6 +171,7 @@ class TellsApart(LoggingOut):
     "mcp-logout.keeps-server",
     title="mcp logout leaves the server configured",
     level=Level.SHOULD,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class KeepsServer(CommandRule):
@@ -193,6 +198,7 @@ class KeepsServer(CommandRule):
     "mcp-credentials.private",
     title="A file with tokens is readable by its owner alone",
     level=Level.INFO,
+    needs=("mcp-command", "mcp-login"),
     surface="command",
 )
 class Private(CommandRule):

@@ -1,0 +1,106 @@
+"""Which commands an agent is said not to know, by what it says of them and of an unknown word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from harness.runner.command_prober import UNKNOWN, CommandProber, refused_alike
+from harness.runner.command_run import Finished
+from harness.target.profile import ExecProgram, Profile
+
+Agent = Callable[[Sequence[str]], Finished]
+
+
+def ended(status: int | None, err: str = "", out: str = "", *, cut: bool = False) -> Finished:
+    return Finished(status, out.encode(), err.encode(), cut)
+
+
+def knowing(*known: str) -> Agent:
+    """An agent that knows these words as commands, and as subcommands."""
+
+    def run(words: Sequence[str]) -> Finished:
+        for place in (0, 1):
+            if words[place] not in known and (place == 0 or words[0] == "mcp"):
+                err = f"usage: agent {{{','.join(known)}}}\nagent: unknown command '{words[place]}'"
+                return ended(2, err)
+        return ended(0, out="done")
+
+    return run
+
+
+def lacking(agent: Agent, *needs: str, **more: object) -> tuple[list[str], list[list[str]]]:
+    """What an agent is said to lack, and what it was run with."""
+    asked: list[list[str]] = []
+
+    async def ask(words: Sequence[str]) -> Finished:
+        asked.append(list(words))
+        return agent(words)
+
+    prober = CommandProber(Profile(name="p", **more), ask)  # pyright: ignore[reportArgumentType]
+    return asyncio.run(prober.lacking(needs)), asked
+
+
+ALL = ("exec", "mcp-command", "mcp-login", "storage")
+
+
+def test_commands_that_are_refused_like_a_word_of_nobodys_are_lacking() -> None:
+    assert lacking(knowing("exec"), "exec", "mcp-command")[0] == ["mcp-command"]
+    assert lacking(knowing("mcp", "list"), "exec", "mcp-command")[0] == ["exec"]
+    assert lacking(knowing("exec", "mcp", "list"), *ALL)[0] == ["mcp-login"]
+    assert lacking(knowing("exec", "mcp", "list", "logout"), *ALL)[0] == []
+
+
+def test_an_agent_that_refuses_all_of_its_commands_lacks_none() -> None:
+    assert lacking(knowing("serve"), "exec")[0] == []
+    assert lacking(knowing("serve"), "mcp-command")[0] == []
+
+
+def test_a_command_that_fails_in_words_of_its_own_is_known() -> None:
+    def broken(words: Sequence[str]) -> Finished:
+        known = knowing("exec", "mcp", "list")(words)
+        return known if words[0] != "mcp" else ended(2, "agent mcp: Traceback: no such file")
+
+    assert lacking(broken, "exec", "mcp-command")[0] == []
+
+
+def test_each_command_is_asked_for_once_and_nothing_where_something_is_promised() -> None:
+    needs = ("mcp-command", "mcp-command")
+    assert lacking(knowing("mcp", "list"), *needs)[1] == [[UNKNOWN, "list"], ["mcp", "list"]]
+    assert lacking(knowing("exec"), *ALL, capabilities=["core", "exec"]) == ([], [])
+    assert lacking(knowing("exec"), "core", "storage") == ([], [])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--events"]], ids=["no-words", "options-alone"])
+def test_a_turn_that_has_no_command_is_not_asked_for(arguments: list[str]) -> None:
+    program = ExecProgram(command=["agent"], arguments=arguments)
+    assert lacking(knowing("mcp"), "exec", exec=program) == ([], [])
+
+
+REFUSED = ended(2, f"error: unrecognized subcommand '{UNKNOWN}'")
+
+
+@pytest.mark.parametrize(
+    ("asked", "unknown", "alike"),
+    [
+        (ended(2, "error: unrecognized subcommand 'mcp'"), REFUSED, True),
+        (
+            ended(2, "error: unrecognized subcommand 'mcp'\n  tip: did you mean 'cp'?"),
+            REFUSED,
+            True,
+        ),
+        (ended(1, "error: unrecognized subcommand 'mcp'"), REFUSED, False),
+        (ended(2, "error: mcp needs a file"), REFUSED, False),
+        (ended(2, "usage: agent"), ended(2, "usage: agent"), False),
+        (ended(2, "error: 'mcps'"), ended(2, f"error: '{UNKNOWN}'"), False),
+        (ended(None, "unknown mcp", cut=True), ended(None, f"unknown {UNKNOWN}"), False),
+        (ended(2, "/opt/mcp: no mcp"), ended(2, f"/opt/mcp: no {UNKNOWN}"), True),
+    ],
+    ids=["alike", "with-a-tip", "status", "own-words", "not-named", "longer-word", "cut", "path"],
+)
+def test_a_refusal_is_compared_by_what_names_the_word(
+    asked: Finished, unknown: Finished, *, alike: bool
+) -> None:
+    assert refused_alike("mcp", asked, unknown) is alike
