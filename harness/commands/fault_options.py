@@ -17,6 +17,9 @@ def faulty(
     server: Annotated[list[str] | None, typer.Argument(metavar="[SERVER…]", help=_HELP)] = None,
     *,
     fault: Annotated[list[str] | None, typer.Option(help="a fault's id; may be repeated")] = None,
+    scenario: Annotated[
+        str, typer.Option(metavar="FILE|ID", help="the faults that a scenario writes down")
+    ] = "",
     after: Annotated[int, typer.Option(min=0, help="spare so many places of each fault")] = 0,
     once: Annotated[bool, typer.Option("--once", help="act at one place only")] = False,
     quiet: Annotated[
@@ -43,7 +46,7 @@ def faulty(
             return
         from harness.commands.faulty import chain, end_like, serve
 
-        live = chain(fault or (), after=after, once=once, say=_say)
+        live = chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
         status = serve(server or (), live, quiet=quiet, say=_say)
     end_like(status)
 

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from subprocess import PIPE
 
 import anyio
@@ -21,11 +22,16 @@ from harness.commands.fault_list import live_fault
 from harness.commands.standard_streams import OwnStreams, ProcessStreams
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import FaultChain
-from harness.faults.live.fault import Acted, LetGo, LiveFault
+from harness.faults.live.fault import Acted, LetGo, LiveFault, Told
 from harness.faults.live.relay import Relay
 from harness.rules.discovery import all_rules
+from harness.runner.lexicon import protocol_lexicon
+from harness.runner.written_faults import live_faults
+from harness.scenario.loader import load
+from harness.scenario.named import named_files
 from harness.surface.known import classify_of
 from harness.target.program import NotStarted, find_program, why_not_started
+from harness.trace.trace import SESSION
 
 Say = Callable[[str], None]
 
@@ -36,7 +42,7 @@ DRAIN = 1.0
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-def teller(say: Say) -> Callable[[Acted | LetGo], None]:
+def teller(say: Say) -> Told:
     """Says on a line each what a fault did."""
 
     def tell(one: Acted | LetGo) -> None:
@@ -52,19 +58,36 @@ def teller(say: Say) -> Callable[[Acted | LetGo], None]:
     return tell
 
 
-def chain(names: Sequence[str], *, after: int, once: bool, say: Say) -> FaultChain:
-    """The faults of these names at work. Raises `UsageError`."""
-    if not names:
+def chain(
+    names: Sequence[str], *, scenario: str = "", after: int = 0, once: bool = False, say: Say
+) -> FaultChain:
+    """The faults that a scenario writes down, then those of these names. Raises `UsageError`."""
+    tell = teller(say)
+    written = _written(scenario, tell) if scenario else []
+    if not names and not written:
         raise UsageError("no fault; give --fault ID, or see them all: harness faulty --list")
     faults = [live_fault(name) for name in names]
-    surfaces = {all_rules()[fault.rule].surface: fault for fault in faults}
+    surfaces = {SESSION: "the scenario"} if written else {}
+    surfaces |= {all_rules()[fault.rule].surface: fault.id for fault in faults}
     if len(surfaces) > 1:
-        ids = " and ".join(fault.id for fault in surfaces.values())
-        raise UsageError(f"{ids} are of different surfaces: {' and '.join(surfaces)}; give one")
-    tell, classify = teller(say), classify_of(next(iter(surfaces)))
-    return FaultChain(
-        [LiveFault(fault, after=after, once=once, classify=classify, tell=tell) for fault in faults]
-    )
+        sides = " and ".join(surfaces.values())
+        raise UsageError(f"{sides} are of different surfaces: {' and '.join(surfaces)}; give one")
+    classify = classify_of(next(iter(surfaces)))
+    named = [
+        LiveFault(fault, after=after, once=once, classify=classify, tell=tell) for fault in faults
+    ]
+    return FaultChain([*written, *named])
+
+
+def _written(name: str, tell: Told) -> list[LiveFault]:
+    """The faults of a scenario, by its file or id. Raises `UsageError`."""
+    files = [Path(name)] if Path(name).is_file() else named_files([name])
+    if len(files) != 1:
+        raise UsageError(f"{name}: {len(files)} scenarios; name one")
+    entries = load(files[0], lexicon=protocol_lexicon()).scenario.faults
+    if not entries:
+        raise UsageError(f"{name}: it has no faults; harness docs scenarios says how to write them")
+    return live_faults(entries, tell)
 
 
 def serve(command: Sequence[str], live: FaultChain, *, quiet: float, say: Say) -> int:

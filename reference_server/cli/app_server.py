@@ -21,7 +21,11 @@ from reference_server.cli.process import (
     start_helper,
     without_secrets,
 )
-from reference_server.cli.scenario_model import scenario_environment, scenario_transport
+from reference_server.cli.scenario_model import (
+    go_behind_faults,
+    scenario_environment,
+    scenario_transport,
+)
 from reference_server.cli.surroundings import (
     UsageError,
     check_streams,
@@ -147,6 +151,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments)
         check_streams(spoken_on=options.listening is None)
+        if options.scenario is not None:
+            go_behind_faults(options.scenario, arguments, listens=options.listening is not None)
         begin_log()
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)

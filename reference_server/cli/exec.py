@@ -21,7 +21,11 @@ from reference_server.cli.process import (
     start_helper,
     without_secrets,
 )
-from reference_server.cli.scenario_model import scenario_environment, scenario_transport
+from reference_server.cli.scenario_model import (
+    refuse_faults,
+    scenario_environment,
+    scenario_transport,
+)
 from reference_server.cli.surroundings import (
     UsageError,
     check_streams,
@@ -105,6 +109,7 @@ def _run(options: Options) -> int:
     check_given_links(options, config, folder)
     model_transport: ModelTransport = None
     if options.scenario is not None:
+        refuse_faults(options.scenario)
         model_transport = scenario_transport(options.scenario)
         config = replace(config, environment=scenario_environment(config.environment))
     job = Job(

@@ -1,9 +1,12 @@
 """`--scenario`: the model's side comes from a scenario, without a network.
 
-Here lives how the option's value is found, and the one line of error where it cannot be played.
+Here lives how the option's value is found, and the one line of error where it cannot be played. The
+faults of a scenario are none of the server's: `harness faulty` puts them between it and its client.
 """
 
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +15,56 @@ from reference_server.cli.surroundings import UsageError
 if TYPE_CHECKING:
     import httpx
 
+    from harness.scenario.model import Scenario
+
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 """The address of a scenario's model. Its transport is in process, so nothing is looked up."""
 
 
+BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
+"""Set in the environment of a server that `harness faulty` has started with a scenario's faults."""
+
+
 def scenario_transport(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     """Give the transport that plays a scenario's model. Raises UsageError with one line."""
+    scenario = _scenario(path)
+
+    def transport() -> "httpx.AsyncBaseTransport":
+        # Imported with the first model call: it takes longer than the first event may take.
+        from harness.backend.inprocess import ScriptedTransport
+
+        return ScriptedTransport.from_scenario(scenario)
+
+    return transport
+
+
+def go_behind_faults(path: Path, arguments: Sequence[str], *, listens: bool) -> None:
+    """Where a scenario has faults, become the proxy that plays them, with this server behind it.
+
+    The process keeps its id and its streams. Raises UsageError.
+    """
+    if os.environ.pop(BEHIND_FAULTS, "") or not _scenario(path).faults:
+        return
+    if listens:
+        raise UsageError(
+            f"--scenario {path}: its faults are put in on standard input and output; "
+            "leave --listen out"
+        )
+    # -P: what lies in the folder of the user's work is no module of ours.
+    python = [sys.executable, "-P", "-m"]
+    proxy = [*python, "harness", "faulty", "--scenario", str(path), "--"]
+    server = [*python, "reference_server", "app-server", *arguments]
+    os.execve(sys.executable, [*proxy, *server], {**os.environ, BEHIND_FAULTS: "1"})
+
+
+def refuse_faults(path: Path) -> None:
+    """Raise UsageError where a scenario has faults: they are between a client and a session."""
+    if _scenario(path).faults:
+        raise UsageError(f"--scenario {path}: it has faults, which agent app-server alone plays")
+
+
+def _scenario(path: Path) -> "Scenario":
+    """The scenario of the option. Raises UsageError with one line."""
     from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 
@@ -32,19 +79,11 @@ def scenario_transport(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
     if path.is_dir():
         raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")
     try:
-        scenario = load_scenario(path if is_own else bundled)
+        return load_scenario(path if is_own else bundled)
     except ScenarioError as error:
         raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-
-    def transport() -> "httpx.AsyncBaseTransport":
-        # Imported with the first model call: it takes longer than the first event may take.
-        from harness.backend.inprocess import ScriptedTransport
-
-        return ScriptedTransport.from_scenario(scenario)
-
-    return transport
 
 
 def scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:

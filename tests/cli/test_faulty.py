@@ -73,22 +73,30 @@ def test_a_server_whose_client_is_gone_is_ended() -> None:
     process.stderr.close()
 
 
-def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
-    """A turn of the reference server, of which a delta is lost and the end comes twice."""
+SCENARIO = """
+title: A turn whose end comes twice, and of which a delta is lost
+model:
+  - reply: [{message: {deltas: ["Hello ", "there."]}}]
+faults:
+  - fault: turn-ends-twice
+  - drop: {method: item/agentMessage/delta, nth: 1}
+client:
+  - start_thread: {as: t}
+"""
+AGENT = str(COMMANDS / "agent")
+
+
+def played(folder: Path, *command: str) -> tuple[list[str], list[str], int]:
+    """A turn of a client until its end came twice: the methods heard, what was told, the status."""
     process = subprocess.Popen(
-        [
-            *(COMMANDS / "harness", "faulty", "--fault", FAULT, "--fault", "delta-lost", "--"),
-            *(COMMANDS / "agent", "app-server", "--scenario", "turns/plain-turn"),
-        ],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "AGENT_HOME": str(tmp_path)},
-        cwd=tmp_path,
+        env={**os.environ, "AGENT_HOME": str(folder)},
+        cwd=folder,
     )
-    assert process.stdin is not None
     assert process.stdout is not None
-    asked = [HELLO, {"method": "initialized"}, {"method": "thread/start", "id": 2, "params": {}}]
     heard: list[str] = []
 
     def ask(message: object) -> None:
@@ -96,6 +104,7 @@ def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
         process.stdin.write(json.dumps(message).encode() + b"\n")
         process.stdin.flush()
 
+    asked = [HELLO, {"method": "initialized"}, {"method": "thread/start", "id": 2, "params": {}}]
     for message in asked:
         ask(message)
     for line in process.stdout:
@@ -108,12 +117,47 @@ def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
         if heard.count("turn/completed") == 2:
             break
     _, told = process.communicate(timeout=BOUND)
+    return heard, [line.split(" (")[0] for line in told.decode().splitlines()], process.returncode
+
+
+def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
+    faults = ("--fault", FAULT, "--fault", "delta-lost", "--once")
+    server = ("--", AGENT, "app-server", "--scenario", "turns/plain-turn")
+    heard, told, status = played(tmp_path, str(COMMANDS / "harness"), "faulty", *faults, *server)
     assert heard.count("item/agentMessage/delta") == 1
-    assert [line.split(" (")[0] for line in told.decode().splitlines()] == [
+    assert told == [
         "faulty: delta-lost: dropped item/agentMessage/delta",
         "faulty: turn-ends-twice: repeated turn/completed",
     ]
-    assert process.returncode == 0
+    assert status == 0
+
+
+def test_a_server_plays_the_faults_of_its_scenario(tmp_path: Path) -> None:
+    """Also where the folder of the work has modules that are named like ours."""
+    (tmp_path / "harness.py").write_text("raise SystemExit('not this one')", "utf-8")
+    file = tmp_path / "mine.scenario.yaml"
+    file.write_text(SCENARIO, "utf-8")
+    heard, told, status = played(tmp_path, AGENT, "app-server", "--scenario", str(file))
+    assert heard.count("item/agentMessage/delta") == 1
+    assert told == [
+        "faulty: drop item/agentMessage/delta number 1: dropped item/agentMessage/delta",
+        "faulty: turn-ends-twice: repeated turn/completed",
+    ]
+    assert status == 0
+
+
+def test_only_the_server_on_standard_streams_plays_the_faults_of_a_scenario(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mine.scenario.yaml"
+    file.write_text(SCENARIO, "utf-8")
+    for words, told in (
+        (("app-server", "--listen", "ws://127.0.0.1:0"), "leave --listen out"),
+        (("exec", "--skip-git-repo-check", "hi"), "which agent app-server alone plays"),
+    ):
+        said = call("agent", words[0], "--scenario", str(file), *words[1:], cwd=tmp_path)
+        assert said.status != 0
+        assert told in said.err
 
 
 def test_every_fault_is_listed_with_the_sentence_that_it_breaks() -> None:
@@ -139,6 +183,8 @@ def test_the_list_can_be_searched_by_word_and_by_rule() -> None:
         (("--fault", FAULT), "no server; write its command behind --"),
         (("--fault", FAULT, "--", "no-such-server"), "'no-such-server' was not found"),
         (("--fault", FAULT, "--fault", "exec-turn-ends-twice", "--", "cat"), "of different"),
+        (("--scenario", "turns/plain-turn", "--", "cat"), "turns/plain-turn: it has no faults"),
+        (("--scenario", "turns/", "--", "cat"), "name one"),
         (("--fault", FAULT, "--after", "-1", "--", "cat"), "--after"),
     ],
 )
