@@ -58,7 +58,7 @@ class Session:
         self.writer = TurnWriter(chooser, parts, faults)
         self.asking = "approvals" not in lacks and chooser.chance(70)
         offered = [one for one in ACTIONS if one.name not in lacks]
-        kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(55)]
+        kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
         self._apart = chooser.weighted([("", 80), ("several", 15), ("restart", 5)])
         self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])

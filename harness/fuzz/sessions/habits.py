@@ -12,6 +12,8 @@ from harness.judge.verdict import Level
 
 # So often a rule has to be kept before breaking it is news.
 OFTEN = 12
+# So often the same choice has to be seen before the other one is.
+SEEN = 3
 
 
 class Habits:
@@ -21,15 +23,26 @@ class Habits:
         self._kept: Counter[str] = Counter()
         self._broken: set[str] = set()
         self._news: set[str] = set()
+        self._done: dict[str, Counter[str]] = {}
 
     def serious(self, played: Played) -> list[Problem]:
         """The problems of a session that count, one for each cause."""
         found: dict[str, Problem] = {}
         for problem in played.problems:
-            if problem.level is Level.MUST or self._habit(problem.cause):
+            if problem.habit:
+                if self._unusual(problem.cause, problem.habit):
+                    found.setdefault(problem.cause, problem)
+            elif problem.level is Level.MUST or self._habit(problem.cause):
                 found.setdefault(problem.cause, problem)
         self._kept.update(played.kept)
         return list(found.values())
+
+    def _unusual(self, cause: str, done: str) -> bool:
+        """Whether the server mostly does otherwise where it has this choice."""
+        seen = self._done.setdefault(cause, Counter())
+        seen[done] += 1
+        others = sum(seen.values()) - seen[done]
+        return others >= SEEN and others > seen[done]
 
     def _habit(self, rule: str) -> bool:
         if rule in self._news:

@@ -19,6 +19,7 @@ from harness.trace.marks import ServerEnded, StepBegins
 from harness.trace.values import arr, dig, obj, text
 
 LOST, MIXED, REFUSED = "fuzz.turn-lost", "fuzz.output-mixed", "fuzz.must-succeed"
+COUNTED = "fuzz.rollback-counts"
 ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 _SHOWING = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
 # They leave a thread as one that certainly takes a turn.
@@ -28,19 +29,35 @@ _NONCE = re.compile(r"q\d\dn\d\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A problem: its cause, words, the number of the step (0 for none), what the step wants."""
+    """A problem: its cause, words, the number of the step (0 for none), what the step wants.
+
+    With `habit` it is none by itself: it is what the server did where the text leaves it open, and
+    a problem only if the same server did otherwise before.
+    """
 
     cause: str
     text: str
     step: int = 0
     where: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    habit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTurn:
+    """A turn as an answer shows it: what the user said first ("" for unknown), whether he said
+    anything, whether it is completed.
+    """
+
+    said: str
+    user: bool
+    completed: bool
 
 
 @dataclass(slots=True)
 class _Thread:
-    """What is known of a thread: the completed turns it was last shown with, None for unknown."""
+    """What is known of a thread: the turns it was last shown with, None for unknown."""
 
-    shown: list[str] | None = None
+    shown: list[ShownTurn] | None = None
     open: dict[tuple[str, Any], Frame] = field(default_factory=dict[tuple[str, Any], Frame])
     running: set[str] = field(default_factory=set[str])
     ours: bool = False
@@ -137,26 +154,33 @@ class _Walk:
             request.method == "thread/read" and dig(request.params, "includeTurns") is not True
         ):
             return
-        now = completed_turns(arr(turns))  # pyright: ignore[reportUnknownArgumentType]
-        before = thread.shown
-        if before is not None and request.method == ROLLBACK:
-            before = before[: max(0, len(before) - (_number(request) or len(before)))]
-        if before is not None and not thread.running and not thread.open:
-            lost = lost_turns(before, now)
-            if lost is not None:
-                where = {"thread.turns.*.items.*.content.*.text": before[lost]}
-                if not before[lost]:
-                    where = {f"thread.turns.{len(before) - 1}.status": "completed"}
-                words = (
-                    f"{request.method} shows {len(now)} completed turn(s), and not turn "
-                    f"{lost + 1} of the {len(before)} that must be left"
-                    f"{f', which said {before[lost]!r}' if before[lost] else ''}"
-                )
-                yield Seen(LOST, words, self._step(request), where)
+        now, before = shown_turns(arr(turns)), thread.shown  # pyright: ignore[reportUnknownArgumentType]
         certain = not thread.running and not thread.open
+        if before is not None and certain:
+            number = _number(request) if request.method == ROLLBACK else 0
+            counted = counts_own_turns(before, now, number) if number else None
+            if counted is not None:
+                words = f"{request.method} of {number} counts turns that no user began: {counted}"
+                yield Seen(COUNTED, words, self._step(request), habit=str(counted))
+            left = _left(before, len(before) if number is None else number)
+            yield from self._lost(request, left, now)
         thread.shown = now if certain else None
         if request.method == "thread/fork" and certain:
             self._thread(text(dig(answer.result, "thread", "id"))).shown = list(now)
+
+    def _lost(self, request: Frame, left: list[ShownTurn], now: list[ShownTurn]) -> Iterator[Seen]:
+        at = lost_turn(left, now)
+        if at is None:
+            return
+        said = left[at].said
+        where = {"thread.turns.*.items.*.content.*.text": said}
+        if not said:
+            where = {f"thread.turns.{len(left) - 1}.status": "completed"}
+        words = (
+            f"{request.method} shows {len(now)} turn(s), and not turn {at + 1} of the {len(left)} "
+            f"completed ones that must be left{f', which said {said!r}' if said else ''}"
+        )
+        yield Seen(LOST, words, self._step(request), where)
 
     def _step(self, frame: Frame) -> int:
         """The number of the step that sent a message."""
@@ -164,12 +188,9 @@ class _Walk:
         return begun[-1].body.line if begun else 0
 
 
-def completed_turns(turns: list[Any]) -> list[str]:
-    """What the user first said in each completed turn that a thread object shows, "" for unknown.
-
-    Turns that nobody's input began (a compaction, for example) need not stay: they are left out.
-    """
-    found: list[str] = []
+def shown_turns(turns: list[Any]) -> list[ShownTurn]:
+    """The turns of a thread object. One that shows no items can be anybody's."""
+    found: list[ShownTurn] = []
     for turn in map(obj, turns):
         items = [obj(item) for item in arr(turn.get("items"))]
         said = [
@@ -179,19 +200,41 @@ def completed_turns(turns: list[Any]) -> list[str]:
             for one in map(obj, arr(item.get("content")))
         ]
         texts = [one for one in said if one and not one.startswith("[thread ")]
-        if turn.get("status") == "completed" and (texts or not items):
-            found.append(texts[0] if texts else "")
+        completed = turn.get("status") == "completed"
+        found.append(ShownTurn(texts[0] if texts else "", bool(said or not items), completed))
     return found
 
 
-def lost_turns(before: list[str], now: list[str]) -> int | None:
+def _left(before: list[ShownTurn], dropped: int) -> list[ShownTurn]:
+    """The completed turns that a rollback of so many must leave, whatever else it counts."""
+    users = [one for one in before if one.user]
+    return [one for one in users[: max(0, len(users) - dropped)] if one.completed]
+
+
+def lost_turn(left: list[ShownTurn], now: list[ShownTurn]) -> int | None:
     """The index of the first turn that is there no more, None where all are.
 
     Turns that say what they are about are looked for; of others the number counts.
     """
-    if not all(before) or not all(now):
-        return len(now) if len(now) < len(before) else None
-    return next((at for at, one in enumerate(before) if one not in now), None)
+    if not all(one.said for one in left):
+        return len(now) if len(now) < len(left) else None
+    there = {one.said for one in now}
+    if any(one.user and not one.said for one in now):
+        return None
+    return next((at for at, one in enumerate(left) if one.said not in there), None)
+
+
+def counts_own_turns(before: list[ShownTurn], now: list[ShownTurn], number: int) -> bool | None:
+    """Whether a rollback counted turns that the server began, a compaction's for example.
+
+    None where that does not show: the text does not say, but a server does the one or the other.
+    """
+    gone = before[len(now) :]
+    if before[: len(now)] != now or all(one.user for one in gone):
+        return None
+    if len(gone) == number:
+        return True
+    return False if sum(one.user for one in gone) == number else None
 
 
 def _number(request: Frame) -> int | None:

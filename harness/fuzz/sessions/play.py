@@ -33,13 +33,15 @@ class Problem:
     """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line.
 
     `step` is the number of the step during which it showed, 0 for none; `where` are values that the
-    answer to that step should have had.
+    answer to that step should have had. With `habit` it is only what the server did where it has a
+    choice.
     """
 
     cause: str
     text: str
     level: Level = Level.MUST
     step: int = 0
+    habit: str = ""
     where: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -91,7 +93,8 @@ def _problems(run: Run, outcome: ScenarioOutcome) -> Iterator[Problem]:
         if finding.id.startswith(_SERIOUS) and not finding.known:
             yield Problem(finding.id, finding.message)
     for seen in looked_at(run):
-        yield Problem(seen.cause, seen.text, step=seen.step, where=seen.where)
+        level = Level.INFO if seen.habit else Level.MUST
+        yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where)
 
 
 def _step_of(run: Run, seq: int) -> int:
