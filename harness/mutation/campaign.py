@@ -112,8 +112,12 @@ class Campaign:
             self._before[rule][job["clean"]] = count
 
     def _note_live(self, job: Job, answer: dict[str, Any]) -> None:
+        fault = self.faults[job["fault"]]
         made = [Attempt.read(one) for one in answer["attempts"]]
-        self._done(self.faults[job["fault"]], made)
+        if settled(made) is Outcome.NOT_APPLIED:
+            # It waits for what the client does only later: live it holds the play up.
+            made.append(_stored(fault, self.plan.best(fault)[0]))
+        self._done(fault, made)
 
     def _lost_live(self, job: Job, why: str) -> None:
         scenario = job["places"][0]["scenario"] if job["places"] else ""

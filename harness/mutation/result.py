@@ -56,6 +56,11 @@ class FaultResult:
     attempts: tuple[Attempt, ...] = ()
     why: str = ""
 
+    @property
+    def live(self) -> bool:
+        """Whether what decided it was played with the fault at work."""
+        return bool(self.attempts) and self.attempts[-1].live
+
 
 @dataclass(slots=True)
 class Score:

@@ -22,9 +22,10 @@ def lines(score: Score) -> Iterator[str]:
         yield f"MASKED {len(masked)}: the target breaks their rules anyway"
         yield from (f"  {one.fault} ({one.rule})" for one in masked)
     counts = ", ".join(f"{score.count(one)} {one}" for one in Outcome)
+    live = sum(one.live for one in score.of(Outcome.KILLED))
     yield (
-        f"{score.target}: {counts} of {score.planned} faults; {score.scenarios} scenarios, "
-        f"{score.seconds:.0f} s"
+        f"{score.target}: {counts} of {score.planned} faults; {live} of the killed live, the "
+        f"others in traces; {score.scenarios} scenarios, {score.seconds:.0f} s"
     )
     if score.interrupted:
         yield f"interrupted ({score.interrupted}): {score.planned - len(score.results)} not tried"

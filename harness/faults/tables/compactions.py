@@ -56,13 +56,15 @@ def compaction_item() -> Selector:
 
 
 def asked_last(trace: Trace) -> bool:
-    """Whether the client sends nothing about the thread after its thread/compact/start."""
+    """Whether the client only reads the thread after its thread/compact/start, if anything."""
     site = FaultSite.of(trace)
     answers = [one for one in trace.frames if answer_to(COMPACT).fits(site, one)]
     if not answers:
         return False
     thread_id = site.asked(answers[0]).get("threadId")
-    later = [one for one in site.later(answers[0]) if not one.from_target]
+    later = [
+        one for one in site.later(answers[0]) if not one.from_target and one.method != "thread/read"
+    ]
     return not any(obj(one.params).get("threadId") == thread_id for one in later)
 
 

@@ -48,10 +48,15 @@ def that_shows_it(method: str) -> Selector:
 
 
 def shown_turn(site: FaultSite, frame: Frame) -> int | None:
-    """The place of the first turn that is shown with items and had ended completed before."""
+    """The place of the first turn that is shown with items and had ended completed before.
+
+    A fork may give its turns other ids; all that it shows of a thread at rest had ended.
+    """
     told = completed_before(site, frame)
+    request = site.request_of(frame)
+    forked = request is not None and request.method == FORK
     for place, turn in enumerate(turns_of(dig(frame.result, "thread"))):
-        if turn.get("id") in told and items_of(turn):
+        if (forked or turn.get("id") in told) and items_of(turn):
             return place
     return None
 

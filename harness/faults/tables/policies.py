@@ -31,10 +31,12 @@ def thread_under(policy: str, other: str) -> Change:
     )
 
 
-def turn_under(policy: str, other: str) -> Change:
-    """A turn with a policy of its own is under another one."""
+def turn_under(policies: tuple[str, ...], other: str) -> Change:
+    """A turn with one of these policies of its own is under another one."""
     return first(
-        sent("turn/start").where(lambda _, f: obj(f.params).get(POLICY) == policy, policy),
+        sent("turn/start").where(
+            lambda _, f: obj(f.params).get(POLICY) in policies, " or ".join(policies)
+        ),
         edit("params", POLICY, to=other),
     )
 
@@ -77,14 +79,14 @@ FAULTS: tuple[Fault, ...] = (
         rule="approval.never-asked",
         on="on-request",
         reason="approvalPolicy of turn/start overrides the thread's.",
-        change=turn_under("on-request", "never"),
+        change=turn_under(("on-request", "untrusted"), "never"),
     ),
     Fault(
         "unasked-under-on-request",
         rule="approval.always-asked",
         on="on-request",
         reason="Under on-request the client is always asked.",
-        change=turn_under("never", "on-request"),
+        change=turn_under(("never",), "on-request"),
     ),
     Fault(
         "output-before-the-answer",

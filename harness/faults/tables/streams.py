@@ -6,14 +6,14 @@ from typing import Any
 
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.changes import delay, first
-from harness.faults.operators import drop, duplicate, edit, insert, remove, rewrite
+from harness.faults.operators import drop, duplicate, edit, edit_by, insert, remove, rewrite
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite
 from harness.faults.stored import remark
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import HomeSearched, MarkBody, ModelCall, TextsFound
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import dig, obj
+from harness.trace.values import dig, obj, text
 
 MARKS = "what a run leaves on the disk and asks the model is in marks, not in its stream"
 ITEMS = ("item.started", "item.updated", "item.completed")
@@ -53,6 +53,24 @@ def remarked(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
         return changed
 
     return StoredOnly(MARKS, make)
+
+
+def behind_another(site: FaultSite, frame: Frame) -> bool:
+    """Whether an item of another type was told before."""
+    return bool(id_of_another(site, frame))
+
+
+def id_of_another(site: FaultSite, frame: Frame) -> str:
+    """The id of the item of another type that was told last in the same stream, "" for none."""
+    mine = text(dig(frame.json, "item", "type"))
+    others = [
+        text(dig(one.json, "item", "id"))
+        for one in site.frames
+        if one.connection == frame.connection
+        and one.seq < frame.seq
+        and text(dig(one.json, "item", "type")) not in ("", mine)
+    ]
+    return others[-1] if others else ""
 
 
 def without_history(call: ModelCall) -> ModelCall:
@@ -295,7 +313,10 @@ FAULTS: tuple[Fault, ...] = (
         rule="exec.item-life",
         on="exec-plain",
         reason="An item is told by its type.",
-        change=first(event("item.completed", "agent_message"), edit("item", "id", to="i-2")),
+        change=first(
+            event("item.completed", "agent_message").where(behind_another, "behind another"),
+            edit_by("item", "id", value=id_of_another),
+        ),
     ),
     Fault(
         "exec-another-thread-goes-on",
@@ -326,7 +347,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="exec.model-asked",
         on="exec-plain",
         reason="The option names the model.",
-        change=remarked(ModelCall, lambda call: replace(call, model="another-model")),
+        change=remarked(ModelCall, lambda call: replace(call, model="model-of-nobody")),
     ),
     Fault(
         "exec-failure-passes-for-an-end",
