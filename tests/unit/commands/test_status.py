@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.commands.status import status_lines
 from harness.errors import UsageError
+from harness.faults.base import all_faults
 from harness.judge.verdict import Verdict
 from harness.report.jsonform import to_plain
 from harness.results.merge import merge
@@ -16,6 +18,8 @@ from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
 from harness.target.profile import Profile
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
+
+GOOD = Path(__file__).parents[3] / "fixtures" / "traces" / "good"
 
 
 def stored(folder: Path, **reports: Report) -> Path:
@@ -70,6 +74,29 @@ def test_races_of_another_target_are_that_target(tmp_path: Path) -> None:
         "other, races: 1 PASS; placements 1 PASS; verdict GREEN"
     ]
     assert not [line for line in lines if line.startswith("p, races: ")]
+
+
+@pytest.mark.parametrize(
+    ("trace", "rule", "others"),
+    [
+        ("plain-turn", "turn.completed-once", "exec.turn-ends"),
+        ("exec-plain", "exec.turn-ends", "mcp-remove.removes"),
+        ("mcp-commands", "mcp-remove.removes", "sdk-run.final-response"),
+        ("sdk-results", "sdk-run.final-response", "turn.completes"),
+    ],
+)
+def test_a_trace_of_any_surface_shows_which_faults_its_own_rules_find(
+    tmp_path: Path, trace: str, rule: str, others: str
+) -> None:
+    folder = stored(tmp_path, plain=report_of(outcome("a", passed(ONCE))))
+    (folder / "traces" / "p").mkdir(parents=True)
+    shutil.copy(GOOD / f"{trace}.jsonl", folder / "traces" / "p")
+    cells = {line.split(" | ")[0]: line.split(" | ")[-1] for line in status_lines(base=folder)}
+    mine, theirs = (
+        [one.id for one in all_faults().values() if one.rule == name] for name in (rule, others)
+    )
+    assert f"{len(mine)}/{len(mine)} killed" in cells[f"| {rule}"]
+    assert f"0/{len(theirs)} killed, {len(theirs)} not applied" in cells[f"| {others}"]
 
 
 def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
