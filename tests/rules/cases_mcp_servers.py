@@ -12,7 +12,7 @@ from harness.trace.mcp_marks import (
     McpTransport,
     McpVariable,
 )
-from tests.rules.case import Case, Found, opened
+from tests.rules.case import Case, Found
 from tests.rules.good_mcp import DOCS, NUMBERS, RESULT, SAID, SKY, TINY, add, asked, request
 from tests.rules.traces import Talk, mcp_call
 
@@ -24,10 +24,20 @@ ANSWER = "answer 3, of add of tiny"
 
 
 def turn(*marks: Any, talk: Talk | None = None) -> Talk:
-    """A turn of three messages, from the third on, in which these marks were written."""
-    talk = (talk or opened()).ask_turn().reply_turn().turn_started()
+    """A turn of three messages, from the third on, in which these marks were written.
+
+    What is configured stands at the beginning.
+    """
+    configured = [one for one in marks if isinstance(one, McpConfigured)]
+    if talk is None:
+        talk = Talk()
+        for one in configured:
+            talk.mark(one)
+        talk.start_thread()
+    talk.ask_turn().reply_turn().turn_started()
     for one in marks:
-        talk.mark(one)
+        if one not in configured:
+            talk.mark(one)
     return talk
 
 
@@ -120,7 +130,7 @@ CASES = [
         bad=shown(TINY, request(3, "tools/list")),
         found=(Found(SHOWN, (7,)),),
         # It failed, or is of another server.
-        idle=turn(TINY, talk=shown(TINY, status="failed"))
+        idle=turn(talk=shown(TINY, status="failed"))
         .item(mcp_call("t-2", "completed", server="other"))
         .turn_completed(),
     ),
@@ -128,7 +138,7 @@ CASES = [
         rule="mcp-server.call-arguments",
         good=shown(TINY, asked(), add()),
         witnesses=(SHOWN,),
-        bad=turn(TINY, asked(a=1), add(), talk=shown(TINY, add(a=1)))
+        bad=turn(asked(a=1), add(), talk=shown(TINY, add(a=1)))
         .item(mcp_call("t-2", "completed", arguments=NUMBERS, result=RESULT))
         .turn_completed(),
         found=(
@@ -158,7 +168,7 @@ CASES = [
         bad=told("it is done"),
         found=(Found(ANSWER, (6,), Level.SHOULD),),
         # The turn was interrupted; the call may be of another thread; there was no other call.
-        idle=turn(TINY, add(), answer(), talk=told("aborted", status="interrupted"))
+        idle=turn(add(), answer(), talk=told("aborted", status="interrupted"))
         .calls("hello", call=3, outputs=("other",), thread="t")
         .turn_completed(),
     ),

@@ -98,6 +98,15 @@ def before(trace: Trace, frame: Frame, body: type[B]) -> Iterator[Mark[B]]:
     return (mark for mark in trace.marks_of(body) if marked_before(mark, frame))
 
 
+def configured_in(trace: Trace) -> Iterator[McpConfigured]:
+    """The servers of a play: its trace begins with them, so that no whole trace is searched."""
+    for mark in trace.marks:
+        if trace.frames and not marked_before(mark, trace.frames[0]):
+            return
+        if isinstance(mark.body, McpConfigured):
+            yield mark.body
+
+
 def completed(end: Frame) -> bool:
     """Whether the end of a turn says that the turn was completed."""
     if end.kind is Kind.NOTIFICATION:
@@ -113,7 +122,7 @@ class OfServers(Monitor):
     def played(self, frame: Frame) -> Played | None:
         """What was noted before a message, None where no server is played."""
         trace = self.trace
-        configured = {one.body.server: one.body for one in before(trace, frame, McpConfigured)}
+        configured = {one.server: one for one in configured_in(trace)}
         if not configured:
             return None
         return Played(
