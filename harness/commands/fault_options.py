@@ -4,11 +4,14 @@ Not here: any work of its own.
 """
 
 import contextlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.commands.recorded import errors
+
+if TYPE_CHECKING:
+    from harness.faults.live.chain import FaultChain
 
 _HELP = "the server and its arguments, behind --; with --list: words to look for"
 
@@ -25,6 +28,9 @@ def faulty(
     quiet: Annotated[
         float, typer.Option(min=0.01, help="seconds of silence after which held lines go on")
     ] = 5.0,
+    listen: Annotated[
+        str, typer.Option(metavar="ws://…", help="take clients there, not on standard input")
+    ] = "",
     list_: Annotated[bool, typer.Option("--list", help="print the faults")] = False,
     rule: Annotated[str, typer.Option(help="with --list: those of a rule, or of a family")] = "",
     json: Annotated[bool, typer.Option("--json", help="with --list: as JSON")] = False,
@@ -46,8 +52,19 @@ def faulty(
             return
         from harness.commands.faulty import chain, end_like, serve
 
-        live = chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
-        status = serve(server or (), live, quiet=quiet, say=_say)
+        if listen:
+            from harness.commands import faulty_sockets
+
+            def of_client(number: int) -> "FaultChain":
+                def say(line: str) -> None:
+                    _say(line.replace("faulty: ", f"faulty: client {number}: ", 1))
+
+                return chain(fault or (), scenario=scenario, after=after, once=once, say=say)
+
+            status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say)
+        else:
+            live = chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
+            status = serve(server or (), live, quiet=quiet, say=_say)
     end_like(status)
 
 

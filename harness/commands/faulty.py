@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 GRACE = 2.0
 # What is read of a server's output after its end: a child of it may hold the pipe open.
 DRAIN = 1.0
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 def teller(say: Say) -> Told:
@@ -95,15 +95,19 @@ def serve(command: Sequence[str], live: FaultChain, *, quiet: float, say: Say) -
 
     Below 0 is the signal that ended it. Raises `UsageError` where it cannot be started.
     """
+    return anyio.run(_serve, found(command), live, quiet, say)
+
+
+def found(command: Sequence[str]) -> list[str]:
+    """The words of the server's command, its program found. Raises `UsageError`."""
     if not command:
-        raise UsageError(
-            "no server; write its command behind --: harness faulty … -- agent app-server"
-        )
-    return anyio.run(_serve, find_program(command, "harness faulty --"), live, quiet, say)
+        example = "harness faulty … -- agent app-server"
+        raise UsageError(f"no server; write its command behind --: {example}")
+    return find_program(command, "harness faulty --")
 
 
 async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -> int:
-    with anyio.open_signal_receiver(*_PASSED_ON) as signals:
+    with anyio.open_signal_receiver(*PASSED_ON) as signals:
         try:
             process = await anyio.open_process(
                 command, stdin=PIPE, stdout=PIPE, stderr=None, start_new_session=True
@@ -116,7 +120,7 @@ async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -
 
             async def pass_signals_on() -> None:
                 async for number in signals:
-                    _signal(process, number)
+                    send_signal(process, number)
 
             async def from_client() -> None:
                 with contextlib.suppress(TargetGone):
@@ -124,15 +128,14 @@ async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -
 
             async def until_client_is_gone() -> None:
                 await client.gone()
-                await _push_out(process)
+                await push_out(process)
 
             tasks.start_soon(pass_signals_on)
             tasks.start_soon(from_client)
             tasks.start_soon(relay.mind_silence)
             tasks.start_soon(until_client_is_gone)
-            with contextlib.suppress(TargetGone):
-                await _to_the_end(process, relay)
-            await _push_out(process)
+            await _to_the_end(process, relay)
+            await push_out(process)
             tasks.cancel_scope.cancel()
     _tell_the_end(live, say)
     return process.returncode or 0
@@ -150,12 +153,13 @@ async def _to_the_end(process: Process, relay: Relay) -> None:
 
         read = anyio.Event()
         reading.start_soon(end)
-        await relay.from_server()
+        with contextlib.suppress(TargetGone):
+            await relay.from_server()
         read.set()
         reading.cancel_scope.cancel()
 
 
-async def _push_out(process: Process) -> None:
+async def push_out(process: Process) -> None:
     """End a server to whom or from whom nothing passes any more: end of input, TERM, KILL."""
     if process.stdin is not None:
         with contextlib.suppress(OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -168,10 +172,11 @@ async def _push_out(process: Process) -> None:
             os.killpg(process.pid, number)
 
 
-def _signal(process: Process, number: signal.Signals) -> None:
+def send_signal(process: Process, number: signal.Signals) -> None:
+    """Pass a signal on to a server: what a terminal sends, to all of its process group."""
     with contextlib.suppress(ProcessLookupError):
         if number in (signal.SIGINT, signal.SIGQUIT):
-            os.killpg(process.pid, number)  # As a terminal does.
+            os.killpg(process.pid, number)
         else:
             process.send_signal(number)
 

@@ -15,6 +15,8 @@ import anyio.lowlevel
 from anyio.abc import Process
 
 from harness.errors import TargetGone
+from harness.faults.live.pieces import Cutter, Piece, all_written
+from harness.trace.frame import Frame
 
 _CHUNK = 64 * 1024
 # As much can be written at once to a pipe that is said to take something (POSIX).
@@ -25,17 +27,23 @@ _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream
 class OwnStreams:
     """The client on our standard input and output."""
 
-    async def receive(self) -> bytes:
-        """What the client wrote, nothing at the end."""
+    def __init__(self) -> None:
+        self._cutter = Cutter()
+
+    async def receive(self) -> list[Piece]:
+        """Lines of the client, nothing at the end."""
+        return await _lines(self._read, self._cutter)
+
+    async def _read(self) -> bytes:
         await _until(anyio.wait_readable, 0)
         try:
             return os.read(0, _CHUNK)
         except OSError:
             return b""
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, frames: list[Frame]) -> None:
         """Write to the client. Raises `TargetGone`."""
-        view = memoryview(data)
+        view = memoryview(all_written(frames))
         while view:
             await _until(anyio.wait_writable, 1)
             try:
@@ -67,18 +75,22 @@ class ProcessStreams:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the process has no pipes")
         self._in, self._out = process.stdin, process.stdout
+        self._cutter = Cutter()
 
-    async def receive(self) -> bytes:
-        """What the server wrote, nothing at the end."""
+    async def receive(self) -> list[Piece]:
+        """Lines of the server, nothing at the end."""
+        return await _lines(self._read, self._cutter)
+
+    async def _read(self) -> bytes:
         try:
             return await self._out.receive(_CHUNK)
         except _GONE:
             return b""
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, frames: list[Frame]) -> None:
         """Write to the server. Raises `TargetGone`."""
         try:
-            await self._in.send(data)
+            await self._in.send(all_written(frames))
         except _GONE as error:
             raise TargetGone("the server closed its input") from error
 
@@ -88,6 +100,14 @@ class ProcessStreams:
             await self._in.aclose()
         except _GONE:
             return
+
+
+async def _lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> list[Piece]:
+    """The next lines; after the last bytes what has no line end, then nothing."""
+    while chunk := await read():
+        if pieces := cutter.feed(chunk):
+            return pieces
+    return cutter.end()
 
 
 async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:

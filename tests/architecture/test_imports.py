@@ -121,7 +121,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *JUDGE,
             *PLAYS,
         ),
-        ("anyio", "typer"),
+        ("anyio", "typer", "websockets"),
     ),
     "harness.suite": (
         (

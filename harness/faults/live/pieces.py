@@ -4,6 +4,7 @@ Here: `Cutter`, and the bytes of what is passed on. A line end is a line feed al
 return before it belongs to the line, and empty lines are lines. Not here: what a line means.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind, Frame
@@ -59,3 +60,8 @@ def written(frame: Frame) -> bytes:
     kind = frame.damage.kind if frame.damage is not None else None
     ended = kind not in (DamageKind.TOO_LONG, DamageKind.CUT_OFF)
     return frame.raw + b"\n" if ended else frame.raw
+
+
+def all_written(frames: Iterable[Frame]) -> bytes:
+    """The bytes of several, in order."""
+    return b"".join(map(written, frames))

@@ -1,4 +1,4 @@
-"""Between a client and a server, with faults at work: bytes of both are read, changed and written.
+"""Between a client and a server, with faults at work: what both say is read, changed and written.
 
 Here: the two directions of one conversation, silence, and the ends. Not here: what a side is (a
 process, a socket, our own standard streams), signals, exit statuses (commands).
@@ -9,19 +9,19 @@ from typing import Protocol
 import anyio
 
 from harness.faults.live.chain import AtWork
-from harness.faults.live.pieces import Cutter, Piece, written
+from harness.faults.live.pieces import Piece
 from harness.trace.frame import Direction, Frame, opposite
 
 
 class Side(Protocol):
-    """One end of a conversation, in bytes."""
+    """One end of a conversation, where a message is a line, or a message of a WebSocket."""
 
-    async def receive(self) -> bytes:
-        """Some bytes, none at the end."""
+    async def receive(self) -> list[Piece]:
+        """Some messages, none at the end."""
         ...
 
-    async def send(self, data: bytes) -> None:
-        """Write bytes. Raises `TargetGone` where nobody reads them any more."""
+    async def send(self, frames: list[Frame]) -> None:
+        """Write messages. Raises `TargetGone` where nobody reads them any more."""
         ...
 
     async def close(self) -> None:
@@ -39,20 +39,18 @@ class Relay:
         self._sides = {Direction.FROM_TARGET: client, Direction.TO_TARGET: server}
         self._live = live
         self._quiet = quiet
-        self._waiting = {one: bytearray() for one in Direction}
+        self._waiting: dict[Direction, list[Frame]] = {one: [] for one in Direction}
         self._writing = {one: anyio.Lock() for one in Direction}
         self._came = anyio.Event()
 
     async def from_client(self) -> None:
         """Pass on what the client says, until its end; then the server's input is closed."""
         await self._pump(Direction.TO_TARGET)
-        await self._pass(self._live.end())
         await self._sides[Direction.TO_TARGET].close()
 
     async def from_server(self) -> None:
         """Pass on what the server says, until its end."""
         await self._pump(Direction.FROM_TARGET)
-        await self._pass(self._live.end())
 
     async def mind_silence(self) -> None:
         """Let go of what is held when nothing comes; runs until it is cancelled."""
@@ -65,24 +63,21 @@ class Relay:
                 await self._pass(self._live.quiet())
 
     async def _pump(self, direction: Direction) -> None:
-        source, cutter = self._sides[opposite(direction)], Cutter()
-        while chunk := await source.receive():
-            await self._feed(cutter.feed(chunk), direction)
-        await self._feed(cutter.end(), direction)
-
-    async def _feed(self, pieces: list[Piece], direction: Direction) -> None:
-        passed = [
-            frame
-            for piece in pieces
-            for frame in self._live.feed(piece.raw, direction, damage=piece.damage)
-        ]
-        self._came.set()
-        await self._pass(passed)
+        source = self._sides[opposite(direction)]
+        while pieces := await source.receive():
+            passed = [
+                frame
+                for piece in pieces
+                for frame in self._live.feed(piece.raw, direction, damage=piece.damage)
+            ]
+            self._came.set()
+            await self._pass(passed)
+        await self._pass(self._live.end())
 
     async def _pass(self, frames: list[Frame]) -> None:
         """Write each frame to its side, in the order in which frames were given out."""
         for frame in frames:
-            self._waiting[frame.direction] += written(frame)
+            self._waiting[frame.direction].append(frame)
         # No other direction: a client that reads slowly must not keep back what it says.
         for direction in {frame.direction for frame in frames}:
             await self._write(direction)
@@ -90,7 +85,6 @@ class Relay:
     async def _write(self, direction: Direction) -> None:
         while self._waiting[direction]:
             async with self._writing[direction]:
-                data = bytes(self._waiting[direction])
-                self._waiting[direction].clear()
-                if data:
-                    await self._sides[direction].send(data)
+                frames, self._waiting[direction] = self._waiting[direction], []
+                if frames:
+                    await self._sides[direction].send(frames)

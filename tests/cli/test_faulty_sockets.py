@@ -1,0 +1,126 @@
+"""`harness faulty --listen`: clients by WebSocket, each with the faults for itself."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import call
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+from tests.processes import BOUND, COMMANDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+FAULT = ("--fault", "turn-ends-twice")
+AGENT = (str(COMMANDS / "agent"), "app-server", "--scenario", "turns/plain-turn")
+HELLO = {"clientInfo": {"name": "test", "version": "1"}}
+LISTENING = "faulty: listening at "
+
+
+@contextmanager
+def listening(
+    folder: Path, *server: str, status: int
+) -> Generator[tuple[str, "subprocess.Popen[str]"]]:
+    """The address of a proxy before this server; it is ended by TERM, then with this status."""
+    process = subprocess.Popen(
+        [COMMANDS / "harness", "faulty", *FAULT, "--listen", "ws://127.0.0.1:0", "--", *server],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "AGENT_HOME": str(folder)},
+        cwd=folder,
+    )
+    try:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith(LISTENING))
+        yield line.removeprefix(LISTENING).strip(), process
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(BOUND) == status
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ends_of_a_turn(address: str) -> int:
+    """How often a client is told of the end of its turn, until the thread is listed as loaded."""
+    with connect(address, open_timeout=BOUND) as client:
+
+        def ask(number: int, method: str, params: object) -> None:
+            client.send(json.dumps({"id": number, "method": method, "params": params}))
+
+        ask(1, "initialize", HELLO)
+        ask(2, "thread/start", {})
+        ends, thread = 0, ""
+        while True:
+            message = json.loads(client.recv(BOUND))
+            if message.get("id") == 2:
+                thread = message["result"]["thread"]["id"]
+                said = [{"type": "text", "text": "hi"}]
+                ask(3, "turn/start", {"threadId": thread, "input": said})
+            if message.get("method") == "turn/completed":
+                ends += 1
+                if ends == 1:
+                    ask(4, "thread/read", {"threadId": thread})
+            if message.get("id") == 4:
+                return ends
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [((), -signal.SIGTERM), (("--listen", "{listen}"), 0)],
+    ids=["one server a client", "one server that listens"],
+)
+def test_each_client_meets_the_faults(more: tuple[str, ...], status: int, tmp_path: Path) -> None:
+    with listening(tmp_path, *AGENT, *more, status=status) as (address, _):
+        assert [ends_of_a_turn(address) for _ in range(2)] == [2, 2]
+        page = Origin("http://example.org")
+        with pytest.raises(InvalidStatus), connect(address, origin=page):
+            pass
+
+
+def test_the_end_of_a_server_ends_the_connection_of_its_client(tmp_path: Path) -> None:
+    with (
+        listening(tmp_path, "true", status=-signal.SIGTERM) as (address, _),
+        connect(address, open_timeout=BOUND) as client,
+    ):
+        assert list(client) == []
+
+
+def test_the_end_of_the_server_that_listens_is_ours(tmp_path: Path) -> None:
+    said = call(
+        *("harness", "faulty", *FAULT, "--listen", "ws://127.0.0.1:0"),
+        *("--", "sh", "-c", "exit 5 {listen}"),
+        cwd=tmp_path,
+    )
+    assert said.status == 5
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("ws://0.0.0.0:4500", "is not on this machine"),
+        ("http://127.0.0.1:4500", "--listen takes ws://127.0.0.1:PORT"),
+        ("ws://127.0.0.1:99999", "is no address"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_told(address: str, told: str) -> None:
+    said = call("harness", "faulty", *FAULT, "--listen", address, "--", "cat")
+    assert (said.status, told in said.err) == (2, True)
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"ws://127.0.0.1:{taken.getsockname()[1]}"
+        said = call("harness", "faulty", *FAULT, "--listen", address, "--", "cat")
+    assert said.status == 2
+    assert f"cannot listen at {address}" in said.err
