@@ -8,7 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
-from harness.commands import vocabulary
+from harness.commands import fault_list, vocabulary
 from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.judge.base import Monitor
@@ -37,8 +37,10 @@ def explain(name: str) -> Iterator[str]:
         yield from _requirement(requirements[wanted])
     elif wanted in vocabulary.names() or wanted.upper() in vocabulary.names():
         yield from vocabulary.explain_word(wanted)
+    elif wanted in all_faults():
+        yield from fault_list.explained(wanted)
     else:
-        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names()})
+        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *all_faults()})
         raise UsageError(unknown("id", wanted, ids))
 
 

@@ -52,13 +52,29 @@ def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:
     """Two or more lines for each: id, rule and level; what is wrong; the sentences."""
     for one in found:
         yield f"{one.id} ({one.rule}, {one.level}{'' if one.live else ', stored traces only'})"
-        yield f"    {one.reason}"
-        for sentence in one.sentences:
-            yield f"    breaks: {sentence}"
-        if not one.live:
-            yield f"    not live: {one.why}"
+        yield from (f"    {line}" for line in _told(one))
     live = sum(one.live for one in found)
     yield f"{len(found)} faults, {live} of them live"
+
+
+def explained(name: str) -> Iterator[str]:
+    """The lines of `harness explain` for a fault that there is."""
+    one = _row(all_faults()[name])
+    yield f"{one.id} (fault): breaks the rule {one.rule} ({one.level})"
+    yield ""
+    yield from _told(one)
+    yield ""
+    if one.live:
+        yield f"put it before a server: harness faulty --fault {one.id} -- SERVER"
+    yield f"the rule: harness explain {one.rule}"
+
+
+def _told(one: FaultRow) -> Iterator[str]:
+    yield one.reason
+    for sentence in one.sentences:
+        yield f"breaks: {sentence}"
+    if not one.live:
+        yield f"not live: {one.why}"
 
 
 def json_text(found: Sequence[FaultRow]) -> str:

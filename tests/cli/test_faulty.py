@@ -174,6 +174,14 @@ def test_the_list_can_be_searched_by_word_and_by_rule() -> None:
     assert {one["rule"].split(".")[0] for one in rule} == {"delta"}
 
 
+def test_a_fault_can_be_explained_by_its_id() -> None:
+    live, stored = (call("harness", "explain", one).out for one in (FAULT, "schema-kept"))
+    assert live.splitlines()[0] == f"{FAULT} (fault): breaks the rule turn.completed-once (MUST)"
+    assert f"harness faulty --fault {FAULT} -- SERVER" in live
+    assert "not live: it changes what the model was asked" in stored
+    assert "harness faulty" not in stored
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
