@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from harness.commands import fault_options, mutate_options, recorded
+from harness.commands import fault_options, fuzz_options, mutate_options, recorded
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -295,42 +295,8 @@ def doctor(
     raise typer.Exit(0 if healthy else 1)
 
 
-@app.command()
-def fuzz(
-    *,
-    target: Target = "spec",
-    server_cmd: ServerCmd = "",
-    seed: Annotated[int, typer.Option(help="where the search begins")] = 1,
-    conversations: Annotated[int, typer.Option(min=1, help="of up to 30 requests each")] = 50,
-    method: Annotated[str, typer.Option(help="send this one only; all without")] = "",
-    timeout_scale: Scale = 1.0,
-) -> None:
-    """Send generated requests with all rules on. Exit status 1 if the server goes wrong."""
-    from harness.commands.doctor import target_words
-    from harness.errors import TargetError
-    from harness.fuzz.campaign import check_method, search
-    from harness.runner.config import configure
-    from harness.runner.interruption import Interruption
-
-    with recorded.errors():
-        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
-        check_method(config, method)
-    # Hypothesis keeps things of its own, else in a folder beside the user's files.
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
-    again = ["harness", "fuzz", *target_words(config), "--seed", str(seed)]
-    again += ["--conversations", str(conversations), *(["--method", method] if method else [])]
-    interruption = Interruption(config.base)
-    interruption.install()
-    try:
-        campaign = search(config, seed, conversations, method, interruption)
-    except TargetError as failed:
-        typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
-        raise typer.Exit(1) from None
-    for line in campaign.lines(again):
-        typer.echo(line)
-    if campaign.interrupted:
-        raise typer.Exit(interruption.status)
-    raise typer.Exit(0 if campaign.worst is None else 1)
+app.command()(fuzz_options.fuzz)
+app.command()(fuzz_options.replay)
 
 
 @app.command()

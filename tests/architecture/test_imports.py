@@ -110,6 +110,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "harness.compare",
             "harness.faults",
+            "harness.fuzz",
             "harness.ledger",
             "harness.mutation",
             "harness.report",

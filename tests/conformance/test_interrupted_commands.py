@@ -73,7 +73,7 @@ def test_fuzz_that_is_interrupted_tells_what_it_found_so_far(
     found = interrupted(place, number, "turn_start", "fuzz", "--method", "turn/start")
     assert (found[0], found[2]) == (status, SAID)
     lines = found[1].splitlines()
-    assert lines[0].startswith("fuzz turn/start: seed 1, ")
+    assert lines[0].startswith("fuzz inputs of turn/start: seed 1, ")
     assert lines[1].startswith(f"interrupted ({number.name})")
     assert lines[2:] == ["verdict: INTERRUPTED (GREEN so far)"]
 

@@ -33,7 +33,7 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness doctor --target reference", 0, "ok   a plain turn ends"),
         ("harness run", 4, "give --server-cmd 'program arguments'"),
         ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
-        ("harness fuzz --target reference --conversations 1", 0, "fuzz all methods: seed 1, 1 "),
+        ("harness fuzz --target reference --conversations 1", 0, "fuzz inputs: seed 1, 1 "),
         ("harness example", 0, "minimal +The smallest correct server"),
         ("harness docs", 0, "servers +Write a server that can be judged"),
         ("harness docs protocol#turn.completes", 0, "### Turn status"),

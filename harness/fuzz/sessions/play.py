@@ -70,9 +70,19 @@ def loaded_from(document: Json) -> Loaded:
     return Loaded(IDENTITY, Path("session.scenario.yaml"), scenario, Document(document, places))
 
 
-async def play(bench: Bench, config: Config, document: Json) -> Played:
-    """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all."""
+async def play(bench: Bench, config: Config, document: Json, *, looks: bool = True) -> Played:
+    """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all.
+
+    `looks` is for documents that send nothing wrong: what no rule judges is looked at too.
+    """
     loaded = loaded_from(document)
+    return await play_loaded(bench, config, loaded, document, looks=looks)
+
+
+async def play_loaded(
+    bench: Bench, config: Config, loaded: Loaded, document: Json, *, looks: bool
+) -> Played:
+    """The same for a document that was read from a file."""
     run = await bench.run(loaded)
     rules = {name: one for name, one in config.rules.items() if one.surface == SESSION}
     outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
@@ -80,10 +90,10 @@ async def play(bench: Bench, config: Config, document: Json) -> Played:
     for row in outcome.rows:
         if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
             kept[row.rule] = kept.get(row.rule, 0) + 1
-    return Played(document, run, outcome, list(_problems(run, outcome)), kept)
+    return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept)
 
 
-def _problems(run: Run, outcome: ScenarioOutcome) -> Iterator[Problem]:
+def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Problem]:
     for row in outcome.rows:
         broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
         if row.verdict is Verdict.ERROR or broken:
@@ -92,7 +102,7 @@ def _problems(run: Run, outcome: ScenarioOutcome) -> Iterator[Problem]:
     for finding in outcome.findings:
         if finding.id.startswith(_SERIOUS) and not finding.known:
             yield Problem(finding.id, finding.message)
-    for seen in looked_at(run):
+    for seen in looked_at(run) if looks else ():
         level = Level.INFO if seen.habit else Level.MUST
         yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where)
 

@@ -93,7 +93,7 @@ def search(
     Raises `SetupFailed` where the server cannot be used at all.
     """
     watch = interruption or Interruption(config.base)
-    with _opened(config, worker) as (portal, bench):
+    with opened(config, worker) as (portal, bench):
         searcher = Searcher(config, portal, bench, watch, seed, on_found, known)
         try:
             searcher.run(seconds, cases)
@@ -105,7 +105,8 @@ def search(
 
 
 @contextmanager
-def _opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
+def opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
+    """A bench with short steps, for as long as the block runs."""
     bounds = config.profile.bounds
     short = bounds.model_copy(update={"step": min(bounds.step, STEP_BOUND)})
     profile = config.profile.model_copy(update={"bounds": short})

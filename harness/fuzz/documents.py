@@ -1,0 +1,123 @@
+"""Documents of inputs and of raw frames, one after the other from one seed, until a bound.
+
+Here: where the documents come from, and the bounds. Playing, confirming and shrinking are those of
+sessions. Not here: what is generated (inputs, frames), what is told (campaign).
+"""
+
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeding
+from hypothesis import strategies as st
+
+from harness.fuzz.case import Kind
+from harness.fuzz.frames import frame_document
+from harness.fuzz.inputs import LONGEST, input_document
+from harness.fuzz.params import Request, requests
+from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.play import Played, play
+from harness.fuzz.sessions.search import OnFound, Searcher, SessionCampaign, opened
+from harness.fuzz.sessions.turns import Json
+from harness.runner.config import Config
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.servers import SetupFailed
+
+Attempt = Callable[[Json], None]
+# Hypothesis slows down when it has generated very many; then it begins anew with another seed.
+_AT_ONCE = 2000
+# A live server is slow beside what hypothesis expects, and its answers are no part of the search.
+_UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+
+class _Over(BaseException):
+    """The bound is reached. Not an `Exception`, which hypothesis would take for a failure."""
+
+
+def search_documents(
+    kind: Kind,
+    config: Config,
+    seed: int,
+    seconds: float,
+    interruption: Interruption,
+    on_found: OnFound,
+    *,
+    cases: int | None = None,
+    known: Collection[str] = (),
+    method: str = "",
+) -> SessionCampaign:
+    """Play documents of inputs or frames for so long, or so many; each new cause is made small.
+
+    The same seed gives the same documents in the same order, on any server. `method` is the only
+    one that inputs send, "" for all. Raises `SetupFailed` where the server cannot be used at all.
+    """
+
+    def frames(attempt: Attempt) -> None:
+        number = 0
+        while True:
+            attempt(frame_document(seeded(seed * 1_000_003 + number)))
+            number += 1
+
+    def inputs(attempt: Attempt) -> None:
+        number = seed
+        while True:
+            _generate(config, number, method, attempt)
+            number += 1_000_003
+
+    with opened(config, f"fuzz-{kind}") as (portal, bench):
+        searcher = DocumentSearcher(config, portal, bench, interruption, seed, on_found, known)
+        # Raised within the block, it would come out as a group of errors.
+        try:
+            searcher.run_all(frames if kind == "frames" else inputs, seconds, cases)
+        except SetupFailed as failed:
+            gone = failed
+        else:
+            return searcher.campaign
+    raise gone
+
+
+class DocumentSearcher(Searcher):
+    """One search of documents that come from elsewhere, and may send what is wrong."""
+
+    def play(self, document: Json, *, fresh: bool = False) -> Played:
+        """As of sessions, but nothing is looked at that no rule judges."""
+        if fresh:
+            self._portal.call(self._bench.servers.retire_all)
+        once = partial(play, self._bench, self._config, document, looks=False)
+        return self._interruption.wait(self._portal.start_task_soon(once))
+
+    def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
+        """Play what the source gives until the time is over, or so many were played."""
+        campaign, began = self.campaign, time.monotonic()
+
+        def attempt(document: Json) -> None:
+            if time.monotonic() >= began + seconds or campaign.cases == cases:
+                raise _Over
+            self._attempt(document)
+
+        try:
+            with self._interruption.ours():
+                source(attempt)
+        except _Over:
+            pass
+        except Interrupted as signal:
+            campaign.interrupted = str(signal)
+        campaign.seconds = time.monotonic() - began
+
+
+def _generate(config: Config, number: int, method: str, attempt: Attempt) -> None:
+    """Documents of generated requests, some thousand of them."""
+
+    def one(drawn: list[Request]) -> None:
+        attempt(input_document(config.book, drawn))
+
+    drawn = st.lists(requests(config.book, method), min_size=1, max_size=LONGEST)
+    bounded = settings(
+        max_examples=_AT_ONCE,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=_UNCHECKED,
+    )
+    seeding(number)(bounded(given(drawn)(one)))()
