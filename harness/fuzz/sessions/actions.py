@@ -59,6 +59,7 @@ class Session:
         self.asking = "approvals" not in lacks and chooser.chance(70)
         offered = [one for one in ACTIONS if one.name not in lacks]
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
+        self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
         self._apart = chooser.weighted([("", 80), ("several", 15), ("restart", 5)])
         self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])
@@ -365,7 +366,7 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
     if choose.chance(60):
         plan.settle(thread)
     names: list[str] = []
-    for method in choose.one(_PAIRS):
+    for method in choose.one(session.pairs):
         alias = f"r{plan.number()}"
         names.append(alias)
         params: Json = {"threadId": thread.reference}
@@ -394,6 +395,17 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
         look(session, thread)
 
 
+# The action of a request, as `Offers` names it.
+FEATURES = {
+    "thread/fork": "fork",
+    "thread/compact/start": "compact",
+    "thread/rollback": "rollback",
+    "thread/name/set": "name",
+    "thread/archive": "archive",
+    "thread/unsubscribe": "unsubscribe",
+    "turn/steer": "steer",
+    "turn/interrupt": "interrupt",
+}
 _PAIRS = [
     ("thread/name/set", "thread/archive"),
     ("thread/archive", "thread/name/set"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from harness.fuzz.sessions.actions import Offers, generated
+from harness.fuzz.sessions.actions import FEATURES, Offers, generated
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.play import Played, Problem, play
@@ -260,7 +260,6 @@ _BY_CAPABILITY = {
     "plan-update": "plan",
     "several-clients": "several",
 }
-_BY_METHOD = {"thread/fork": "fork", "thread/compact/start": "compact"}
 
 
 def feature_of(step: Json) -> str:
@@ -274,7 +273,7 @@ def feature_of(step: Json) -> str:
         case "restart":
             return "restart"
         case "request":
-            return _BY_METHOD.get(body["method"], str(body["method"]))
+            return FEATURES.get(body["method"], str(body["method"]))
         case "wait" if "notification" in body:
             return "compact"
         case "wait" if "request" in body:

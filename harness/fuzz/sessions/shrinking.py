@@ -6,7 +6,8 @@ every document that is tried is one that the loader takes.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
 from harness.fuzz.sessions.turns import Json
@@ -17,6 +18,8 @@ from harness.trace.values import arr, obj, text
 
 Fails = Callable[[Json], bool]
 Stop = Callable[[], bool]
+# What tells a turn from others in its text, as `plan` writes it.
+_NONCE = re.compile(r"\bq\d\d\b")
 
 
 def shrunk(document: Json, fails: Fails, stop: Stop = lambda: False, *, shows: int = 0) -> Json:
@@ -42,6 +45,8 @@ class _Shrinker:
             self._try(without_steps(self._best, range(shows, end)))
         while not self._stop():
             before = repr(self._best)
+            self._without_wholes()
+            self._without_kinds()
             self._fewer_steps()
             self._fewer_model_steps()
             self._less_in_replies()
@@ -60,9 +65,32 @@ class _Shrinker:
         self._best = candidate
         return True
 
+    def _without_wholes(self) -> None:
+        """Leave out whole threads, then connections, then turns, each with all that is about it."""
+        for whole in ("start_thread", "connect", "request", "start_turn"):
+            at = len(self._best["client"])
+            while at > 0 and not self._stop():
+                at -= 1
+                kind, body = only(self._best["client"][at]) if self._has(at) else ("", "")
+                if kind == whole and (kind == "connect" or "as" in obj(body)):
+                    self._try(without_steps(self._best, range(at, at + 1)))
+
+    def _has(self, at: int) -> bool:
+        return at < len(self._best["client"])
+
+    def _without_kinds(self) -> None:
+        """Leave out all requests of one method at once."""
+        methods = [text(obj(only(one)[1]).get("method")) for one in self._best["client"]]
+        for method in dict.fromkeys(one for one in methods if one):
+            steps = self._best["client"]
+            places = [
+                at for at, one in enumerate(steps) if obj(only(one)[1]).get("method") == method
+            ]
+            self._try(without_steps(self._best, places))
+
     def _fewer_steps(self) -> None:
         """Leave out runs of steps, long ones first, from the end."""
-        size = max(1, len(self._best["client"]) // 2)
+        size = max(1, len(self._best["client"]) // 4)
         while size and not self._stop():
             end = len(self._best["client"])
             while end > 0 and not self._stop():
@@ -126,7 +154,7 @@ def sound(document: Json) -> bool:
     return True
 
 
-def without_steps(document: Json, left_out: range) -> Json:
+def without_steps(document: Json, left_out: Collection[int]) -> Json:
     """The document without these steps, nor any that speaks of what they began."""
     candidate = copy.deepcopy(document)
     gone: set[str] = set()
@@ -184,8 +212,11 @@ def _elements(document: Json) -> Iterator[tuple[str | int, ...]]:
 def _tidied(document: Json) -> Json:
     """Without gates at which nobody holds, scripts of no thread, files and pipes without use."""
     started = {text(obj(only(step)[1]).get("as")) for step in document["client"]}
-    scripts = obj(document.get("model")).items()
-    model = {alias: steps for alias, steps in scripts if alias in started and steps}
+    turns = {one for step in document["client"] for one in _NONCE.findall(repr(step))}
+    model: Json = {}
+    for alias, script in obj(document.get("model")).items():
+        steps = [_spoken(step, turns) for step in script if _is_for(step, turns)]
+        model |= {alias: steps} if steps and alias in started else {}
     said, workspace = repr(model), obj(document.get("workspace"))
     pipes = [one for one in arr(workspace.get("pipes")) if one in said]
     files = {name: one for name, one in obj(workspace.get("files")).items() if name in said}
@@ -203,6 +234,22 @@ def _tidied(document: Json) -> Json:
     found |= {"model": model} if model else {}
     found["client"] = [step for step in document["client"] if not useless(step)]
     return found
+
+
+def _is_for(step: Json, turns: set[str]) -> bool:
+    """Whether a model step is for a call of one of these turns, or for any."""
+    wanted = arr(obj(step.get("when")).get("input_contains"))
+    return not wanted or any(one in turns for one in wanted)
+
+
+def _spoken(step: Json, turns: set[str]) -> Json:
+    """A model step that speaks of no other turns."""
+    when = obj(step.get("when"))
+    if not when:
+        return step
+    lacks = [one for one in arr(when.get("input_lacks")) if one in turns]
+    kept = {name: one for name, one in when.items() if name != "input_lacks"}
+    return {**step, "when": kept | ({"input_lacks": lacks} if lacks else {})}
 
 
 def _gates(value: Any) -> Iterator[str]:

@@ -11,11 +11,11 @@ from harness.rules.discovery import all_rules
 from harness.spec.findings import accepted_ids, finding_kinds
 
 ROOT = Path(__file__).parents[3]
-ID = re.compile(r"(scenario|setup|liveness|hygiene|baseline|harness)\.[a-z]+(-[a-z]+)*")
+ID = re.compile(r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz)\.[a-z]+(-[a-z]+)*")
 # Where findings are made. Names of packages look like ids of `harness.*`, so only these are read.
 FOLDERS = tuple(
     f"harness/{name}"
-    for name in ("suite", "runner", "results", "commands", "target", "scenario", "report")
+    for name in ("suite", "runner", "results", "commands", "target", "scenario", "report", "fuzz")
 )
 # So do files that mark the top of a project.
 MODULES = {

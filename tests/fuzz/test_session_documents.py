@@ -1,0 +1,142 @@
+"""Generated sessions without a server: they load, they are varied, and they are made small."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from harness.backend.script import ModelStep
+from harness.backend.tracks import Track
+from harness.fuzz.sessions.actions import Offers, generated
+from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.guidance import Corpus
+from harness.fuzz.sessions.shrinking import only, shrunk, sound, without_steps
+from harness.scenario.loader import load_text
+from harness.scenario.written import as_text
+from harness.trace.values import obj
+
+Json = dict[str, Any]
+
+
+def methods_of(document: Json) -> list[str]:
+    """The requests of a document, and the names of its other steps."""
+    return [obj(body).get("method", kind) for kind, body in map(only, document["client"])]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_generated_session_is_a_scenario(seed: int) -> None:
+    document = generated(seeded(seed))
+    loaded = load_text(as_text(document, "generated"))
+    assert loaded.scenario.starts_turns
+    assert loaded.document.value == document
+
+
+def test_the_same_choices_give_the_same_session() -> None:
+    assert generated(seeded(7)) == generated(seeded(7))
+    assert generated(seeded(7)) != generated(seeded(8))
+
+
+def test_an_unguided_corpus_gives_the_same_sessions_for_the_same_seed() -> None:
+    one, two = Corpus(3, guided=False), Corpus(3, guided=False)
+    for _ in range(3):
+        assert generated(one.chooser()) == generated(two.chooser())
+
+
+def test_every_kind_of_step_comes_up() -> None:
+    offers, seen = Offers(), Counter[str]()
+    for seed in range(60):
+        seen.update(methods_of(generated(seeded(seed), offers)))
+    wanted = {
+        "start_thread", "start_turn", "answer", "open", "wait", "connect", "disconnect", "restart",
+        "turn/start", "turn/steer", "turn/interrupt", "thread/read", "thread/list",
+        "thread/loaded/list", "thread/resume", "thread/fork", "thread/archive",
+        "thread/unarchive", "thread/unsubscribe", "thread/name/set", "thread/rollback",
+        "thread/compact/start",
+    }  # fmt: skip
+    assert wanted - seen.keys() == set()
+
+
+def test_rare_pairs_of_actions_come_up_soon() -> None:
+    offers = Offers()
+    for seed in range(40):
+        generated(seeded(seed), offers)
+    assert len(offers.pairs) > 200
+    assert offers.pairs["compact", "rollback"]
+    assert offers.pairs["steer", "answer"]
+
+
+def test_what_a_server_lacks_is_not_planned() -> None:
+    offers = Offers({"compact", "approvals", "run", "several", "restart"})
+    for seed in range(20):
+        document = generated(seeded(seed), offers)
+        planned = methods_of(document)
+        lacking = {"thread/compact/start", "answer", "connect", "restart"}
+        assert not lacking.intersection(planned)
+        assert "'run':" not in repr(document["model"])
+
+
+def test_each_turn_has_steps_of_its_own() -> None:
+    document = generated(seeded(5))
+    for steps in document["model"].values():
+        assert all(step["when"]["input_contains"] for step in steps)
+
+
+def test_a_call_that_no_step_is_for_leaves_the_steps_to_others() -> None:
+    def step(text: str) -> ModelStep:
+        when = {"input_contains": [text]}
+        return ModelStep.model_validate({"when": when, "reply": [{"message": text}]})
+
+    track = Track("t", [step("q01"), step("q02")])
+
+    def asked(said: str) -> int:
+        return track.next_step(1, lambda when: said in when.input_contains)
+
+    assert [asked("q01"), asked("q01"), asked("q02"), asked("q02")] == [0, -1, 1, -1]
+
+
+def test_a_step_goes_with_all_that_speak_of_what_it_began() -> None:
+    client = [
+        {"start_thread": {"as": "t"}},
+        {"start_turn": {"thread": "t", "text": "do", "as": "u"}},
+        {"request": {"method": "turn/interrupt", "params": {"turnId": "$u.turn.id"}}},
+        {"wait": {"turn": "u"}},
+        {"request": {"method": "thread/list"}},
+    ]
+    left = without_steps({"title": "x", "client": client}, range(1, 2))["client"]
+    assert methods_of({"client": left}) == ["start_thread", "thread/list"]
+    assert without_steps({"title": "x", "client": client}, range(1))["client"] == client[4:]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 11])
+def test_a_session_is_shrunk_to_what_matters(seed: int) -> None:
+    document = generated(seeded(seed), Offers({"several", "restart"}))
+    assert methods_of(document).count("start_turn") >= 2
+    tried: list[Json] = []
+
+    def fails(candidate: Json) -> bool:
+        """As of a server that goes wrong at the second turn."""
+        tried.append(candidate)
+        return methods_of(candidate).count("start_turn") >= 2
+
+    small = shrunk(document, fails)
+    kinds = Counter(methods_of(small))
+    assert kinds["start_turn"] == 2
+    assert sum(kinds.values()) <= 4, small["client"]
+    assert "when" not in repr(small.get("model"))
+    assert "workspace" not in small
+    assert all(sound(one) for one in tried)
+
+
+def test_shrinking_stops_when_it_is_told_to() -> None:
+    document = generated(seeded(1))
+    count = 0
+
+    def fails(candidate: Json) -> bool:
+        nonlocal count
+        count += 1
+        return False
+
+    shrunk(document, fails, lambda: count >= 3)
+    assert count == 3
