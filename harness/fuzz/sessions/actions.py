@@ -135,8 +135,8 @@ class Session:
     def _look_at_all(self) -> None:
         for thread in self.plan.threads:
             look(self, thread)
-            for name in thread.names[-1:]:
-                self.plan.request("thread/list", params={"searchTerm": name, **HERE})
+            if thread.names:
+                search(self, thread)
         self.plan.request("thread/list", params=HERE)
         if any(thread.archived for thread in self.plan.threads):
             self.plan.request("thread/list", params={"archived": True, **HERE})
@@ -327,7 +327,9 @@ def name_thread(session: Session, thread: PlannedThread) -> None:
 
 def search(session: Session, thread: PlannedThread) -> None:
     """The thread is looked for by its name."""
-    session.plan.request("thread/list", params={"searchTerm": thread.names[-1], **HERE})
+    params: Json = {"searchTerm": thread.names[-1], **HERE}
+    params |= {"archived": True} if thread.archived else {}
+    session.plan.request("thread/list", params=params)
 
 
 def rollback(session: Session, thread: PlannedThread) -> None:

@@ -19,7 +19,9 @@ from harness.trace.marks import ServerEnded, StepBegins
 from harness.trace.values import arr, dig, obj, text
 
 LOST, MIXED, REFUSED = "fuzz.turn-lost", "fuzz.output-mixed", "fuzz.must-succeed"
-COUNTED = "fuzz.rollback-counts"
+COUNTED, NAMED = "fuzz.rollback-counts", "fuzz.name-found"
+NAME = "thread/name/set"
+_MOVING = (NAME, "thread/archive", "thread/unarchive")
 ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 _SHOWING = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
 # They leave a thread as one that certainly takes a turn.
@@ -62,6 +64,8 @@ class _Thread:
     running: set[str] = field(default_factory=set[str])
     ours: bool = False
     disturbed: bool = False
+    name: str = ""
+    archived: bool | None = False
 
 
 def looked_at(run: Run) -> Iterator[Seen]:
@@ -128,9 +132,13 @@ class _Walk:
         thread_id = text(dig(request.params, "threadId"))
         if method == "thread/start" and granted:
             self._thread(text(dig(answer.result, "thread", "id"))).ours = True
+        if method == "thread/list" and granted:
+            yield from self._searched(request, answer)
         if not thread_id:
             return
         thread = self._thread(thread_id)
+        if granted and method in _MOVING:
+            self._moved(thread, thread_id, request)
         alone = not (thread.open.keys() - {(request.connection, request.id)})
         thread.open.pop((request.connection, request.id), None)
         if method == "turn/start":
@@ -146,6 +154,39 @@ class _Walk:
             thread.shown = None
         if granted and method in _SHOWING:
             yield from self._shown(thread, request, answer)
+
+    def _moved(self, thread: _Thread, thread_id: str, request: Frame) -> None:
+        """Note a new name, or that a thread went to the archive or came back."""
+        method = request.method
+        alike = [
+            one
+            for one in self._requests.values()
+            if one.method in _MOVING
+            and (one.method == NAME) is (method == NAME)
+            and dig(one.params, "threadId") == thread_id
+        ]
+        if method == NAME:
+            thread.name = "" if alike else text(dig(request.params, "name"))
+        else:
+            thread.archived = None if alike else method == "thread/archive"
+
+    def _searched(self, request: Frame, answer: Frame) -> Iterator[Seen]:
+        """Whether a thread is found by the name that it has: what a title is, is not said."""
+        term, archived = dig(request.params, "searchTerm"), dig(request.params, "archived") is True
+        shown = [text(obj(one).get("id")) for one in arr(dig(answer.result, "data"))]
+        moving = {dig(one.params, "threadId") for one in self._requests.values()}
+        for thread_id, thread in self._threads.items():
+            if not thread.name or thread.name != term or thread_id in moving:
+                continue
+            found = thread_id in shown
+            whole = dig(answer.result, "nextCursor") is None
+            if thread.archived is archived and (found or whole):
+                words = f"a search for the name {term!r} of thread {thread_id} finds it: {found}"
+                aliases = [
+                    one for one, known in self._run.cast.threads.items() if known == thread_id
+                ]
+                where = {"data.*.id": f"${aliases[0]}.thread.id"} if aliases else {}
+                yield Seen(NAMED, words, self._step(request), where, habit=str(found))
 
     def _shown(self, thread: _Thread, request: Frame, answer: Frame) -> Iterator[Seen]:
         """Compare the turns of an answer with those that were shown before."""

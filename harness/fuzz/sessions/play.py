@@ -5,6 +5,7 @@ Here: from a document to a run, and from a run to its causes. Not here: what doc
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,20 +71,38 @@ def loaded_from(document: Json) -> Loaded:
     return Loaded(IDENTITY, Path("session.scenario.yaml"), scenario, Document(document, places))
 
 
-async def play(bench: Bench, config: Config, document: Json, *, looks: bool = True) -> Played:
+async def play(
+    bench: Bench,
+    config: Config,
+    document: Json,
+    *,
+    looks: bool = True,
+    bound: float | None = None,
+) -> Played:
     """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all.
 
-    `looks` is for documents that send nothing wrong: what no rule judges is looked at too.
+    `looks` is for documents that send nothing wrong: what no rule judges is looked at too. With a
+    `bound` for each step, in seconds, a script that cannot go on costs little, and the process is
+    used on: for the many tries of shrinking.
     """
     loaded = loaded_from(document)
-    return await play_loaded(bench, config, loaded, document, looks=looks)
+    return await play_loaded(bench, config, loaded, document, looks=looks, bound=bound)
 
 
 async def play_loaded(
-    bench: Bench, config: Config, loaded: Loaded, document: Json, *, looks: bool
+    bench: Bench,
+    config: Config,
+    loaded: Loaded,
+    document: Json,
+    *,
+    looks: bool,
+    bound: float | None = None,
 ) -> Played:
     """The same for a document that was read from a file."""
-    run = await bench.run(loaded)
+    if bound is None or loaded.scenario.fresh:
+        run = await bench.run(loaded)
+    else:
+        run = await _hurried(bench, loaded, bound)
     rules = {name: one for name, one in config.rules.items() if one.surface == SESSION}
     outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
     kept: dict[str, int] = {}
@@ -91,6 +110,18 @@ async def play_loaded(
         if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
             kept[row.rule] = kept.get(row.rule, 0) + 1
     return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept)
+
+
+async def _hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
+    bounds = bench.bounds.model_copy(update={"step": bound})
+    apart = loaded.scenario.several_clients and bench.profile.listening() is None
+    async with (
+        bench.servers.listening() if apart else nullcontext(),
+        bench.conversation_of(loaded) as stage,
+    ):
+        # Not told to the conversation: its end lets everything go on, and the process is good.
+        await bench.player(loaded, stage, bounds=bounds).play()
+    return stage.run
 
 
 def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -24,10 +25,12 @@ from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
 from harness.trace.frame import Kind
+from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
 
 # A step that waits in vain is no finding, only lost time.
 STEP_BOUND = 2.0
+SHORTEST = 0.4
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
 SHRINKING = 20.0
@@ -159,12 +162,18 @@ class Searcher:
         campaign.seconds = time.monotonic() - began
         campaign.lacks = sorted(self._offers.lacks)
 
-    def play(self, document: Json, *, fresh: bool = False) -> Played:
-        """Play a document, on the shared process or on one of its own. Raises `Interrupted`."""
+    def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
+        """Play a document, on the shared process or on one of its own. Raises `Interrupted`.
+
+        `bound` is that of each step, in seconds, where a script that cannot go on tells nothing.
+        """
         if fresh:
             self._portal.call(self._bench.servers.retire_all)
-        talk = self._portal.start_task_soon(play, self._bench, self._config, document)
-        return self._interruption.wait(talk)
+
+        async def played() -> Played:
+            return await play(self._bench, self._config, document, bound=bound)
+
+        return self._interruption.wait(self._portal.start_task_soon(played))
 
     def _attempt(self, document: Json) -> Played:
         """Play a generated document; what goes wrong is followed up."""
@@ -217,8 +226,10 @@ class Searcher:
         """Confirm a problem on a fresh process, make the document small, tell it."""
         cause = problem.cause
 
-        def shown(candidate: Json, *, fresh: bool = False) -> tuple[Played, Problem] | None:
-            played = self.play(candidate, fresh=fresh)
+        def shown(
+            candidate: Json, *, fresh: bool = False, bound: float | None = None
+        ) -> tuple[Played, Problem] | None:
+            played = self.play(candidate, fresh=fresh, bound=bound)
             mine = [one for one in self._habits.serious(played) if one.cause == cause]
             return (played, mine[0]) if mine else None
 
@@ -230,13 +241,13 @@ class Searcher:
         if last is None:
             self.campaign.unsteady.append(problem.text)
             return
-        small, flaky = document, False
+        small, flaky, hurry = document, False, bound_for(last[0])
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
             until = time.monotonic() + SHRINKING
 
             def fails(candidate: Json, fresh: bool = fresh) -> bool:
-                return shown(candidate, fresh=fresh) is not None
+                return shown(candidate, fresh=fresh, bound=hurry) is not None
 
             def over(until: float = until) -> bool:
                 return time.monotonic() >= until
@@ -252,6 +263,13 @@ class Searcher:
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
+
+
+def bound_for(played: Played) -> float:
+    """The bound of a step in shrinking: several times what the longest one took, in seconds."""
+    begun = [mark.at for mark in played.run.trace.marks_of(StepBegins)]
+    longest = max((late - early for early, late in pairwise(begun)), default=0.0)
+    return min(STEP_BOUND, max(SHORTEST, 4 * longest))
 
 
 _BY_CAPABILITY = {
