@@ -39,10 +39,15 @@ class Habits:
 
     def _unusual(self, cause: str, done: str) -> bool:
         """Whether the server mostly does otherwise where it has this choice."""
+        if f"{cause} {done}" in self._news:
+            return True  # It is being tried again.
         seen = self._done.setdefault(cause, Counter())
         seen[done] += 1
         others = sum(seen.values()) - seen[done]
-        return others >= SEEN and others > seen[done]
+        if others < SEEN or others <= seen[done]:
+            return False
+        self._news.add(f"{cause} {done}")
+        return True
 
     def _habit(self, rule: str) -> bool:
         if rule in self._news:
