@@ -15,7 +15,7 @@ from typing import Any
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.runner.run import Run
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import ServerEnded, StepBegins
+from harness.trace.marks import ModelCall, ServerEnded, StepBegins
 from harness.trace.values import arr, dig, obj, text
 
 LOST, MIXED, REFUSED = "fuzz.turn-lost", "fuzz.output-mixed", "fuzz.must-succeed"
@@ -74,6 +74,12 @@ def looked_at(run: Run) -> Iterator[Seen]:
     yield from mixed_outputs(run)
 
 
+def step_at(run: Run, seq: int) -> int:
+    """The number of the step that was being played when a message was recorded, 0 for none."""
+    begun = [mark.body.line for mark in run.trace.marks_of(StepBegins) if mark.after < seq]
+    return begun[-1] if begun else 0
+
+
 class _Walk:
     """Goes through the messages once, in the order in which they were recorded."""
 
@@ -82,7 +88,6 @@ class _Walk:
         self._threads: dict[str, _Thread] = {}
         self._requests: dict[tuple[str, Any], Frame] = {}
         trace = run.trace
-        self._steps = trace.marks_of(StepBegins)
         self._ends = [mark.after for mark in trace.marks_of(ServerEnded)]
 
     def problems(self) -> Iterator[Seen]:
@@ -225,8 +230,7 @@ class _Walk:
 
     def _step(self, frame: Frame) -> int:
         """The number of the step that sent a message."""
-        begun = [mark for mark in self._steps if mark.after < frame.seq]
-        return begun[-1].body.line if begun else 0
+        return step_at(self._run, frame.seq)
 
 
 def shown_turns(turns: list[Any]) -> list[ShownTurn]:
@@ -293,14 +297,16 @@ def mixed_outputs(run: Run) -> Iterator[Seen]:
             words = _foreign(command, output)
             if words and words not in said:
                 said.add(words)
-                yield Seen(MIXED, f"item {item.get('id')}: {words}")
+                yield Seen(MIXED, f"item {item.get('id')}: {words}", step_at(run, frame.seq))
+    calls = {mark.body.call: mark.after for mark in run.trace.marks_of(ModelCall)}
     asked, encoder = asked_for(run), ResponsesEncoder()
     for call in run.model.calls:
         for call_id, output in encoder.outputs(call.body).items():
             words = _foreign(asked.get(call_id, ""), output)
             if words and words not in said:
                 said.add(words)
-                yield Seen(MIXED, f"model call {call.number}, {call_id}: {words}")
+                step = step_at(run, calls.get(call.number, -1) + 1)
+                yield Seen(MIXED, f"model call {call.number}, {call_id}: {words}", step)
 
 
 def asked_for(run: Run) -> dict[str, str]:

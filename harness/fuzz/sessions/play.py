@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.fuzz.sessions.looks import looked_at
+from harness.fuzz.sessions.looks import looked_at, step_at
 from harness.fuzz.sessions.turns import Json
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.outcome import ScenarioOutcome
@@ -21,7 +21,6 @@ from harness.runner.run import Run
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
-from harness.trace.marks import StepBegins
 from harness.trace.surfaces import SESSION
 
 IDENTITY = "fuzz/session"
@@ -129,19 +128,13 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
         broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
         if row.verdict is Verdict.ERROR or broken:
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
-            yield Problem(row.rule, told(row), level, _step_of(run, max(row.frames, default=0)))
+            yield Problem(row.rule, told(row), level, step_at(run, max(row.frames, default=0)))
     for finding in outcome.findings:
         if finding.id.startswith(_SERIOUS) and not finding.known:
             yield Problem(finding.id, finding.message)
     for seen in looked_at(run) if looks else ():
         level = Level.INFO if seen.habit else Level.MUST
         yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where)
-
-
-def _step_of(run: Run, seq: int) -> int:
-    """The number of the step that was being played when a message was recorded, 0 for none."""
-    begun = [mark.body.line for mark in run.trace.marks_of(StepBegins) if mark.after < seq]
-    return begun[-1] if begun else 0
 
 
 def told(row: Row) -> str:

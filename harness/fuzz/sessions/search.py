@@ -33,7 +33,7 @@ STEP_BOUND = 2.0
 SHORTEST = 0.4
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
-SHRINKING = 20.0
+SHRINKING = 30.0
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
 

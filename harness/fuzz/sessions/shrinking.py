@@ -66,8 +66,8 @@ class _Shrinker:
         return True
 
     def _without_wholes(self) -> None:
-        """Leave out whole threads, then connections, then turns, each with all that is about it."""
-        for whole in ("start_thread", "connect", "request", "start_turn"):
+        """Leave out whole threads, then connections, then forks, each with all that is about it."""
+        for whole in ("start_thread", "connect", "request"):
             at = len(self._best["client"])
             while at > 0 and not self._stop():
                 at -= 1
@@ -89,17 +89,21 @@ class _Shrinker:
             self._try(without_steps(self._best, places))
 
     def _fewer_steps(self) -> None:
-        """Leave out runs of steps, long ones first, from the end."""
-        size = max(1, len(self._best["client"]) // 4)
+        """Leave out steps, half of them at once at first, and always the later ones before."""
+        size = max(1, len(self._others()) // 2)
         while size and not self._stop():
-            end = len(self._best["client"])
+            end = len(self._others())
             while end > 0 and not self._stop():
+                places = self._others()
                 begin = max(0, end - size)
-                if self._try(without_steps(self._best, range(begin, end))):
-                    end = min(begin, len(self._best["client"]))
-                else:
-                    end = begin
+                self._try(without_steps(self._best, places[begin:end]))
+                end = min(begin, len(self._others()))
             size //= 2
+
+    def _others(self) -> list[int]:
+        """The places of the steps that begin nothing on which most others depend."""
+        kinds = [only(step)[0] for step in self._best["client"]]
+        return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect")]
 
     def _fewer_model_steps(self) -> None:
         for alias in list(self._best.get("model", {})):
