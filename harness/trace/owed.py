@@ -12,8 +12,9 @@ which notification; it says that a client can unsubscribe and that a thread has 
 
 - Who starts, resumes or forks a thread is subscribed to it until it unsubscribes, and is then owed
   the end of whatever it was told had begun. To others a server may tell what it likes.
-- Who only sends turn/start is subscribed too if nobody else is. If somebody else is, it counts
-  once a message about an item of that turn has come here.
+- Who only sends turn/start is subscribed too if nobody else is. If somebody else is, or was until
+  its connection ended (the thread may be in memory for that one alone), it counts once a message
+  about an item of that turn has come here.
 - Who unsubscribes is owed nothing more of the thread. Who opens it again, and is shown a turn in
   progress that it had been owed the end of, is owed it again.
 - Who opens a thread and is shown a turn in progress, of which another connection is owed the end,
@@ -195,7 +196,8 @@ class Owed:
             thread_id = text(obj(asked.params).get("threadId"))
             if not turn_id or thread_id in self._away:
                 return
-            elsewhere = any(one.is_subscribed(thread_id) for one in self._others())
+            others = (one for one in self._ledgers.values() if one is not self)
+            elsewhere = any(thread_id in one._subscribed for one in others)
             if elsewhere and not self.is_subscribed(thread_id):
                 self._asked_only[thread_id, turn_id] = frame
             else:

@@ -74,6 +74,11 @@ def asked_for_by_a_stranger() -> Two:
     return talk.turn_started().message("m", "Yes.").end_turn()
 
 
+def asked_for_when_the_subscriber_is_gone() -> Two:
+    """The only subscriber is disconnected; a client that opened nothing asks for a turn."""
+    return Two().start_thread().mark(Closed("c1")).on("c2").ask_turn().reply_turn()
+
+
 def asked_for_by_a_stranger_that_hears_it() -> Two:
     """The same, and the second client is told all but the end."""
     talk = Two().start_thread().on("c2").ask_turn().reply_turn()
@@ -154,6 +159,7 @@ def answer_lost_to(connection: str) -> Two:
 
 
 LEGAL: list[Legal] = [
+    Legal(COMPLETES, "nobody follows since a disconnect", asked_for_when_the_subscriber_is_gone),
     Legal(COMPLETES, "told-to-both-subscribers", lambda: ended_for(one_turn(), "c2", "c1")),
     Legal(COMPLETES, "not-told-to-who-opened-no-thread", onlooker),
     Legal(COMPLETES, "second-of-two-left", lambda: left_by("c2")),
