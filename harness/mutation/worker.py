@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from harness.mutation.suite import base_of, scenarios_of
 from harness.runner.bench import open_bench
 from harness.runner.config import Config, configure
 from harness.runner.interruption import Interrupted, Interruption
-from harness.runner.servers import SetupFailed
 from harness.runner.session import WorkerSession
 from harness.surface.known import classify_of
 from harness.target.host import Lack
@@ -98,27 +97,29 @@ class Worker:
         return list(self._attempts(job))
 
     def _attempts(self, job: Job) -> Iterator[Attempt]:
-        portal, bench = self._open()
         for place in job.places:
-            loaded = self._loaded[place.scenario]
-            try:
-                made = self._interruption.wait(
-                    portal.start_task_soon(attempt, bench, job, place, loaded, self._traces)
-                )
-            except Interrupted:
-                raise
-            except SetupFailed as failed:
-                why = f"the play could not begin: {failed}"
+            made = self._attempt(job, place)
+            if made is None:
+                # A fault may be worse than the bench is prepared for, the one before it too.
+                made = self._attempt(job, place)
+            if made is None:
+                why = "the play broke off twice, on a new server too"
                 made = Attempt(place.scenario, Outcome.SURVIVED, live=True, why=why)
-                bench.blocked = None
-            except Exception as error:
-                # A fault may be worse than we are prepared for: it costs this one play.
-                why = f"the play broke off: {type(error).__name__}: {error}"
-                made = Attempt(place.scenario, Outcome.SURVIVED, live=True, why=why)
-                portal.call(bench.servers.retire_all)
             yield made
             if made.outcome is Outcome.KILLED:
                 return
+
+    def _attempt(self, job: Job, place: Place) -> Attempt | None:
+        """Play it; None where the bench broke, which is thrown away then."""
+        loaded = self._loaded[place.scenario]
+        try:
+            portal, bench = self._open()
+            return self._interruption.wait(
+                portal.start_task_soon(attempt, bench, job, place, loaded, self._traces)
+            )
+        except Exception:
+            self._end_live()
+            return None
 
     @property
     def _traces(self) -> Path:
@@ -148,8 +149,12 @@ class Worker:
     def close(self) -> None:
         """End the servers and the model."""
         self._end_clean()
+        self._end_live()
+
+    def _end_live(self) -> None:
         self._live = None
-        self._stack.close()
+        with suppress(Exception):
+            self._stack.close()
 
 
 def main() -> None:

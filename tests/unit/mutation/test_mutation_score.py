@@ -1,0 +1,98 @@
+"""The score of a mutation run, its exit status, and the story of what survived."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.commands.mutate import status
+from harness.faults.mutation import Outcome
+from harness.mutation.result import Attempt, FaultResult, Score, settled
+from harness.mutation.telling import lines
+
+KILLED, SURVIVED, MASKED, NOT_APPLIED = (
+    Outcome.KILLED,
+    Outcome.SURVIVED,
+    Outcome.MASKED,
+    Outcome.NOT_APPLIED,
+)
+ATTEMPT = Attempt(
+    "turns/plain-turn",
+    SURVIVED,
+    live=True,
+    changed=("dropped turn/completed (turn_1)",),
+    why="the rule judged nothing",
+    trace="t.jsonl",
+)
+
+
+def result(fault: str, outcome: Outcome, *attempts: Attempt) -> FaultResult:
+    return FaultResult(fault, "turn.completes", "A turn ends.", outcome, attempts)
+
+
+def score(*outcomes: Outcome, target: str = "mine") -> Score:
+    found = [result(f"f{place}", one) for place, one in enumerate(outcomes)]
+    return Score(target, len(outcomes), found)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "outcome"),
+    [
+        ([SURVIVED, KILLED], KILLED),
+        ([MASKED, SURVIVED], SURVIVED),
+        ([NOT_APPLIED, MASKED], MASKED),
+        ([NOT_APPLIED], NOT_APPLIED),
+        ([], NOT_APPLIED),
+    ],
+)
+def test_one_attempt_that_kills_decides(attempts: list[Outcome], outcome: Outcome) -> None:
+    assert settled([replace(ATTEMPT, outcome=one) for one in attempts]) is outcome
+
+
+def test_the_score_counts_what_could_be_killed_and_leaves_out_what_is_masked() -> None:
+    assert score(KILLED, KILLED, SURVIVED, NOT_APPLIED, MASKED).value == pytest.approx(0.5)
+
+
+def test_without_a_fault_that_could_be_killed_there_is_no_score() -> None:
+    assert score(MASKED).value is None
+    assert "mutation score: none" in list(lines(score(MASKED)))
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (score(KILLED, MASKED), 0),
+        (score(KILLED, SURVIVED), 1),
+        (score(KILLED, NOT_APPLIED), 0),
+        (score(KILLED, NOT_APPLIED, target="reference"), 1),
+    ],
+)
+def test_the_status_is_1_where_a_fault_survived(found: Score, code: int) -> None:
+    assert status(found) == code
+
+
+def test_a_survivor_is_told_with_its_scenario_what_was_changed_and_why() -> None:
+    found = Score("mine", 1, [result("turn-lost", SURVIVED, ATTEMPT)])
+    told = list(lines(found))
+    assert told[:4] == [
+        "SURVIVED turn-lost: turn.completes should tell that A turn ends.",
+        "  turns/plain-turn (live): the rule judged nothing",
+        "    on the wire: dropped turn/completed (turn_1)",
+        "    look: harness show t.jsonl",
+    ]
+
+
+def test_a_run_that_was_interrupted_says_how_much_is_left() -> None:
+    found = replace(score(KILLED), planned=3, interrupted="SIGINT")
+    assert "interrupted (SIGINT): 2 not tried" in list(lines(found))
+
+
+def test_the_results_are_written_by_fault() -> None:
+    written = Score("mine", 2, [result("b", KILLED), result("a", SURVIVED, ATTEMPT)]).as_json()
+    assert [one["fault"] for one in written["faults"]] == ["a", "b"]
+    assert written["counts"] == {"KILLED": 1, "SURVIVED": 1, "MASKED": 0, "NOT_APPLIED": 0}
+    assert written["score"] == pytest.approx(0.5)
+
+
+def test_an_attempt_is_read_as_another_process_told_it() -> None:
+    told = Score("mine", 1, [result("a", SURVIVED, ATTEMPT)]).as_json()
+    assert Attempt.read(told["faults"][0]["attempts"][0]) == ATTEMPT
