@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check real bugs kills attacks runs transcripts wheel readings race bench status docs clean sandbox bare
+.PHONY: demo test lint check mutate real bugs kills attacks runs transcripts wheel readings race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -79,6 +79,12 @@ readings: $(STAMP) sandbox ## the whole suite on correct servers that chose othe
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference --race all -n 2 --json .harness/reports/races.json
+
+mutate: $(STAMP) sandbox ## each fault at work between the reference server and the rules that must notice it
+	@mkdir -p .harness/mutation
+	@$(BIN)/harness mutate --target reference -n 2 --json .harness/mutation/reference.json \
+	  --server-cmd "$(BIN)/agent app-server" --agent-cmd $(BIN)/agent \
+	  --sdk-cmd "$(BIN)/python fixtures/sdk_drivers/python_driver.py"
 
 bench: $(STAMP) sandbox ## the budgets of the design beside the real server's figures; PARTS="rules suite"
 	@$(BIN)/python -m tools.bench $(PARTS)

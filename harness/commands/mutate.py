@@ -34,17 +34,18 @@ def mutate_target(
     *,
     fault: str = "",
     rule: str = "",
+    sample: int = 0,
     workers: int = 2,
     to: Path | None = None,
     say: Say = print,
 ) -> int:
     """Try the faults on the target that `asked` describes (`configure`); gives the exit status.
 
-    `fault` and `rule` choose among them, with commas for several. `to` gets the results as JSON.
-    Raises `UsageError`.
+    `fault` and `rule` choose among them, with commas for several; `sample` keeps so many. `to` gets
+    the results as JSON. Raises `UsageError`.
     """
     config = configure(**asked)
-    faults = chosen(config, fault, rule)
+    faults = sampled(chosen(config, fault, rule), sample)
     interruption = Interruption(base_of(config))
     interruption.install()
     score = Score(config.profile.name, len(faults))
@@ -104,6 +105,14 @@ def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
             "no fault is left to be tried: their rules judge no surface of this target"
         )
     return found
+
+
+def sampled(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
+    """So many of the faults, spread over all of them; all where `count` is 0 or there are fewer."""
+    if not 0 < count < len(faults):
+        return faults
+    names = list(faults)
+    return {name: faults[name] for name in (names[n * len(names) // count] for n in range(count))}
 
 
 def _names(listed: str) -> list[str]:

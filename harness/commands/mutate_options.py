@@ -19,6 +19,7 @@ def mutate(
     sdk_cmd: Annotated[str, typer.Option(help="the driver of the SDK that is judged")] = "",
     fault: Annotated[str, typer.Option(help="this fault alone; or ID,ID")] = "",
     rule: Annotated[str, typer.Option(help="the faults of this rule alone; or ID,ID")] = "",
+    sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
     timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
     json: Annotated[Path | None, typer.Option(help="write the results as JSON")] = None,
@@ -33,6 +34,12 @@ def mutate(
     asked |= {"sdk_cmd": sdk_cmd, "scale": timeout_scale}
     with errors():
         status = mutate_target(
-            asked, fault=fault, rule=rule, workers=workers, to=json, say=typer.echo
+            asked,
+            fault=fault,
+            rule=rule,
+            sample=sample,
+            workers=workers,
+            to=json,
+            say=typer.echo,
         )
     raise typer.Exit(status)

@@ -1,10 +1,12 @@
 """The score of a mutation run, its exit status, and the story of what survived."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from harness.commands.mutate import status
+from harness.commands.mutate import sampled, status
+from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
 from harness.mutation.result import Attempt, FaultResult, Score, settled
 from harness.mutation.telling import lines
@@ -96,3 +98,17 @@ def test_the_results_are_written_by_fault() -> None:
 def test_an_attempt_is_read_as_another_process_told_it() -> None:
     told = Score("mine", 1, [result("a", SURVIVED, ATTEMPT)]).as_json()
     assert Attempt.read(told["faults"][0]["attempts"][0]) == ATTEMPT
+
+
+@pytest.mark.parametrize("count", [1, 7, 100])
+def test_a_sample_is_spread_over_all_faults(count: int) -> None:
+    every = list(all_faults())
+    found = [every.index(one) for one in sampled(all_faults(), count)]
+    apart = [after - before for before, after in pairwise([*found, len(every)])]
+    assert len(found) == count
+    assert max(apart) - min(apart) <= 1
+
+
+@pytest.mark.parametrize("count", [0, 10_000])
+def test_without_a_smaller_number_all_faults_are_tried(count: int) -> None:
+    assert sampled(all_faults(), count) == all_faults()
