@@ -105,17 +105,33 @@ def done_otherwise(decision: str, status: str, instead: str) -> StoredOnly:
 
 def resolved_elsewhere(site: FaultSite, trace: Trace) -> Trace:
     """A client that was asked, and that another one answered for, is not told that it is over."""
-    answered = {one.id for one in site.frames if one.kind is Kind.RESPONSE and not one.from_target}
-    left = {
+    here = site.frames[0].connection if site.frames else ""
+    answers = _first_answers(trace)
+    asked = {
         named(one)
         for one in site.frames
-        if one.method in APPROVALS and one.kind is Kind.REQUEST and one.id not in answered
+        if one.method in APPROVALS and one.kind is Kind.REQUEST and one.from_target
     }
+    left = {name for name, connection in answers.items() if name in asked and connection != here}
     over = {named(one) for one in told(site.frames, "item/completed")}
     gone = list(told(site.frames, RESOLVED))
     if not left & over or not gone:
-        raise NotApplied("no question that another client answered")
+        raise NotApplied("no question that another client answered first")
     return drop(trace, *gone)
+
+
+def _first_answers(trace: Trace) -> dict[Names, str]:
+    """The connection from which each question was answered first."""
+    questions: dict[tuple[str, Any], Names] = {}
+    found: dict[Names, str] = {}
+    for one in trace.frames:
+        if one.from_target and one.kind is Kind.REQUEST and one.method in APPROVALS:
+            questions[one.connection, one.id] = named(one)
+        elif not one.from_target and one.kind is Kind.RESPONSE:
+            name = questions.get((one.connection, one.id))
+            if name is not None:
+                found.setdefault(name, one.connection)
+    return found
 
 
 def followed(site: FaultSite, trace: Trace) -> Frame:
@@ -174,14 +190,19 @@ def told_to_who_left(site: FaultSite, trace: Trace) -> Trace:
         thread_id = text(obj(request.params).get("threadId"))
         later = (
             one
-            for one in told(trace.frames, "item/started")
-            if one.seq > answer.seq
+            for one in trace.frames
+            if one.from_target
+            and one.method in ("item/started", "item/completed")
+            and one.seq > answer.seq
             and one.connection != answer.connection
             and named(one)[0] == thread_id
         )
         item = next(later, None)
         back = any(
-            one.seq > answer.seq and one.kind is Kind.REQUEST and not one.from_target
+            one.seq > answer.seq
+            and one.kind is Kind.REQUEST
+            and not one.from_target
+            and one.method != "thread/read"
             for one in site.frames
         )
         if item is not None and not back and dig(answer.result, "status") == "unsubscribed":

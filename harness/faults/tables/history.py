@@ -177,16 +177,11 @@ def read_after_a_rollback() -> Selector:
 
 
 def read_thread(site: FaultSite) -> str:
-    """The thread that was read last, after it had been left, and not opened since; "" for none."""
-    for thread in site.conversation.threads.values():
-        reads = [
-            one
-            for one in site.frames
-            if one.method == "thread/read" and obj(one.params).get("threadId") == thread.id
-        ]
-        if thread.left and reads and reads[-1].seq > thread.left[-1].seq and not thread.resumed:
-            return thread.id
-    return ""
+    """The thread that was read last, where this client has not opened it since; "" for none."""
+    reads = [one for one in site.frames if one.method == "thread/read"]
+    thread_id = text(obj(reads[-1].params).get("threadId")) if reads else ""
+    thread = site.conversation.threads.get(thread_id)
+    return "" if thread is not None and thread.resumed else thread_id
 
 
 def after_a_read(site: FaultSite, frame: Frame) -> bool:
