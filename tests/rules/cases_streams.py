@@ -101,8 +101,15 @@ CASES = [
     ),
     Case(
         rule="exec.error-is-fatal",
-        good=opened().says("error", message="refused").fails(),
-        witnesses=(TURN,),
+        # The second process ends with the event, as a run does that a signal ends.
+        good=opened()
+        .says("error", message="refused")
+        .fails()
+        .process()
+        .opens()
+        .says("error", message="interrupted")
+        .exits(1),
+        witnesses=(TURN, "turn 1 of p2"),
         bad=opened().says("error", message="again in a second").done(),
         found=(Found(TURN, (3, 4)),),
         idle=plain(),

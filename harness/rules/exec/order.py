@@ -5,12 +5,14 @@ events of one item (items).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
-from harness.judge.base import Outcomes, Violation, Witness, listen, rule
+from harness.judge.base import Outcomes, Violation, Witness, listen, on_mark, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.streams import StreamRule, asked_of, item_subject, member
 from harness.rules.shared.violations import instead
 from harness.surface.exec import FATAL, OF_ITEMS, TURN_ENDS
 from harness.trace.frame import Frame
+from harness.trace.marks import ProgramEnded
+from harness.trace.trace import Mark
 
 _ITEMS = tuple(("event", kind) for kind in OF_ITEMS)
 _ENDS = tuple(("event", kind) for kind in TURN_ENDS)
@@ -138,9 +140,10 @@ class TurnEnds(StreamRule):
     surface="exec",
 )
 class ErrorIsFatal(StreamRule):
-    """Judges the end of a stream that has an `error` event.
+    """Judges the end of a stream that has an `error` event within a turn.
 
-    By the text that is a fatal error, so no turn is completed after it.
+    By the text that is a fatal error, so no turn is completed after it: the turn fails, or nothing
+    more is told.
     """
 
     @listen(*_ENDS)
@@ -156,3 +159,12 @@ class ErrorIsFatal(StreamRule):
             yield instead(turn.subject, (fatal, frame), kind, expected)
         else:
             yield Witness(turn.subject, (fatal, frame))
+
+    @on_mark(ProgramEnded)
+    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+        turn = self.stream.turns[-1] if self.stream.turns else None
+        if turn is None or turn.ends or mark.body.push != "none":
+            return
+        told = [one for one in self.stream.fatal if self.trace.before(turn.started, one)]
+        if told:
+            yield Witness(turn.subject, (told[-1],))
