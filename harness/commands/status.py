@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
+from harness.judge.base import judges
 from harness.report.jsonform import read_report
 from harness.results.report import Report, RuleResult
 from harness.rules.discovery import all_rules
@@ -115,7 +116,7 @@ def _target(
             one
             for one in faults.values()
             if outcomes[one.id] is not Outcome.KILLED
-            and all_rules()[one.rule].surface == header.surface
+            and judges(all_rules()[one.rule], header.surface)
         ]
         for mutation in mutate(book, trace, left, known, only_own=True):
             outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)

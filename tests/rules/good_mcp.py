@@ -75,8 +75,9 @@ def mcp_played() -> Trace:
 
 def exec_mcp_played() -> Trace:
     """The same as the events of one process."""
-    talk = StreamTalk("mcp-played@exec").mark(TINY).process().opens().mark(STARTED)
-    talk.calls("hello").mark(asked())
+    talk = StreamTalk("mcp-played@exec").mark(TINY).mark(DOCS).mark(OFF).process().opens()
+    talk.mark(STARTED).mark(request(1, "initialize")).mark(request(2, "initialize", "docs"))
+    talk.calls("hello", offered=(ADD,)).mark(asked())
     item: dict[str, Any] = {"id": "i-1", "type": "mcp_tool_call", "server": "tiny", "tool": "add"}
     item |= {"arguments": NUMBERS, "result": None, "error": None, "status": "in_progress"}
     talk.started(item).mark(add()).mark(McpAnswer(number=3, texts=(SAID,)))
