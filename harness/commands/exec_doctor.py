@@ -16,6 +16,7 @@ from harness.runner.servers import SetupFailed
 from harness.runner.setup_diagnosis import Check, last_words
 from harness.scenario.exec_told import Told, told_by
 from harness.scenario.loader import load_text
+from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
 from harness.target.profile import Bounds
 from harness.trace.frame import Kind
 from harness.trace.marks import ProgramEnded
@@ -42,6 +43,12 @@ _WORDS = (
     "the words of its command line are the table [exec] of a profile: harness docs exec-judging"
 )
 
+_UNKNOWN = {
+    EXEC_COMMAND: "it does not know exec: only its mcp is judged",
+    MCP_COMMAND: "it does not know mcp: only its exec is judged",
+    LOGIN_COMMAND: "it does not know mcp login and mcp logout: they are not judged",
+}
+
 
 def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]:
     """Yield the checks in order; stop after one that makes the rest meaningless."""
@@ -55,6 +62,11 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
         ) as bench,
     ):
         try:
+            asked = portal.start_task_soon(bench.commands.prober.lacking, COMMANDS)
+            lacking = interruption.wait(asked)
+            yield from (Check(None, _UNKNOWN[one]) for one in lacking)
+            if EXEC_COMMAND in lacking:
+                return
             run = interruption.wait(portal.start_task_soon(bench.run, loaded))
         except Interrupted as signal:
             message = f"interrupted ({signal}): whether it can be judged is not known"

@@ -252,6 +252,25 @@ def test_a_turn_that_fails_is_shown_with_its_reason() -> None:
     assert failure == "a plain turn ends as failed: RuntimeError('no such model')"
 
 
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ("exec", ["mcp: only its exec is judged"]),
+        ("exec,mcp", ["mcp login and mcp logout: they are not judged"]),
+        ("mcp,login", ["exec: only its mcp is judged"]),
+        ("exec,mcp,login", []),
+    ],
+)
+def test_an_agent_is_told_which_command_it_does_not_know(known: str, told: list[str]) -> None:
+    program = f"python fixtures/programs/in_part.py {known}"
+    said = call("harness", "doctor", "--agent-cmd", program)
+    assert said.status == 0
+    unknown = "--   it does not know "
+    lines = [one for one in said.out.splitlines() if one.startswith(unknown)]
+    assert [one.removeprefix(unknown) for one in lines] == told
+    assert ("ok   a plain turn ends" in said.out) is ("exec" in known)
+
+
 DRIVER = "python fixtures/sdk_drivers/python_driver.py"
 ODD = "python fixtures/programs/odd_sdk.py"
 

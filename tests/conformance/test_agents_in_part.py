@@ -23,25 +23,7 @@ from harness.trace.surfaces import COMMAND, EXEC
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("place")]
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "fixtures" / "programs"
-# It has the commands that it is given before the dash; of `mcp` the two subcommands of logins only
-# with `login`. `broken` is a command that it knows and cannot do.
-AGENT = """
-import runpy, sys
-known, words = sys.argv[1].split(","), sys.argv[2:]
-def refuse(word):
-    sys.exit(f"agent: unknown command {word!r}; there are {', '.join(known)}")
-mcp = {"mcp", "broken"} & {*known}
-if not mcp if words[0] == "mcp" else words[0] not in known:
-    refuse(words[0])
-if words[0] == "mcp":
-    if "broken" in known:
-        sys.exit("agent mcp: no module named tomllib")
-    if words[1] not in ("list", "get", "add", "remove") and "login" not in known:
-        refuse(words[1])
-sys.argv = [OTHER, *words] if words[0] == "mcp" else [STREAM]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+AGENT = Path(__file__).resolve().parents[2] / "fixtures" / "programs" / "in_part.py"
 SCENARIOS = {
     "turns/plain-turn": EXEC,
     "mcp-command/stdio-server": COMMAND,
@@ -49,11 +31,8 @@ SCENARIOS = {
 }
 
 
-def judged(place: Path, known: str, *, target: str = "spec") -> tuple[dict[str, str], Report]:
-    script = place / "agent.py"
-    other, stream = (repr(str(PROGRAMS / f"{name}.py")) for name in ("other_mcp", "stranger"))
-    script.write_text(AGENT.replace("OTHER", other).replace("STREAM", stream))
-    config = configure(target=target, agent_cmd=f"'{sys.executable}' '{script}' {known}")
+def judged(known: str, *, target: str = "spec") -> tuple[dict[str, str], Report]:
+    config = configure(target=target, agent_cmd=f"'{sys.executable}' '{AGENT}' {known}")
     session = WorkerSession(config)
     try:
         outcomes = [session.play(bundled_scenario(one).on(on)) for one, on in SCENARIOS.items()]
@@ -70,15 +49,15 @@ def judged(place: Path, known: str, *, target: str = "spec") -> tuple[dict[str, 
     return {one.id.split("/")[1]: str(one.verdict) for one in outcomes}, report
 
 
-def test_an_agent_without_mcp_is_green_and_a_line_says_what_does_not_apply(place: Path) -> None:
-    verdicts, report = judged(place, "exec")
+def test_an_agent_without_mcp_is_green_and_a_line_says_what_does_not_apply() -> None:
+    verdicts, report = judged("exec")
     assert verdicts == {
         "plain-turn@exec": "PASS",
         "stdio-server@command": "NOT_APPLICABLE",
         "nothing-stored@command": "NOT_APPLICABLE",
     }
     assert not report.red
-    told = [line for line in summary(report, load_book()) if "mcp" in line]
+    told = [line for line in summary(report, load_book()) if "mcp-command" in line]
     rules = sum(one.missing == ("mcp-command",) for one in report.rules)
     assert told == [
         f"NOT_APPLICABLE: {rules} rule(s): the target does not know mcp-command",
@@ -87,16 +66,16 @@ def test_an_agent_without_mcp_is_green_and_a_line_says_what_does_not_apply(place
     assert rules > 20
 
 
-def test_an_agent_with_mcp_alone_is_green(place: Path) -> None:
-    assert judged(place, "mcp,login")[0] == {
+def test_an_agent_with_mcp_alone_is_green() -> None:
+    assert judged("mcp,login")[0] == {
         "plain-turn@exec": "NOT_APPLICABLE",
         "stdio-server@command": "PASS",
         "nothing-stored@command": "PASS",
     }
 
 
-def test_logins_are_a_part_of_their_own(place: Path) -> None:
-    verdicts, report = judged(place, "exec,mcp")
+def test_logins_are_a_part_of_their_own() -> None:
+    verdicts, report = judged("exec,mcp")
     assert verdicts == {
         "plain-turn@exec": "PASS",
         "stdio-server@command": "PASS",
@@ -107,14 +86,14 @@ def test_logins_are_a_part_of_their_own(place: Path) -> None:
     assert "mcp-list.columns" not in missing
 
 
-def test_a_command_that_is_known_and_fails_is_red(place: Path) -> None:
-    verdicts, report = judged(place, "exec,broken")
+def test_a_command_that_is_known_and_fails_is_red() -> None:
+    verdicts, report = judged("exec,broken")
     assert report.red
     assert verdicts["stdio-server@command"] != "NOT_APPLICABLE"
 
 
-def test_an_agent_that_refuses_everything_is_red(place: Path) -> None:
-    verdicts, report = judged(place, "serve")
+def test_an_agent_that_refuses_everything_is_red() -> None:
+    verdicts, report = judged("serve")
     assert report.red
     assert Verdict.NOT_APPLICABLE not in verdicts.values()
 
@@ -124,7 +103,7 @@ def test_what_a_profile_promises_is_asked_for(place: Path) -> None:
     profile.write_text(
         'extends = "spec"\nname = "p"\ncapabilities = ["core", "exec", "mcp-command"]'
     )
-    verdicts, report = judged(place, "exec", target=str(profile))
+    verdicts, report = judged("exec", target=str(profile))
     assert report.red
     assert verdicts["nothing-stored@command"] == "NOT_APPLICABLE"
     assert verdicts["stdio-server@command"] != "NOT_APPLICABLE"
