@@ -113,7 +113,7 @@ async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -
                 command, stdin=PIPE, stdout=PIPE, stderr=None, start_new_session=True
             )
         except OSError as error:
-            raise NotStarted(why_not_started(command, error)) from error
+            raise NotStarted(why_not_started(command, error, "harness faulty --")) from error
         async with process, anyio.create_task_group() as tasks:
             client = OwnStreams()
             relay = Relay(client, ProcessStreams(process), live, quiet=quiet)

@@ -138,7 +138,7 @@ class Door:
                 self._command, stdin=stdin, stdout=stdout, stderr=None, start_new_session=True
             )
         except OSError as error:
-            raise NotStarted(why_not_started(self._command, error)) from error
+            raise NotStarted(why_not_started(self._command, error, "harness faulty --")) from error
 
     async def _client(self, socket: ServerConnection) -> None:
         """The conversation of one client, from its connection on."""

@@ -80,11 +80,11 @@ def search_documents(
 class DocumentSearcher(Searcher):
     """One search of documents that come from elsewhere, and may send what is wrong."""
 
-    def play(self, document: Json, *, fresh: bool = False) -> Played:
+    def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """As of sessions, but nothing is looked at that no rule judges."""
         if fresh:
             self._portal.call(self._bench.servers.retire_all)
-        once = partial(play, self._bench, self._config, document, looks=False)
+        once = partial(play, self._bench, self._config, document, looks=False, bound=bound)
         return self._interruption.wait(self._portal.start_task_soon(once))
 
     def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
