@@ -19,6 +19,10 @@ class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         return super().increase_indent(flow, False)
 
+    def ignore_aliases(self, data: Any) -> bool:
+        """A value that stands twice is written out twice: the loader takes no anchors."""
+        return True
+
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if value.count("\n") > 1 and value.endswith("\n") else None

@@ -1,0 +1,107 @@
+"""The store of failures: whole files, one run at a time, words for what cannot be read."""
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.fuzz.case import failure_id, kinds_of
+from harness.fuzz.sessions.search import Found
+from harness.fuzz.store import Failure, Store, open_store
+from harness.scenario.loader import load
+from harness.trace.trace import Trace
+from tests.rules.traces import Talk
+
+DOCUMENT = {"title": "Found", "client": [{"send_raw": {"hex": "ff0a"}}]}
+
+
+def _found(cause: str = "scenario.crash") -> Found:
+    return Found(DOCUMENT, cause, "it ended", Talk().asks("a").answers({}).trace())
+
+
+def test_what_is_kept_comes_back_and_can_be_played(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept = store.keep("frames", _found(), "spec")
+    assert list(store.failures()) == [kept]
+    assert store.find(kept.id) == kept
+    assert load(store.scenario(kept.id)).document.value == DOCUMENT
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        f"{kept.id}{end}" for end in (".json", ".jsonl", ".scenario.yaml")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": 9}', "[" * 100_000]
+)
+def test_a_file_that_is_no_failure_is_told_and_left_alone(tmp_path: Path, text: str) -> None:
+    store = Store(tmp_path)
+    kept = store.keep("frames", _found(), "spec")
+    bad = tmp_path / "a-bad.json"
+    bad.write_text(text)
+    told, failure = store.failures()
+    assert str(bad) in str(told)
+    assert "left alone" in str(told)
+    assert failure == kept
+    assert bad.read_text() == text
+
+
+def test_a_failure_under_the_name_of_another_is_not_taken(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept = store.keep("frames", _found(), "spec")
+    (tmp_path / f"{kept.id}.json").rename(tmp_path / "other.json")
+    assert all(isinstance(one, str) for one in store.failures())
+
+
+def test_a_second_run_on_the_same_store_is_refused(tmp_path: Path) -> None:
+    twice = pytest.raises(UsageError, match="in use by another run")
+    with open_store(tmp_path), twice, open_store(tmp_path):
+        pytest.fail("opened twice")
+    with open_store(tmp_path):
+        pass
+
+
+def test_a_store_that_is_a_file_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"), open_store(tmp_path / "file"):
+        pytest.fail("opened")
+
+
+def test_a_full_disk_leaves_no_half_file_and_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    kept = store.keep("frames", _found(), "spec")
+
+    def full(trace: Trace, path: Path) -> None:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("harness.fuzz.store.save", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.keep("inputs", _found(), "spec")
+    assert list(store.failures()) == [kept]
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_an_id_depends_on_the_case_and_the_cause_alone() -> None:
+    one = failure_id("frames", "scenario.crash", DOCUMENT)
+    assert one == failure_id("frames", "scenario.crash", {**DOCUMENT, "title": "other"})
+    assert one != failure_id("frames", "liveness.hangs", DOCUMENT)
+    assert one != failure_id("frames", "scenario.crash", {**DOCUMENT, "client": []})
+    assert "/" not in failure_id("frames", "../../x y\n" * 40, DOCUMENT)
+
+
+def test_kinds_are_named_and_others_are_refused() -> None:
+    assert kinds_of("") == ["inputs", "frames", "sessions"]
+    assert kinds_of("sessions, frames") == ["frames", "sessions"]
+    with pytest.raises(UsageError, match="frame"):
+        kinds_of("frame")
+
+
+def test_a_failure_is_plain_data(tmp_path: Path) -> None:
+    kept = Store(tmp_path).keep("frames", _found(), "spec")
+    plain = json.loads((tmp_path / f"{kept.id}.json").read_text())
+    assert plain.pop("format") == 1
+    assert Failure(**plain) == kept

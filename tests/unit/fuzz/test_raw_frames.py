@@ -1,0 +1,62 @@
+"""Documents of raw frames: what the loader takes, what they never do."""
+
+import json
+
+import pytest
+
+from harness.fuzz.frames import frame_document
+from harness.fuzz.sessions.chooser import seeded
+from harness.scenario.client_steps import SendRaw
+from harness.scenario.loader import load_text
+from harness.scenario.written import as_text
+
+SEEDS = range(40)
+
+
+def _sent(seed: int) -> list[bytes]:
+    steps = frame_document(seeded(seed))["client"]
+    return [SendRaw(**step["send_raw"]).raw for step in steps if "send_raw" in step]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_document_is_a_scenario_file_with_the_same_bytes(seed: int) -> None:
+    document = frame_document(seeded(seed))
+    loaded = load_text(as_text(document, "made"))
+    assert loaded.document.value == document
+
+
+def test_the_same_seed_sends_the_same_bytes_and_another_seed_others() -> None:
+    assert _sent(5) == _sent(5)
+    assert _sent(5) != _sent(6)
+
+
+def test_each_raw_frame_ends_its_line_so_that_no_right_request_is_damaged() -> None:
+    assert all(raw.endswith(b"\n") for seed in SEEDS for raw in _sent(seed))
+
+
+def test_no_raw_frame_asks_for_anything_that_changes_a_thread() -> None:
+    asked: set[str] = set()
+    for raw in (raw for seed in SEEDS for raw in _sent(seed)):
+        for line in raw.split(b"\n"):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            method = value.get("method") if isinstance(value, dict) else None
+            asked |= {method[:20]} if isinstance(method, str) else set()
+    assert asked >= {"thread/loaded/list", "nobody/knowsThis"}
+    assert asked <= {"thread/loaded/list", "nobody/knowsThis", "", "m" * 20, "2.0"}
+
+
+def test_every_kind_of_bad_bytes_comes_up() -> None:
+    everything = b"".join(raw for seed in SEEDS for raw in _sent(seed))
+    for part in (
+        b"\xff",
+        b"\x00",
+        b"\xed\xa0\x80",
+        b"[" * 128,
+        b'{"a":' * 30,
+        b"\r\n",
+        b"a" * 70_000,
+    ):
+        assert part in everything
