@@ -122,8 +122,8 @@ def test_fuzzing_says_its_seed_and_what_came() -> None:
     said = call("harness", "fuzz", *words, "--method", "turn/start")
     assert said.status == 0
     assert re.fullmatch(
-        r"fuzz inputs of turn/start: seed 3, 2 conversations, \d+ requests \(\d+ answered, \d+ refused\), "
-        r"\d+ requests/s\nverdict: GREEN",
+        r"fuzz inputs of turn/start: seed 3, 2 conversations, \d+ requests "
+        r"\(\d+ answered, \d+ refused\), \d+ requests/s\nverdict: GREEN",
         said.out,
     )
 
