@@ -110,6 +110,8 @@ def _target(
     outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
     for trace_path in sorted((folder / "traces" / report.target).rglob("*.jsonl")):
         header = load(trace_path, classify_of=classify_of).header
+        if header.faults:
+            continue
         renamer = Renamer(header.names, book.paths_of)
         trace = load(trace_path, renamer=renamer, classify_of=classify_of)
         left = [

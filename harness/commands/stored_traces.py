@@ -217,6 +217,8 @@ def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
         return
     header = trace.header
     yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
+    if header.faults:
+        yield "the scenario's faults were at work: what is wrong here need not be the server's"
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0
     for frame in trace.frames:

@@ -184,10 +184,12 @@ def _header(row: dict[str, Any]) -> tuple[Header, int]:
 
 
 def _header_fields(header: Header) -> dict[str, Any]:
-    """The session goes without saying, so that its traces read as they always did."""
+    """The session without faults goes without saying: its traces read as they always did."""
     fields = dataclasses.asdict(header)
     if header.surface == SESSION:
         del fields["surface"]
+    if not header.faults:
+        del fields["faults"]
     return fields
 
 

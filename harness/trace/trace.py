@@ -58,7 +58,8 @@ def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
 class Header:
     """What a reader must know to judge the trace again.
 
-    `surface` says what its lines are (harness.surface).
+    `surface` says what its lines are (harness.surface). With `faults` its server's messages were
+    made wrong on purpose, by the scenario: the trace says nothing of the server.
     """
 
     target: str = ""
@@ -71,6 +72,7 @@ class Header:
     names: dict[str, str] = field(default_factory=dict[str, str])
     capabilities: list[str] = field(default_factory=list[str])
     surface: str = SESSION
+    faults: bool = False
 
 
 @dataclass(slots=True)

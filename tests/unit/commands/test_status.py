@@ -16,8 +16,11 @@ from harness.report.jsonform import to_plain
 from harness.results.merge import merge
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
+from harness.surface.known import classify_of
 from harness.target.profile import Profile
+from harness.trace.store import load, save
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
+from tools.matrix import GOOD
 
 GOOD = Path(__file__).parents[3] / "fixtures" / "traces" / "good"
 
@@ -120,3 +123,18 @@ def test_report_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "reports" / "half.json").write_text('{"version": 1')
     with pytest.raises(UsageError, match=r"half\.json: no report that can be read .*run it again"):
         list(status_lines(base=tmp_path))
+
+
+def test_a_trace_with_faults_of_its_scenario_proves_nothing(tmp_path: Path) -> None:
+    """The good trace alone has faults that are noticed; marked as made wrong it has none."""
+    told: list[str] = []
+    for faulty in (False, True):
+        folder = tmp_path / str(faulty)
+        folder.mkdir()
+        stored(folder, p=report_of(outcome("a", passed(ONCE))))
+        trace = load(GOOD / "plain-turn.jsonl", classify_of=classify_of)
+        trace.header.faults = faulty
+        save(trace, folder / "traces" / "p" / "a.jsonl")
+        told.append(next(line for line in status_lines(base=folder) if line.startswith("p: ")))
+    assert "KILLED" in told[0]
+    assert "KILLED" not in told[1]
