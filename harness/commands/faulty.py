@@ -39,7 +39,12 @@ Say = Callable[[str], None]
 GRACE = 2.0
 # What is read of a server's output after its end: a child of it may hold the pipe open.
 DRAIN = 1.0
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+def passed_on() -> list[signal.Signals]:
+    """The signals that are passed on: those that whoever started us has not had ignored."""
+    return [one for one in _PASSED_ON if signal.getsignal(one) is not signal.SIG_IGN]
 
 
 def teller(say: Say) -> Told:
@@ -107,7 +112,7 @@ def found(command: Sequence[str]) -> list[str]:
 
 
 async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -> int:
-    with anyio.open_signal_receiver(*PASSED_ON) as signals:
+    with anyio.open_signal_receiver(*passed_on()) as signals:
         try:
             process = await anyio.open_process(
                 command, stdin=PIPE, stdout=PIPE, stderr=None, start_new_session=True

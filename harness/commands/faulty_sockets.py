@@ -19,7 +19,7 @@ from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from harness.commands.faulty import GRACE, PASSED_ON, Say, found, push_out, send_signal
+from harness.commands.faulty import GRACE, Say, found, passed_on, push_out, send_signal
 from harness.commands.standard_streams import ProcessStreams
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import FaultChain
@@ -87,7 +87,7 @@ class Door:
         Gives the exit status; below 0 is the signal.
         """
         parts, status = urlsplit(address), 0
-        with anyio.open_signal_receiver(*PASSED_ON) as signals:
+        with anyio.open_signal_receiver(*passed_on()) as signals:
             async with anyio.create_task_group() as tasks, self._server() as process:
 
                 async def stop() -> None:

@@ -1,6 +1,7 @@
 """A fault at work on lines: when it acts, what it spares, what it lets go of or leaves alone."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from harness.faults.base import Fault, StoredOnly, all_faults
 from harness.faults.changes import delay, every, first
 from harness.faults.live import fault as live_faults
 from harness.faults.live.fault import Acted, LetGo, LiveFault
-from harness.faults.operators import drop, duplicate
+from harness.faults.operators import drop, duplicate, rewrite
 from harness.faults.queue import Change
 from harness.faults.selectors import notification
 from harness.faults.stored import apply
@@ -121,3 +122,20 @@ def test_every_fault_acts_live_as_it_does_on_a_stored_trace(fault: Fault) -> Non
     for direction in Direction:
         got = [one.raw for one in passed if one.direction is direction]
         assert got == [one.raw for one in wanted if one.direction is direction]
+
+
+def test_what_was_done_is_told_without_what_the_message_says() -> None:
+    def secret(message: Any) -> Any:
+        return {**message, "params": {**message["params"], "new\x1b": "s3cret"}}
+
+    told: list[Acted | LetGo] = []
+    live = LiveFault(fault_of(first(notification("a"), rewrite(secret))), tell=told.append)
+    raw = json.dumps({"method": "a", "params": {"turnId": "u\x1b1", "text": "s3cret"}}).encode()
+    live.feed(raw, Direction.FROM_TARGET)
+    (acted,) = told
+    assert isinstance(acted, Acted)
+    (words,) = acted.words
+    assert words.startswith("changed a (u")
+    assert words.endswith(r"): params.new\x1b")
+    assert "\x1b" not in words
+    assert "s3cret" not in words

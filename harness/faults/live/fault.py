@@ -146,8 +146,11 @@ class LiveFault:
         return FaultStream(self.fault, site=self._site)
 
     def _arm_again(self, stream: FaultStream) -> None:
-        done = self._once and stream.applied
-        self._stream = None if done else self._armed()
+        if self._once and stream.applied:
+            # Nothing more will be done: what was said so far need not be kept.
+            self._stream, self._site = None, FaultSite()
+        else:
+            self._stream = self._armed()
 
     def _frame(self, raw: bytes, direction: Direction, damage: Damage | None) -> Frame:
         value = parse(raw) if damage is None else MISSING

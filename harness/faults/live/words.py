@@ -18,11 +18,11 @@ _LONGEST_ID = 60
 
 
 def told(act: Act, site: FaultSite) -> str:
-    """ "dropped turn/completed (turn_1)", "changed turn/started (turn_1) at params.turn.id"."""
+    """ "dropped turn/completed (turn_1)", "changed turn/started (turn_1): params.turn.id"."""
     name = named(act.frame, site)
     match act.what:
         case "changed" if act.became is not None:
-            return f"changed {name} at {_place(act.frame.json, act.became.json)}"
+            return f"changed {name}: {_place(act.frame.json, act.became.json)}"
         case "inserted" if act.anchor is not None:
             return f"inserted {name} behind {named(act.anchor, site)}"
         case _ if act.anchor is not None:
@@ -62,7 +62,8 @@ def _ids(frame: Frame) -> str:
 
 def _place(before: Any, after: Any) -> str:
     """Where a message was changed first, without what stands there."""
-    return show_path(difference(before, after).path) or "its whole"
+    path = difference(before, after).path
+    return _short(show_path(path)) if path else "all of it"
 
 
 def _short(name: str) -> str:
