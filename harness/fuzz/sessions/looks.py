@@ -26,7 +26,18 @@ ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 _SHOWING = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
 # They leave a thread as one that certainly takes a turn.
 _HARMLESS = ("thread/start", "turn/start", "turn/steer", "turn/interrupt", "thread/read")
+# Where a turn that is shown has what the user said.
+_SAID = "thread.turns.*.items.*.content.*.text"
 _NONCE = re.compile(r"q\d\dn\d\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output that is missing: of an item, or of a model call, by the step that answered it."""
+
+    nonce: str
+    thread: str | None = None
+    index: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,7 @@ class Seen:
     step: int = 0
     where: Mapping[str, Any] = field(default_factory=dict[str, Any])
     habit: str = ""
+    output: Output | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +219,10 @@ class _Walk:
             counted = counts_own_turns(before, now, number) if number else None
             if counted is not None:
                 words = f"{request.method} of {number} counts turns that no user began: {counted}"
-                yield Seen(COUNTED, words, self._step(request), habit=str(counted))
+                kept = before[: len(before) - number] if number else before
+                said = next((one.said for one in reversed(kept) if one.user), "")
+                where = {} if counted or not said else {_SAID: said}
+                yield Seen(COUNTED, words, self._step(request), where, str(counted))
             left = _left(before, len(before) if number is None else number)
             yield from self._lost(request, left, now)
         thread.shown = now if certain else None
@@ -219,7 +234,7 @@ class _Walk:
         if at is None:
             return
         said = left[at].said
-        where = {"thread.turns.*.items.*.content.*.text": said}
+        where = {_SAID: said}
         if not said:
             where = {f"thread.turns.{len(left) - 1}.status": "completed"}
         words = (
@@ -289,24 +304,31 @@ def _number(request: Frame) -> int | None:
 
 def mixed_outputs(run: Run) -> Iterator[Seen]:
     """Outputs that are told of another command than the one that printed them."""
-    said: set[str] = set()
+    said: set[tuple[str, str]] = set()
     for frame in run.trace.frames:
         item = obj(dig(frame.params, "item"))
         if frame.method == "item/completed" and item.get("type") == "commandExecution":
-            command, output = text(item.get("command")), text(item.get("aggregatedOutput"))
-            words = _foreign(command, output)
-            if words and words not in said:
-                said.add(words)
-                yield Seen(MIXED, f"item {item.get('id')}: {words}", step_at(run, frame.seq))
-    calls = {mark.body.call: mark.after for mark in run.trace.marks_of(ModelCall)}
+            other = _foreign(text(item.get("command")), text(item.get("aggregatedOutput")))
+            if other is not None and other not in said:
+                said.add(other)
+                step = step_at(run, frame.seq)
+                words = f"item {item.get('id')}: {_mixed(*other)}"
+                yield Seen(MIXED, words, step, output=Output(other[0]))
     asked, encoder = asked_for(run), ResponsesEncoder()
+    after = {mark.body.call: mark.after for mark in run.trace.marks_of(ModelCall)}
     for call in run.model.calls:
         for call_id, output in encoder.outputs(call.body).items():
-            words = _foreign(asked.get(call_id, ""), output)
-            if words and words not in said:
-                said.add(words)
-                step = step_at(run, calls.get(call.number, -1) + 1)
-                yield Seen(MIXED, f"model call {call.number}, {call_id}: {words}", step)
+            other = _foreign(asked.get(call_id, ""), output)
+            if other is not None and other not in said:
+                said.add(other)
+                step = step_at(run, after.get(call.number, -1) + 1)
+                words = f"model call {call.number}, {call_id}: {_mixed(*other)}"
+                wanted = Output(other[0], call.thread or None, call.index)
+                yield Seen(MIXED, words, step, output=wanted)
+
+
+def _mixed(own: str, other: str) -> str:
+    return f"the command with {own} has the output of the one with {other}"
 
 
 def asked_for(run: Run) -> dict[str, str]:
@@ -320,9 +342,9 @@ def asked_for(run: Run) -> dict[str, str]:
     return found
 
 
-def _foreign(command: str, output: str) -> str:
-    """What is wrong with an output that has the nonce of another command and not its own."""
-    own, found = set(_NONCE.findall(command)), set(_NONCE.findall(output))
+def _foreign(command: str, output: str) -> tuple[str, str] | None:
+    """The nonces of a command and of its output, where the output has another one alone."""
+    own, found = set(_NONCE.findall(command.replace("'", ""))), set(_NONCE.findall(output))
     if own and found and not own & found:
-        return f"the command with {min(own)} has the output of the one with {min(found)}"
-    return ""
+        return min(own), min(found)
+    return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.fuzz.sessions.looks import looked_at, step_at
+from harness.fuzz.sessions.looks import Output, looked_at, step_at
 from harness.fuzz.sessions.turns import Json
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.outcome import ScenarioOutcome
@@ -34,7 +34,7 @@ class Problem:
 
     `step` is the number of the step during which it showed, 0 for none; `where` are values that the
     answer to that step should have had. With `habit` it is only what the server did where it has a
-    choice.
+    choice; `output` is what a command or a model call should have had.
     """
 
     cause: str
@@ -43,6 +43,7 @@ class Problem:
     step: int = 0
     habit: str = ""
     where: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    output: Output | None = None
 
 
 @dataclass(slots=True)
@@ -134,7 +135,7 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
             yield Problem(finding.id, finding.message)
     for seen in looked_at(run) if looks else ():
         level = Level.INFO if seen.habit else Level.MUST
-        yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where)
+        yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where, seen.output)
 
 
 def told(row: Row) -> str:

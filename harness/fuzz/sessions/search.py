@@ -15,6 +15,7 @@ from itertools import pairwise
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.fuzz.sessions.actions import FEATURES, Offers, generated
+from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.play import Played, Problem, play
@@ -259,7 +260,7 @@ class Searcher:
                 small, last, flaky = smaller, hits[-1], len(hits) < len(again)
                 break
         played, problem = last
-        found = Found(named(small, problem), cause, problem.text, played.run.trace, flaky)
+        found = Found(demanding(small, problem), cause, problem.text, played.run.trace, flaky)
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
@@ -298,16 +299,3 @@ def feature_of(step: Json) -> str:
             return "approvals"
         case _:
             return kind
-
-
-def named(document: Json, problem: Problem) -> Json:
-    """The document with a title that says what goes wrong, and what its last look must show."""
-    found = {**document, "title": f"Found by fuzzing: {problem.cause}"}
-    if problem.step and problem.where and problem.step <= len(document["client"]):
-        steps = [dict(step) for step in document["client"]]
-        kind, body = only(steps[problem.step - 1])
-        if kind == "request":
-            wanted = {name: one for name, one in body.items() if name != "expect"}
-            steps[problem.step - 1] = {kind: {**wanted, "where": dict(problem.where)}}
-            found["client"] = steps
-    return found

@@ -98,14 +98,16 @@ class TurnWriter:
                 return {"run": self._command(turn, name)}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
+        """A command that prints the name, and does not have it in its words as it is printed."""
+        printed = f"{name[:3]}'{name[3:]}'"
         if self._has("pipe", 15):
             pipe = f"pipe-{name}"
             turn.pipes.append(pipe)
             turn.gates.append(pipe)
-            return f"read line < {pipe}; echo {name}"
+            return f"read line < {pipe}; echo {printed}"
         if self._has("failing", 15):
-            return f"echo {name}; exit 3"
-        kinds = [f"echo {name}", f"echo {name} > made-{name}.txt; echo {name}"]
+            return f"echo {printed}; exit 3"
+        kinds = [f"echo {printed}", f"echo {printed} > made-{name}.txt; echo {printed}"]
         return self._chooser.one(kinds)
 
     def _fault(self, turn: ModelTurn) -> None:
