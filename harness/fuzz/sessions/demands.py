@@ -7,16 +7,19 @@ must show (`where`), that a request must be granted, what a model call or an ite
 import copy
 
 from harness.fuzz.sessions.looks import REFUSED
-from harness.fuzz.sessions.play import Problem
+from harness.fuzz.sessions.play import Problem, needed
 from harness.fuzz.sessions.shrinking import only
 from harness.fuzz.sessions.turns import Json
+from harness.spec.book import Book
 from harness.trace.values import arr, obj
 
 
-def demanding(document: Json, problem: Problem) -> Json:
+def demanding(document: Json, problem: Problem, book: Book) -> Json:
     """A copy with a title that names the cause, and with what the problem says was missing."""
-    found = copy.deepcopy(document)
-    found["title"] = f"Found by fuzzing: {problem.cause}"
+    found: Json = {"title": f"Found by fuzzing: {problem.cause}"}
+    needs = needed(document, book)
+    found |= {"needs": needs} if needs else {}
+    found |= {name: one for name, one in copy.deepcopy(document).items() if name != "title"}
     if (problem.where or problem.cause == REFUSED) and problem.step:
         _answer(found, problem)
     output = problem.output

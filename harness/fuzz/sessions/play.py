@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.fuzz.sessions.looks import Output, looked_at, step_at
-from harness.fuzz.sessions.turns import Json
+from harness.fuzz.sessions.turns import COMMAND, FILE, Json
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.outcome import ScenarioOutcome
 from harness.runner.bench import Bench
@@ -21,6 +21,7 @@ from harness.runner.run import Run
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
+from harness.spec.book import Book
 from harness.trace.surfaces import SESSION
 
 IDENTITY = "fuzz/session"
@@ -85,7 +86,9 @@ async def play(
     `bound` for each step, in seconds, a script that cannot go on costs little, and the process is
     used on: for the many tries of shrinking.
     """
-    loaded = loaded_from(document)
+    # What sends anything at all needs nothing that a server may lack.
+    needs = {"needs": needed(document, config.book)} if looks else {}
+    loaded = loaded_from({**document, **needs})
     return await play_loaded(bench, config, loaded, document, looks=looks, bound=bound)
 
 
@@ -110,6 +113,26 @@ async def play_loaded(
         if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
             kept[row.rule] = kept.get(row.rule, 0) + 1
     return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept)
+
+
+def needed(document: Json, book: Book) -> list[str]:
+    """The capabilities that a document uses: a server without them has not to be judged by it."""
+    found: set[str] = set()
+    for kind, body in (next(iter(step.items())) for step in document["client"]):
+        if kind == "request":
+            row = book.method(body["method"])
+            found |= {row.capability} if row is not None else set()
+        elif kind == "answer":
+            found.add(_OF_QUESTION.get(body["to"], ""))
+        elif kind == "connect":
+            found.add("several-clients")
+    for step in (one for script in document.get("model", {}).values() for one in script):
+        found |= {_OF_PART.get(next(iter(part)), "") for part in step.get("reply", ())}
+    return sorted(found - {"", "core"})
+
+
+_OF_QUESTION = {COMMAND: "command-approval", FILE: "file-change-approval"}
+_OF_PART = {"run": "command-execution", "patch": "file-change", "update_plan": "plan-update"}
 
 
 async def _hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:

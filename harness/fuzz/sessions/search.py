@@ -28,6 +28,7 @@ from harness.runner.servers import SetupFailed
 from harness.trace.frame import Kind
 from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
+from harness.trace.values import obj
 
 # A step that waits in vain is no finding, only lost time.
 STEP_BOUND = 2.0
@@ -210,7 +211,8 @@ class Searcher:
                 self._offers.lacks.add(feature)
         number = played.run.unmet.line - 1 if played.run.unmet else len(played.document["client"])
         for step in played.document["client"][:number]:
-            self._works.add(feature_of(step))
+            if obj(only(step)[1]).get("expect") != "any":
+                self._works.add(feature_of(step))
 
     def _feature(self, played: Played) -> str:
         """What to blame for a script that did not come to its end."""
@@ -260,7 +262,13 @@ class Searcher:
                 small, last, flaky = smaller, hits[-1], len(hits) < len(again)
                 break
         played, problem = last
-        found = Found(demanding(small, problem), cause, problem.text, played.run.trace, flaky)
+        found = Found(
+            demanding(small, problem, self._config.book),
+            cause,
+            problem.text,
+            played.run.trace,
+            flaky,
+        )
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
