@@ -60,7 +60,7 @@ def test_every_kind_of_step_comes_up() -> None:
 
 def test_rare_pairs_of_actions_come_up_soon() -> None:
     offers = Offers()
-    for seed in range(40):
+    for seed in range(80):
         generated(seeded(seed), offers)
     assert len(offers.pairs) > 200
     assert offers.pairs["compact", "rollback"]

@@ -157,7 +157,8 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         second_turn(session, thread)
         return
     nonce = plan.nonce()
-    script = session.writer.plain(nonce) if thread.plain else session.writer.turn(nonce)
+    writer = session.writer
+    script = writer.plain(nonce) if thread.plain else writer.turn(nonce, asks=thread.asks)
     alias = f"{nonce}{thread.alias}"
     policy = {"approvalPolicy": "on-request" if thread.asks else "never"}
     body = {"as": alias, "params": policy if thread.changed else None}
@@ -168,7 +169,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
     thread.script.append(script)
     thread.turns.append(turn)
     thread.running = turn
-    if choose.chance(35):
+    if choose.chance(10 if asks else 35):
         plan.settle(thread)
     elif turn.asks and choose.chance(60):
         if not turn.gates and not script.faulty:

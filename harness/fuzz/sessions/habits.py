@@ -13,7 +13,7 @@ from harness.judge.verdict import Level
 # So often a rule has to be kept before breaking it is news.
 OFTEN = 12
 # So often the same choice has to be seen before the other one is.
-SEEN = 3
+SEEN = 2
 
 
 class Habits:

@@ -51,11 +51,12 @@ class TurnWriter:
         turn.steps.append({"reply": [self._message(turn, hold=False)]})
         return self._spared(turn)
 
-    def turn(self, nonce: str) -> ModelTurn:
-        """Any turn."""
+    def turn(self, nonce: str, *, asks: bool = False) -> ModelTurn:
+        """Any turn; of a thread that `asks`, one that mostly has something to ask about."""
         turn, choose = ModelTurn(nonce), self._chooser
         tools = [one for one in ("run", "patch", "plan") if one in self._parts]
-        for _ in range(choose.weighted([(0, 3), (1, 4), (2, 2)]) if tools else 0):
+        rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
+        for _ in range(choose.weighted(rounds) if tools else 0):
             self._call(turn, tools)
         self._fault(turn)
         reply = [self._reasoning(turn)] if self._has("reasoning", 30) else []
