@@ -76,6 +76,9 @@ readings: $(STAMP) sandbox ## the whole suite on correct servers that chose othe
 	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }
 	@$(BIN)/python -m pytest -q -n 4 -m readings tests/conformance
 
+hunts: $(STAMP) sandbox ## harness fuzz on ten broken servers, with five seeds each: an hour; SEEDS=1
+	@SEEDS="$(SEEDS)" $(BIN)/python -m pytest -q tests/fuzz/hunts.py
+
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports
 	@$(BIN)/harness run --target reference --race all -n 2 --json .harness/reports/races.json
