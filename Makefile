@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check mutate real bugs kills attacks runs transcripts wheel readings race bench status docs clean sandbox bare
+.PHONY: demo test lint check mutate real bugs kills attacks runs transcripts wheel readings hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
