@@ -181,6 +181,21 @@ def who_resumes_a_thread_is_told_again() -> None:
     sent(edit)
 
 
+@bug(reds={"clients/joined-between-messages": "attach.no-gap"})
+def who_comes_in_is_not_shown_what_was_said() -> None:
+    """Of a turn that runs only the message that is under way is shown, not those before it."""
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        if kind == f"reply:{RESUME}":
+            for turn in message["result"]["thread"]["turns"]:
+                said = [one for one in turn["items"] if one["type"] == "agentMessage"]
+                if turn["status"] == "inProgress":
+                    turn["items"] = [one for one in turn["items"] if one not in said[:-1]]
+        return [message]
+
+    sent(edit)
+
+
 @bug(
     reds={
         "threads/killed/in-a-message": "durable.turn-over",
