@@ -13,7 +13,7 @@ from harness.faults.approval_selectors import (
 )
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.changes import delay, first, in_turn, there_is
-from harness.faults.item_selectors import item_in, item_started
+from harness.faults.item_selectors import item_started
 from harness.faults.operators import Operator, drop, duplicate, edit, edit_by, insert_by, put
 from harness.faults.queue import Change, FrameQueue
 from harness.faults.selectors import Verdict, notification
@@ -128,35 +128,18 @@ def as_approved_for_the_session(key: str) -> Operator:
     return edit_by("params", key, value=before)
 
 
-def accepted_once(site: FaultSite, frame: Frame) -> Approval | None:
-    """The command of the same turn that was accepted and ended before an item began."""
-    turn = item_in(site, frame).turn
-    return site.approval(
-        lambda one: (
-            one.turn is turn
-            and one.done is not None
-            and one.done.seq < frame.seq
-            and whole_approval(site, one.done, "accept", methods=(COMMAND,)) is not None
-        )
-    )
-
-
-def unasked_after_accept(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a command is run without a question, after another one was accepted."""
-    item = item_in(site, frame)
-    told = site.next_about_its_item(frame)
-    if accepted_once(site, frame) is None or (told is not None and told.kind is Kind.REQUEST):
-        return False
-    return True if item.completed else None
-
-
-def as_accepted_once(queue: FrameQueue, frame: Frame) -> None:
-    """The command that nobody was asked about is the one that was accepted."""
-    item, one = item_in(queue.site, frame), accepted_once(queue.site, frame)
-    if one is not None and one.done is not None:
-        command = dig(one.done.params, "item", "command")
-        for told in (frame, item.completed[0]):
-            edit("params", "item", "command", to=command)(queue, told)
+def remembered(site: FaultSite, trace: Trace) -> Trace:
+    """A command that was accepted once is run again, and nobody is asked."""
+    seen: dict[object, Approval] = {}
+    for one in site.approvals:
+        asked = dig(one.question.params, "command")
+        whole = one.answer is not None and one.decision == "accept" and one.done is not None
+        if one.question.method != COMMAND or not whole:
+            continue
+        if one.answer is not None and str(asked) in seen:
+            return stored.drop(trace, one.question, one.answer, *one.resolved)
+        seen[str(asked)] = one
+    raise NotApplied("no command that was accepted twice")
 
 
 def ends(status: str, *decisions: str, methods: tuple[str, ...] = (COMMAND, FILE)) -> Change:
@@ -415,9 +398,6 @@ FAULTS: tuple[Fault, ...] = (
         rule="approval.asked-again",
         on="accepted-twice",
         reason="accept is for once: the same command is asked about when it comes again.",
-        change=first(
-            item_started("commandExecution").where(unasked_after_accept, "unasked, after accept"),
-            as_accepted_once,
-        ),
+        change=StoredOnly("live, the server waits for the answer to its question", remembered),
     ),
 )

@@ -4,7 +4,6 @@ What the filters let through is in list_filters.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from harness.faults.base import Fault
@@ -88,36 +87,42 @@ def follows(site: FaultSite, frame: Frame) -> bool:
     return bool(site.asked(frame).get("cursor")) and page_before(site, frame) is not None
 
 
-def differ(threads: Sequence[dict[str, Any]], member: str) -> list[float]:
-    """By how much a time of each thread is above that of the one before, in seconds."""
-    times = [thread.get(member) for thread in threads]
-    numbers = [time for time in times if isinstance(time, int | float)]
-    return [after - before for before, after in pairwise(numbers)]
-
-
 def in_order_of_creation(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page has three threads or more, each created a second or more from the next."""
-    apart = differ(data(frame), "createdAt")
+    """Whether a page by creation can be put out of order."""
     sort_key = site.asked(frame).get("sortKey") or "created_at"
-    return sort_key == "created_at" and len(apart) > 1 and min(map(abs, apart)) >= 1
+    return sort_key == "created_at" and bool(out_of_order(data(frame), "createdAt"))
 
 
-def with_two_exchanged(_: FaultSite, frame: Frame) -> list[Any]:
-    """The threads of a page, the first two in each other's place."""
-    one, other, *rest = data(frame)
-    return [other, one, *rest]
+def not_by_creation(_: FaultSite, frame: Frame) -> list[Any]:
+    """The threads of a page, out of the order of their creation."""
+    return out_of_order(data(frame), "createdAt")
 
 
-def by_creation(_: FaultSite, frame: Frame) -> list[Any]:
-    """The threads of a page, those that were created last first."""
-    return sorted(data(frame), key=lambda thread: thread.get("createdAt", 0), reverse=True)
+def out_of_order(threads: Sequence[dict[str, Any]], member: str) -> list[dict[str, Any]]:
+    """The threads with one between two that are both a second or more later, or both earlier.
+
+    Nothing where there are no such three.
+    """
+    if not all(isinstance(one.get(member), int | float) for one in threads):
+        return []
+    for middle in threads:
+        for sign in (1, -1):
+            apart = [one for one in threads if sign * (one[member] - middle[member]) >= 1]
+            if len(apart) > 1:
+                first = [apart[0], middle, apart[1]]
+                return [*first, *(one for one in threads if one not in first)]
+    return []
 
 
 def by_change(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page is by the time of the last change, and by creation would not be."""
+    """Whether a page by the time of the last change can be put out of order."""
     asked = site.asked(frame).get("sortKey") == "updated_at" and not told(site, frame)
-    apart = differ(by_creation(site, frame), "updatedAt")
-    return asked and bool(apart) and min(apart) <= -1 and max(apart) >= 1
+    return asked and bool(out_of_order(data(frame), "updatedAt"))
+
+
+def not_by_change(_: FaultSite, frame: Frame) -> list[Any]:
+    """The threads of a page, out of the order of their last changes."""
+    return out_of_order(data(frame), "updatedAt")
 
 
 def told(site: FaultSite, frame: Frame) -> bool:
@@ -213,17 +218,17 @@ FAULTS: tuple[Fault, ...] = (
         reason="A list is sorted by the time of creation.",
         change=first(
             answer_to("thread/list").where(in_order_of_creation, "of three or more by creation"),
-            edit_by(*DATA, value=with_two_exchanged),
+            edit_by(*DATA, value=not_by_creation),
         ),
     ),
     Fault(
-        "list-by-change-in-order-of-creation",
+        "list-by-change-out-of-order",
         rule="list.order",
         on="listed",
         reason="sortKey updated_at sorts by the time of the last change.",
         change=first(
-            answer_to("thread/list").where(by_change, "by change, which is not by creation"),
-            edit_by(*DATA, value=by_creation),
+            answer_to("thread/list").where(by_change, "of three or more by change"),
+            edit_by(*DATA, value=not_by_change),
         ),
     ),
     Fault(

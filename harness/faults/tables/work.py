@@ -65,11 +65,28 @@ def output_neither_streamed_nor_kept(queue: FrameQueue, frame: Frame) -> None:
 
 
 def one_stream_only(queue: FrameQueue, frame: Frame) -> None:
-    """Only the first delta is sent, and the item has no output."""
+    """Only the first line is streamed, and the item has no output."""
     item = item_in(queue.site, frame)
+    first_line, *_ = text(obj(frame.params).get("delta")).splitlines(keepends=True)
+    queue.alter(frame, lambda message: put(message, ("params", "delta"), first_line))
     for one in queue.site.deltas(item, OUTPUT)[1:]:
         queue.drop(one)
     queue.alter(item.completed[0], without_output)
+
+
+def both_streams() -> Selector:
+    """The first output delta of a command that writes to both streams, once it has ended."""
+
+    def fits(site: FaultSite, frame: Frame) -> Verdict:
+        item = item_in(site, frame)
+        if site.deltas(item, OUTPUT)[0] is not frame:
+            return False
+        if not item.completed:
+            return None
+        shows = obj(dig(item.completed[0].params, "item"))
+        return ">&2" in text(shows.get("command")) and "aggregatedOutput" in shows
+
+    return delta("commandExecution", method=OUTPUT).where(fits, "of a command with both streams")
 
 
 def without_output(message: dict[str, dict[str, dict[str, object]]]) -> object:
@@ -142,7 +159,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="delta.both-streams",
         on="commands",
         reason="Standard output and standard error of a command are both streamed.",
-        change=first(whole_output(), one_stream_only),
+        change=first(both_streams(), one_stream_only),
     ),
     Fault(
         "mcp-call-without-result",
