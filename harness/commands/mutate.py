@@ -19,6 +19,7 @@ from harness.mutation.campaign import Campaign
 from harness.mutation.result import FaultResult, Score
 from harness.mutation.suite import base_of, scenarios_of
 from harness.mutation.telling import lines
+from harness.mutation.workers import WorkerLost
 from harness.rules.discovery import all_rules
 from harness.runner.config import Config, configure
 from harness.runner.interruption import Interrupted, Interruption
@@ -66,6 +67,11 @@ def mutate_target(
             interruption.wait(portal.start_task_soon(campaign.run))
     except Interrupted:
         score.interrupted = interruption.name
+    except ExceptionGroup as failed:
+        lost, _ = failed.split(WorkerLost)
+        if lost is None:
+            raise
+        raise UsageError(f"the workers cannot do their work: {lost.exceptions[0]}") from failed
     finally:
         interruption.remove()
     for line in lines(score):

@@ -18,6 +18,9 @@ from harness.mutation.plan import Place, Plan, put_into_traces
 from harness.mutation.result import Attempt, FaultResult, Score, settled
 from harness.mutation.workers import WorkerLost, WorkerProcess, worker_process
 
+# So many workers that end before they have done one job are no chance.
+MOST_LOST = 3
+
 Job = dict[str, Any]
 # Called with each fault that is done.
 Say = Callable[[FaultResult], None]
@@ -82,11 +85,18 @@ class Campaign:
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> None:
-        """Do jobs until none is left; one at which a worker is lost is not tried again."""
+        """Do jobs until none is left; one at which a worker is lost is not tried again.
+
+        Raises `WorkerLost` where one worker after the other is lost at once: it is not the jobs.
+        """
+        lost_at_once = 0
         while jobs:
             first = {**self.first, "name": f"m{number}"}
             async with worker_process(first) as worker:
-                await self._on(worker, jobs, note, lost)
+                done, why = await self._on(worker, jobs, note, lost)
+            lost_at_once = 0 if done else lost_at_once + 1
+            if jobs and lost_at_once == MOST_LOST:
+                raise WorkerLost(f"{MOST_LOST} workers, one after the other: {why}")
 
     async def _on(
         self,
@@ -94,15 +104,19 @@ class Campaign:
         jobs: deque[Job],
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
-    ) -> None:
+    ) -> tuple[int, str]:
+        """How many jobs a worker did, and why it did no more."""
+        done = 0
         while jobs:
             job = jobs.popleft()
             try:
                 answer = await worker.ask(job)
             except WorkerLost as reason:
                 lost(job, str(reason))
-                return
+                return done, str(reason)
             note(job, answer)
+            done += 1
+        return done, ""
 
     def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
         self.score.scenarios += 1

@@ -25,6 +25,7 @@ FAULTS = {
 }
 STREAMS = [fault for fault in FAULTS.values() if not isinstance(fault.change, StoredOnly)]
 STORED_ONLY = {
+    "accepted-once-and-remembered": "live, the server waits for the answer to its question",
     "declined-and-changed": "the item is another from its start on, before the client has "
     "declined it",
     **dict.fromkeys(
