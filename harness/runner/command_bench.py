@@ -3,7 +3,6 @@
 Here: what a scenario's commands get. Not here: the steps (command_player), judging (judging).
 """
 
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,19 +10,17 @@ from typing import Any
 
 import anyio
 
-from harness.backend.model import ScriptedModel
 from harness.backend.oauth import oauth_server
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.results.outcome import Finding
 from harness.runner.command_player import CommandPlayer, Shop
 from harness.runner.command_prober import CommandProber
 from harness.runner.command_run import Finished, Invocation, run_command
 from harness.runner.hygiene import Hygiene
+from harness.runner.program_plays import Played, header_of, run_of
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
-from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.player import Unmet
 from harness.scenario.surfaces import COMMAND
 from harness.spec.book import Book
 from harness.surface.known import classify_of
@@ -33,7 +30,7 @@ from harness.target.process import environment
 from harness.target.profile import Bounds, Profile, fill
 from harness.target.program import NotStarted, find_program, from_anywhere
 from harness.trace.recorder import Recorder, TraceFull
-from harness.trace.trace import End, Header, Trace
+from harness.trace.trace import Header, Trace
 
 # Where nobody listens: the address of an MCP server that need not be reached.
 NOBODY = "http://127.0.0.1:9/mcp"
@@ -77,22 +74,10 @@ class CommandBench:
             raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
         except TraceFull as full:
             overflow = str(full)
-        self._hygiene.left_by_program(loaded.id, tuple(player.survivors))
-        if unmet is not None or overflow:
-            # What did not end was ended, or had ended: the unmet step tells of it.
-            recorder.trace.end = End.CLOSED
-        return Run(
-            trace=recorder.trace,
-            cast=Cast(),
-            unmet=unmet,
-            ended=Ended(recorder.trace.end),
-            model=ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark),
-            cwd=cwd,
-            stderr="",
-            seconds=time.monotonic() - began,
-            bound=self._bounds.scenario,
-            overflow=overflow,
-        )
+        made = Played(unmet, player.survivors, "", overflow, cwd)
+        run = run_of(made, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
+        run.seconds = time.monotonic() - began
+        return run
 
     async def ask(self, words: Sequence[str]) -> Finished:
         """Run the agent with these words, for the bound of a step. Raises `NotStarted`."""
@@ -124,15 +109,7 @@ class CommandBench:
         )
 
     def _header(self, loaded: Loaded) -> Header:
-        declared = self._profile.capabilities
-        return Header(
-            target=shlex.join(self._profile.exec.command),
-            profile=self._profile.name,
-            scenario=loaded.id,
-            surface=COMMAND,
-            spec_revision=self._book.revision,
-            capabilities=[] if declared == "probe" else list(declared),
-        )
+        return header_of(loaded, self._profile.exec.command, self._profile, self._book)
 
 
 async def _unnoticed(printed: str) -> None:

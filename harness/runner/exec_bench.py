@@ -13,6 +13,7 @@ from harness.runner.agent_stage import AgentStages
 from harness.runner.conversation import MAX_FRAMES
 from harness.runner.exec_player import ExecPlayer
 from harness.runner.hygiene import Hygiene
+from harness.runner.program_plays import header_of
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
 from harness.scenario.ending import Ended
@@ -95,15 +96,7 @@ class ExecBench:
         )
 
     def _header(self, loaded: Loaded) -> Header:
-        declared = self._profile.capabilities
-        return Header(
-            target=shlex.join(self._profile.exec.command),
-            profile=self._profile.name,
-            scenario=loaded.id,
-            surface=EXEC,
-            spec_revision=self._book.revision,
-            capabilities=[] if declared == "probe" else list(declared),
-        )
+        return header_of(loaded, self._profile.exec.command, self._profile, self._book)
 
     def _watch(self, run: Run) -> None:
         """One finding, and nothing more to try, where no process of it ever wrote an event."""

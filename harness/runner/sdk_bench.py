@@ -4,26 +4,20 @@ Here: what a driver gets. Not here: the steps (sdk_player for calls on a scripte
 sdk_turns_player for a session's scenario on the agent's own program), judging.
 """
 
-import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from harness.backend.model import ScriptedModel
 from harness.backend.server import ModelServer
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.results.outcome import Finding
 from harness.runner.agent_notes import KEYS
 from harness.runner.agent_stage import AgentStages
 from harness.runner.conversation import MAX_FRAMES
 from harness.runner.hygiene import Hygiene
+from harness.runner.program_plays import Played, header_of, run_of
 from harness.runner.run import Run
 from harness.runner.sdk_driver import Desk
 from harness.runner.sdk_player import SdkPlayer
 from harness.runner.sdk_turns_player import SdkTurnsPlayer
 from harness.runner.servers import SetupFailed
-from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.surfaces import needs_agent
@@ -37,17 +31,6 @@ from harness.trace.marks import ToldBySession
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.surfaces import SDK
 from harness.trace.trace import End, Header, Trace
-
-
-@dataclass(frozen=True, slots=True)
-class _Played:
-    """What a player gave."""
-
-    unmet: Unmet | None
-    survivors: Sequence[str]
-    stderr: str
-    overflow: str
-    cwd: Path
 
 
 class SdkBench:
@@ -97,8 +80,15 @@ class SdkBench:
             player = SdkTurnsPlayer(*args, self._desk())
             unmet = await player.play()
         recorder.trace.end = End.QUIESCENT
-        made = _Played(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
-        return self._run(loaded, recorder, staged.model, made, Cast(turns=player.turns))
+        made = Played(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
+        return run_of(
+            made,
+            recorder,
+            bound=self._bounds.scenario,
+            hygiene=self._hygiene,
+            model=staged.model,
+            cast=Cast(turns=player.turns),
+        )
 
     async def _scripted(self, loaded: Loaded, recorder: Recorder) -> Run:
         """Play a scenario of calls, with the agent that the harness plays."""
@@ -110,34 +100,8 @@ class SdkBench:
             unmet = await player.play()
         except TraceFull as full:
             overflow = str(full)
-        model = ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark)
-        made = _Played(unmet, player.survivors, player.stderr, overflow, desk.cwd)
-        return self._run(loaded, recorder, model, made, Cast())
-
-    def _run(
-        self,
-        loaded: Loaded,
-        recorder: Recorder,
-        model: ScriptedModel,
-        made: "_Played",
-        cast: Cast,
-    ) -> Run:
-        self._hygiene.left_by_program(loaded.id, tuple(made.survivors))
-        if made.unmet is not None or made.overflow:
-            # What did not end was ended, or had ended: the unmet step tells of it.
-            recorder.trace.end = End.CLOSED
-        return Run(
-            trace=recorder.trace,
-            cast=cast,
-            unmet=made.unmet,
-            ended=Ended(recorder.trace.end),
-            model=model,
-            cwd=made.cwd,
-            stderr=made.stderr,
-            seconds=0.0,
-            bound=self._bounds.scenario,
-            overflow=made.overflow,
-        )
+        made = Played(unmet, player.survivors, player.stderr, overflow, desk.cwd)
+        return run_of(made, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
 
     def _desk(self) -> Desk:
         cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
@@ -157,12 +121,4 @@ class SdkBench:
         )
 
     def _header(self, loaded: Loaded) -> Header:
-        declared = self._profile.capabilities
-        return Header(
-            target=shlex.join(self._profile.sdk.command),
-            profile=self._profile.name,
-            scenario=loaded.id,
-            surface=SDK,
-            spec_revision=self._book.revision,
-            capabilities=[] if declared == "probe" else list(declared),
-        )
+        return header_of(loaded, self._profile.sdk.command, self._profile, self._book)
