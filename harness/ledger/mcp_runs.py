@@ -65,7 +65,7 @@ def config(frame: Frame) -> dict[str, Any] | None:
     said = written(frame)
     try:
         return None if said is None else tomllib.loads(said)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -123,7 +123,7 @@ def parsed(run: Run) -> Any:
     """Standard output as JSON, None where it is none."""
     try:
         return json.loads(run.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -86,7 +86,7 @@ class Speech:
             return
         try:
             value = json.loads(run.stdout)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.ended.seq)
 

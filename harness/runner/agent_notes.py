@@ -88,7 +88,7 @@ def _events(path: Path) -> list[dict[str, Any]]:
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             event = obj(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         found += [event] if isinstance(event.get("type"), str) else []
     return found

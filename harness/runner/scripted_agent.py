@@ -156,7 +156,7 @@ def _files(words: list[str]) -> dict[str, Any]:
         try:
             if os.path.isfile(word) and os.path.getsize(word) <= MAX_FILE:
                 found[word] = json.loads(Path(word).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
     return found
 

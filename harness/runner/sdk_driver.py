@@ -120,7 +120,7 @@ def line_of(raw: bytes) -> dict[str, Any] | None:
     """A line of a driver's answer, which says its turn; None for whatever else it printed."""
     try:
         line = obj(json.loads(raw))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     said = isinstance(line.get("turn"), int) and ("event" in line or "over" in line)
     return line if said else None

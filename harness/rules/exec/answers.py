@@ -119,6 +119,6 @@ def _misfit(schema: dict[str, Any], said: str) -> str | None:
     """Why a text is no JSON that fits a schema, None where it is."""
     try:
         value: Any = json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "it is no JSON"
     return unmet(schema, value) or None

@@ -31,7 +31,7 @@ def parsed(run: Run) -> Any:
     """Standard output as JSON, None where it is none."""
     try:
         return json.loads(run.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -94,7 +94,7 @@ def config_in(frame: Frame) -> Config:
         return Config(where, None)
     try:
         return Config(where, tomllib.loads(where.value))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return Config(where, None)
 
 

@@ -79,7 +79,7 @@ def schema_reached(call: Call, schema: Any) -> bool:
 def _json(word: str) -> Any:
     try:
         return json.loads(word)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from harness.ledger.record import recorded
 from harness.spec.loading import load_book
 from tests.rules.case import Written
@@ -40,6 +42,25 @@ def test_json_that_a_command_prints_is_a_message() -> None:
     found = told(talk)
     assert {*found} == {"output mcp list --json"}
     assert "output[].transport<stdio>.args" in found["output mcp list --json"]
+
+
+HOSTILE = [
+    "[" * 100_000,
+    "1" * 5000,
+    '[{"name": 1, "transport": [], "auth_status": {}}]',
+    "[null, 3]",
+]
+
+
+@pytest.mark.parametrize("printed", HOSTILE, ids=["deep", "long-number", "types", "entries"])
+@pytest.mark.parametrize("written", [None, "a = " + "[" * 100_000, "mcp_servers = 3"])
+def test_nothing_that_a_command_prints_or_writes_breaks_an_observer(
+    printed: str, written: str | None
+) -> None:
+    talk = CommandTalk().config(written)
+    for words in (["list", "--json"], ["get", "docs", "--json"], ["list"], ["add", "a", "--", "x"]):
+        talk.asks(*words).ends(printed, status=-9)
+    assert recorded(BOOK, talk.trace()).broken == []
 
 
 def test_the_result_of_an_sdk_is_a_message() -> None:
