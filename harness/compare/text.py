@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.compare.values import Change, Comparison, Kind, Where
+from harness.compare.values import Change, Comparison, Kind, Run, Where
 from harness.results.rerun_command import near_path
 
 _WIDTH = 200
@@ -32,8 +32,8 @@ HEADINGS = {
 def lines(found: Comparison) -> Iterator[str]:
     """The differences by kind, what was left out, and a last line with the sums."""
     before, after = found.before, found.after
-    yield f"before: {before.name} ({before.report.command})"
-    yield f"after:  {after.name} ({after.report.command})"
+    yield f"before: {before.name} ({_programs(before)})"
+    yield f"after:  {after.name} ({_programs(after)})"
     yield f"compared: {found.common} scenarios, which both played"
     yield from _left_out(found)
     for kind, group in _by_kind(found):
@@ -119,6 +119,12 @@ def sums(found: Comparison) -> str:
     if found.unsteady:
         parts.append(f"{len(found.unsteady)} unsteady")
     return f"differences: {', '.join(parts) or 'none'}"
+
+
+def _programs(run: Run) -> str:
+    """The commands of what was played: of a server, of an agent, of the driver of an SDK."""
+    report = run.report
+    return "; ".join(one for one in (report.command, report.agent, report.sdk) if one)
 
 
 def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.compare.between import compare
 from harness.compare.choices import ENOUGH
+from harness.compare.text import lines
 from harness.compare.values import Comparison, Kind, Where
 from harness.ledger.observing import Sighting
 from harness.ledger.record import Record
@@ -73,3 +74,12 @@ def test_a_value_that_came_often_enough_is_no_chance() -> None:
 def test_where_the_moment_decides_one_scenario_is_too_little() -> None:
     found = compared([chose("a", "first", point=CHANCE)], [chose("a", "later", point=CHANCE)])
     assert (found.changes, len(found.unsteady)) == ([], 1)
+
+
+def test_each_run_is_named_with_the_programs_that_it_played() -> None:
+    server, programs = run("old", chose("a", "yes")), run("new", chose("a", "yes"))
+    programs.report.command, programs.report.agent, programs.report.sdk = "", "my-agent", "driver"
+    assert list(lines(compare(server, programs)))[:2] == [
+        f"before: old ({server.report.command})",
+        "after:  new (my-agent; driver)",
+    ]
