@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from harness.runner.command_prober import UNKNOWN, CommandProber, refused_alike
 from harness.runner.command_run import Finished
+from harness.runner.config import configure
 from harness.target.profile import ExecProgram, Profile
 
 Agent = Callable[[Sequence[str]], Finished]
@@ -104,3 +106,18 @@ def test_a_refusal_is_compared_by_what_names_the_word(
     asked: Finished, unknown: Finished, *, alike: bool
 ) -> None:
     assert refused_alike("mcp", asked, unknown) is alike
+
+
+@pytest.mark.parametrize(
+    ("require", "promised"),
+    [
+        ("storage", {"core", "exec", "storage"}),
+        ("mcp-command", {"core", "mcp-command"}),
+        ("exec,mcp-command", {"core", "exec", "mcp-command"}),
+    ],
+)
+def test_what_is_required_of_an_agent_is_promised_with_a_command(
+    require: str, promised: set[str]
+) -> None:
+    config = configure(agent_cmd=sys.executable, require=require)
+    assert {*config.profile.capabilities} == promised
