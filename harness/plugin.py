@@ -52,6 +52,10 @@ def _options(add: Callable[..., None]) -> None:
     add("--race", default="", metavar="WHAT", help=race)
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
+    add("--max-time", type=float, default=60.0, metavar="S", help="seconds for all of -m fuzz")
+    add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
+    many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
+    add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
     # The command `harness run` has names of its own for some options, and plays scenarios only.
     add("--harness-run", action="store_true", help=argparse.SUPPRESS)

@@ -59,7 +59,7 @@ def fuzz(
     bounds = Bounds(kinds, seed, seconds, conversations, method)
     interruption = Interruption(config.base)
     interruption.install()
-    with errors(), open_store(store or config.base / "fuzz") as kept:
+    with errors(), open_store(store or config.base / "fuzz", kinds) as kept:
         try:
             result = fuzz(config, bounds, kept, interruption)
         except TargetError as failed:

@@ -18,7 +18,13 @@ from harness.fuzz.inputs import LONGEST, input_document
 from harness.fuzz.params import Request, requests
 from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.play import Played, play
-from harness.fuzz.sessions.search import OnFound, Searcher, SessionCampaign, opened
+from harness.fuzz.sessions.search import (
+    OnFound,
+    Searcher,
+    SessionCampaign,
+    opened,
+    shrinking_within,
+)
 from harness.fuzz.sessions.turns import Json
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -90,6 +96,7 @@ class DocumentSearcher(Searcher):
     def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
         """Play what the source gives until the time is over, or so many were played."""
         campaign, began = self.campaign, time.monotonic()
+        self.shrinking = shrinking_within(seconds)
 
         def attempt(document: Json) -> None:
             if time.monotonic() >= began + seconds or campaign.cases == cases:

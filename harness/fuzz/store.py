@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -110,26 +110,33 @@ def read_failure(path: Path) -> Failure | str:
 
 
 @contextlib.contextmanager
-def open_store(folder: Path) -> Generator[Store]:
-    """The store in a folder, made if needed, for this process alone.
+def open_store(folder: Path, kinds: Sequence[Kind] = KINDS) -> Generator[Store]:
+    """The store in a folder, made if needed; the failures of these kinds for this process alone.
 
     Raises `UsageError` where it cannot be written, or another run has it.
     """
-    lock = folder / ".lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        raise UsageError(
-            f"the store {folder} cannot be written ({error.strerror}); give another by --store"
-        ) from error
-    try:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            folder.mkdir(parents=True, exist_ok=True)
+            for kind in kinds:
+                held.enter_context(_locked(folder / f".{kind}.lock"))
+        except BlockingIOError as error:
             raise UsageError(
                 f"the store {folder} is in use by another run; wait, or give another by --store"
             ) from error
+        except OSError as error:
+            raise UsageError(
+                f"the store {folder} cannot be written ({error.strerror}); give another by --store"
+            ) from error
         yield Store(folder)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Generator[None]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    handle = os.open(path, flags, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
         os.close(handle)

@@ -18,6 +18,7 @@ from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, scenario_id
 from harness.scenario.race_id import RaceId
 from harness.suite.arguments import Wanted, deselected, wanted
 from harness.suite.failing import Failing
+from harness.suite.fuzzing import FuzzItem
 from harness.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.suite.picking import choose, nothing_played, unique, unknown_tag, unplayed_by_sdk
 from harness.suite.selection import Selection, selection, tags
@@ -154,7 +155,8 @@ class Collecting:
         """End a run that was given a server and has nothing to play on it; run no tests."""
         if self._is_worker or self._failing.distributes:
             return  # Workers tell the controller what they collected.
-        self._check_played([one.nodeid for one in session.items if isinstance(one, Playable)])
+        ours = [one for one in session.items if isinstance(one, Playable | FuzzItem)]
+        self._check_played([one.nodeid for one in ours])
         if self.unplayed:
             session.items.clear()
 

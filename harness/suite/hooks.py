@@ -36,6 +36,7 @@ from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_on
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
+from harness.suite.fuzzing import Fuzzing
 from harness.suite.items import ScenarioFile, ScenarioItem
 from harness.suite.junit import name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
@@ -101,6 +102,9 @@ class PytestPlugin:
         self._loose: list[Finding] = []
         self._failing = Failing(config, strict=self.config.strict)
         self.report: Report | None = None
+        stop = self._stopping
+        fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
+        config.pluginmanager.register(fuzzing, "harness-fuzzing")
         self.collecting = Collecting(
             config,
             option,

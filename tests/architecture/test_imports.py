@@ -126,6 +126,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "harness.suite": (
         (
+            "harness.fuzz",
             "harness.report",
             "harness.results",
             "harness.runner",

@@ -148,11 +148,13 @@ class Searcher:
         self._failures: Counter[str] = Counter()
         self._works: set[str] = set()
         self._habits = Habits()
+        self.shrinking = SHRINKING
 
     def run(self, seconds: float, cases: int | None) -> None:
         """Search until the time is over, or so many sessions were played."""
         campaign = self.campaign
         began = time.monotonic()
+        self.shrinking = shrinking_within(seconds)
         corpus = Corpus(campaign.seed, guided=cases is None)
         try:
             with self._interruption.ours():
@@ -247,7 +249,7 @@ class Searcher:
         small, flaky, hurry = document, False, bound_for(last[0])
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
-            until = time.monotonic() + SHRINKING
+            until = time.monotonic() + self.shrinking
 
             def fails(candidate: Json, fresh: bool = fresh) -> bool:
                 return shown(candidate, fresh=fresh, bound=hurry) is not None
@@ -272,6 +274,11 @@ class Searcher:
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
+
+
+def shrinking_within(seconds: float) -> float:
+    """The seconds for making one failure small, in a search of so many seconds."""
+    return min(SHRINKING, max(8.0, seconds / 4))
 
 
 def bound_for(played: Played) -> float:

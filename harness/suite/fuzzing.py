@@ -1,0 +1,102 @@
+"""`pytest -m fuzz`: an item for each kind of generated case, all of them within `--max-time`.
+
+Here: the items. What goes wrong is the failure of an item, told as `harness fuzz` tells it. Not
+here: searching (harness.fuzz), which is imported only where something is fuzzed.
+"""
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.results.rerun_command import Programs
+from harness.runner.config import Config
+from harness.runner.interruption import Interrupted, Interruption
+from harness.trace.trace import SESSION
+
+MARK = "fuzz"
+KINDS = ("inputs", "frames", "sessions")
+Guard = Callable[[Callable[[str], None]], Callable[[str], None]]
+
+
+class _FuzzFailed(Exception):
+    """Something went wrong; the text is the story."""
+
+
+class FuzzItem(pytest.Item):
+    """One kind of case, on the target of the run."""
+
+    play: Callable[[str], None]
+
+    def runtest(self) -> None:
+        """Search."""
+        self.play(self.name.removeprefix(f"{MARK}/"))
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """The story instead of a traceback of ours."""
+        told = isinstance(excinfo.value, _FuzzFailed | UsageError)
+        return str(excinfo.value) if told else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where it stands, for reports."""
+        return Path(MARK), 0, self.name
+
+
+class Fuzzing:
+    """The plugin object that adds the items where `-m` speaks of them."""
+
+    def __init__(
+        self,
+        pytest_config: pytest.Config,
+        option: argparse.Namespace,
+        config: Config,
+        interruption: Interruption,
+        guarded: Guard,
+    ) -> None:
+        self._wanted = MARK in option.markexpr and SESSION in config.surfaces
+        self._option = option
+        self._config = config
+        self._interruption = interruption
+        self._play = guarded(self._search)
+        pytest_config.addinivalue_line("markers", f"{MARK}: generated cases on the server")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Add an item for each kind."""
+        for kind in KINDS if self._wanted else ():
+            name = f"{MARK}/{kind}"
+            item: FuzzItem = FuzzItem.from_parent(session, name=name, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
+            item.play = self._play
+            item.add_marker(MARK)
+            items.append(item)
+
+    def _search(self, kind: str) -> None:
+        from harness.fuzz import telling
+        from harness.fuzz.case import SHARES, kinds_of
+        from harness.fuzz.run import Bounds, fuzz
+        from harness.fuzz.store import open_store
+
+        config, option = self._config, self._option
+        # Hypothesis keeps things of its own, else in a folder beside the user's files.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
+        kinds = kinds_of(kind)
+        seconds = option.max_time * SHARES[kinds[0]] / sum(SHARES.values())
+        bounds = Bounds(kinds, option.fuzz_seed, seconds, option.fuzz_conversations)
+        if option.fuzz_conversations is not None:
+            bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
+        # Workers may play several kinds at once, each with the files of its own kind.
+        with open_store(config.base / MARK, kinds) as store:
+            result = fuzz(config, bounds, store, self._interruption)
+        target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
+        story = "\n".join(telling.lines(result, store, target.options(SESSION)))
+        if result.red:
+            raise _FuzzFailed(story)
+        if result.interrupted:
+            raise Interrupted(result.interrupted)
