@@ -112,6 +112,8 @@ class McpServers:
     def refused(self, server: str, message: Any, token: Held) -> None:
         """A message came without the token of the play: it is noted, and not carried out."""
         method = text(obj(message).get("method"))
+        if not method:
+            return
         number = self._noted(server, McpTransport.HTTP, method, token)
         self.note(McpAnswer(number=number, refused=True))
 

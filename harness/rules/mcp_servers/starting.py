@@ -14,7 +14,7 @@ from harness.rules.shared.mcp_servers import TURN_ENDS, OfServers, Played, befor
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
-from harness.trace.mcp_marks import Held, McpConfigured, McpStarted
+from harness.trace.mcp_marks import Held, McpStarted
 from harness.trace.surfaces import EXEC
 
 _HELD = {Held.OTHER: "has another value", Held.NONE: "is not there"}
@@ -129,33 +129,45 @@ class NoCredentials(_Starts):
 class BearerToken(OfServers):
     """Judges that an MCP server with bearer_token_env_var gets the token of that variable.
 
-    An agent may ask first without it and send it when it was refused, so of the requests of one
-    method one must have it.
+    An agent may ask first without it and send it when it was refused, also after the turn: so of
+    the requests of one method one must have it, and that all came without any is judged at the end.
     """
+
+    def begin(self) -> None:
+        self._end: Frame | None = None
 
     @listen(*TURN_ENDS)
     def ended(self, frame: Frame) -> Outcomes:
-        played = self.played(frame)
-        if played is None:
+        self._end = frame
+        for subject, variable, tokens in self._requests(frame):
+            if Held.SAME in tokens:
+                yield Witness(subject, (frame,))
+            elif Held.OTHER in tokens:
+                yield Violation(subject, (frame,), _token_of(variable), "another token")
+
+    def finish(self) -> Outcomes:
+        if self._end is None:
             return
-        for server in played.configured.values():
-            if server.token:
-                yield from _by_method(server, frame, played)
+        for subject, variable, tokens in self._requests(None):
+            if {*tokens} == {Held.NONE}:
+                actual = f"no token, in {len(tokens)} requests"
+                yield Violation(subject, (self._end,), _token_of(variable), actual)
+
+    def _requests(self, frame: Frame | None) -> Iterator[tuple[str, str, list[Held]]]:
+        """What came with the requests of each method to each server that wants a token."""
+        played = self.played(frame)
+        came: dict[tuple[str, str], list[Held]] = {}
+        for one in played.requests if played is not None else ():
+            came.setdefault((one.server, one.method), []).append(one.token)
+        for (server, method), tokens in came.items():
+            assert played is not None
+            variable = played.configured[server].token if server in played.configured else ""
+            if variable:
+                yield f"{method} to {server}", variable, tokens
 
 
-def _by_method(server: McpConfigured, frame: Frame, played: Played) -> Iterator[Outcome]:
-    came: dict[str, list[Held]] = {}
-    for one in played.requests:
-        if one.server == server.server:
-            came.setdefault(one.method, []).append(one.token)
-    for method, tokens in came.items():
-        subject = f"{method} to {server.server}"
-        if Held.SAME in tokens:
-            yield Witness(subject, (frame,))
-            continue
-        expected = f"the bearer token that {server.token} holds"
-        actual = "another token" if Held.OTHER in tokens else "no Authorization"
-        yield Violation(subject, (frame,), expected, f"{actual}, in {len(tokens)} requests")
+def _token_of(variable: str) -> str:
+    return f"the bearer token that {variable} holds"
 
 
 @rule(

@@ -93,9 +93,9 @@ class Played:
         return configured is not None and call.tool in configured.tools
 
 
-def before(trace: Trace, frame: Frame, body: type[B]) -> Iterator[Mark[B]]:
-    """The marks of a class that were written before a message was seen."""
-    return (mark for mark in trace.marks_of(body) if marked_before(mark, frame))
+def before(trace: Trace, frame: Frame | None, body: type[B]) -> Iterator[Mark[B]]:
+    """The marks of a class that were written before a message was seen; all for None."""
+    return (mark for mark in trace.marks_of(body) if frame is None or marked_before(mark, frame))
 
 
 def configured_in(trace: Trace) -> Iterator[McpConfigured]:
@@ -119,8 +119,8 @@ class OfServers(Monitor):
 
     once = True
 
-    def played(self, frame: Frame) -> Played | None:
-        """What was noted before a message, None where no server is played."""
+    def played(self, frame: Frame | None) -> Played | None:
+        """What was noted before a message, or at all; None where no server is played."""
         trace = self.trace
         configured = {one.server: one for one in configured_in(trace)}
         if not configured:
