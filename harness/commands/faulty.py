@@ -33,6 +33,8 @@ from harness.surface.known import classify_of
 from harness.target.program import NotStarted, find_program, why_not_started
 from harness.trace.trace import SESSION
 
+# What takes the server's command, as messages about it name it.
+OPTION = "harness faulty --"
 Say = Callable[[str], None]
 
 # Seconds that a server has to end when its client is gone, and again after TERM.
@@ -108,7 +110,7 @@ def found(command: Sequence[str]) -> list[str]:
     if not command:
         example = "harness faulty … -- agent app-server"
         raise UsageError(f"no server; write its command behind --: {example}")
-    return find_program(command, "harness faulty --")
+    return find_program(command, OPTION)
 
 
 async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -> int:
@@ -118,7 +120,7 @@ async def _serve(command: list[str], live: FaultChain, quiet: float, say: Say) -
                 command, stdin=PIPE, stdout=PIPE, stderr=None, start_new_session=True
             )
         except OSError as error:
-            raise NotStarted(why_not_started(command, error, "harness faulty --")) from error
+            raise NotStarted(why_not_started(command, error, OPTION)) from error
         async with process, anyio.create_task_group() as tasks:
             client = OwnStreams()
             relay = Relay(client, ProcessStreams(process), live, quiet=quiet)

@@ -19,7 +19,7 @@ from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from harness.commands.faulty import GRACE, Say, found, passed_on, push_out, send_signal
+from harness.commands.faulty import GRACE, OPTION, Say, found, passed_on, push_out, send_signal
 from harness.commands.standard_streams import ProcessStreams
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import FaultChain
@@ -138,7 +138,7 @@ class Door:
                 self._command, stdin=stdin, stdout=stdout, stderr=None, start_new_session=True
             )
         except OSError as error:
-            raise NotStarted(why_not_started(self._command, error, "harness faulty --")) from error
+            raise NotStarted(why_not_started(self._command, error, OPTION)) from error
 
     async def _client(self, socket: ServerConnection) -> None:
         """The conversation of one client, from its connection on."""
