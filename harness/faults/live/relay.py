@@ -4,10 +4,12 @@ Here: the two directions of one conversation, silence, and the ends. Not here: w
 process, a socket, our own standard streams), signals, exit statuses (commands).
 """
 
+import contextlib
 from typing import Protocol
 
 import anyio
 
+from harness.errors import TargetGone
 from harness.faults.live.chain import AtWork
 from harness.faults.live.pieces import Piece
 from harness.trace.frame import Direction, Frame, opposite
@@ -60,7 +62,8 @@ class Relay:
             with anyio.move_on_after(bound) as wait:
                 await self._came.wait()
             if wait.cancelled_caught:
-                await self._pass(self._live.quiet())
+                with contextlib.suppress(TargetGone):
+                    await self._pass(self._live.quiet())
 
     async def _pump(self, direction: Direction) -> None:
         source = self._sides[opposite(direction)]
