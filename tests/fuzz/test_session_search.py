@@ -47,7 +47,7 @@ def test_a_turn_that_ends_twice_is_found_and_made_small() -> None:
     config = configure(target="spec", server_cmd=f"{sys.executable} {server}")
     campaign = search(config, 1, 60.0, on_found=told.append, cases=2, worker="fuzz-search")
     assert campaign.cases == 2
-    assert campaign.requests > 20
+    assert campaign.requests == campaign.results + campaign.errors > 5
     assert told == campaign.found
     found = next(one for one in told if one.cause == "turn.completed-once")
     assert len(found.document["client"]) <= 10

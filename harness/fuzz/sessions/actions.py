@@ -135,8 +135,10 @@ class Session:
     def _look_at_all(self) -> None:
         for thread in self.plan.threads:
             look(self, thread)
-            if thread.names:
+            if thread.names and "search" not in self._lacks:
                 search(self, thread)
+        if "search" in self._lacks:
+            return
         self.plan.request("thread/list", params=HERE)
         if any(thread.archived for thread in self.plan.threads):
             self.plan.request("thread/list", params={"archived": True, **HERE})
@@ -406,6 +408,10 @@ FEATURES = {
     "thread/name/set": "name",
     "thread/archive": "archive",
     "thread/unsubscribe": "unsubscribe",
+    "thread/unarchive": "unarchive",
+    "thread/resume": "resume",
+    "thread/loaded/list": "list",
+    "thread/list": "search",
     "turn/steer": "steer",
     "turn/interrupt": "interrupt",
 }

@@ -38,6 +38,8 @@ CONFIRMATIONS = 3
 SHRINKING = 30.0
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
+# What is refused so often, and was never granted, is not asked for again.
+REFUSED_ALWAYS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class Searcher:
         self._done = set(known)
         self._offers = Offers()
         self._failures: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
         self._works: set[str] = set()
         self._habits = Habits()
         self.shrinking = SHRINKING
@@ -196,10 +199,20 @@ class Searcher:
         return played
 
     def _count(self, played: Played) -> None:
+        """How many requests were granted, and which methods never were."""
+        asked: dict[tuple[str, object], str] = {}
         for frame in played.run.trace.frames:
-            if frame.from_target:
-                self.campaign.results += frame.kind is Kind.RESPONSE
-                self.campaign.errors += frame.kind is Kind.ERROR
+            key = frame.connection, frame.id
+            if not frame.from_target and frame.kind is Kind.REQUEST:
+                asked[key] = FEATURES.get(frame.method, "")
+            elif frame.from_target and frame.kind is Kind.RESPONSE:
+                self.campaign.results += 1
+                self._works.add(asked.get(key, ""))
+            elif frame.from_target and frame.kind is Kind.ERROR:
+                self.campaign.errors += 1
+                self._refusals[asked.get(key, "")] += 1
+        never = {one for one, times in self._refusals.items() if times >= REFUSED_ALWAYS}
+        self._offers.lacks |= never - self._works - {""}
         self.campaign.rules |= {row.rule for row in played.outcome.rows}
 
     def _learn(self, played: Played) -> None:
