@@ -15,6 +15,7 @@ HARNESS = (
     "doctor",
     "fuzz",
     "faulty",
+    "mutate",
     "example",
     "docs",
     "status",
