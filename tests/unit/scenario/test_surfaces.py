@@ -6,6 +6,7 @@ from harness.results.baseline import known_finding
 from harness.results.outcome import Finding
 from harness.scenario.bundled import bundled_on, bundled_scenario
 from harness.scenario.loader import ScenarioError, load_text
+from harness.scenario.surfaces import needs_agent
 from harness.target.profile import Deviation
 from harness.trace.surfaces import EXEC, scenario_of, surface_id, surface_of
 
@@ -99,3 +100,25 @@ def test_item_types_of_exec_are_words_of_its_own_scenarios_alone() -> None:
     assert load_text(alone, lexicon=protocol_lexicon()).scenario.expect.items == ["todo_list"]
     with pytest.raises(ScenarioError, match="unknown item type 'todo_list'"):
         load_text(own, lexicon=protocol_lexicon())
+
+
+def test_an_sdk_has_nothing_between_the_turns_of_a_thread() -> None:
+    turns = [f'start_turn: {{thread: t, text: "a", as: {name}}}' for name in ("u", "v")]
+    search, over = 'search_home: {texts: ["x"]}', "wait: {turn: u}"
+    between = text(turns[0], over, search, turns[1]).replace("exec]", "sdk]")
+    with pytest.raises(
+        ScenarioError, match="sdk has nothing between the turns of a thread"
+    ) as caught:
+        load_text(between, name="turn")
+    assert caught.value.place[0] == 9
+    after = text(turns[0], over, turns[1], search).replace("exec]", "sdk]")
+    loaded = load_text(after, name="turn")
+    assert needs_agent(loaded.scenario)
+    assert "sdk" in loaded.on("sdk").tags
+    assert "sdk" not in loaded.tags
+
+
+def test_calls_of_an_sdk_stand_in_no_scenario_of_a_session() -> None:
+    calls = HEAD.replace("exec]", "sdk]") + "  - sdk: {turns: [{input: hello}]}\n"
+    with pytest.raises(ScenarioError, match="sdk has steps of its own: it stands alone"):
+        load_text(calls, name="turn")
