@@ -34,10 +34,6 @@ _WHOSE = {
 }
 
 
-def _whose(option: str) -> str:
-    return _WHOSE.get(option, "the server's program")
-
-
 class NotStarted(UsageError):
     """A program that is to be judged could not be started."""
 
@@ -55,7 +51,7 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
     found = shutil.which(program) or (shutil.which(program, path=beside))
     fault = _unfound(command, option) if found is None else _of_script(found)
     if found is None or fault:
-        raise NotStarted(f"{_whose(option)} {program!r} {fault}")
+        raise NotStarted(f"{_WHOSE[option]} {program!r} {fault}")
     return [found, *command[1:]]
 
 
@@ -85,7 +81,7 @@ def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
     """
     program, head = command[0], _head(command[0])
     cause = error.strerror or str(error)
-    told = f"{_whose(option)} {program!r} cannot be started: {cause}"
+    told = f"{_WHOSE[option]} {program!r} cannot be started: {cause}"
     if error.errno == errno.ENOEXEC and not head:
         return f"{told}; it is an empty file; write the program into it, or give another path"
     if error.errno == errno.ENOEXEC and b"\0" in head:

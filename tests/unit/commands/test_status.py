@@ -20,7 +20,6 @@ from harness.surface.known import classify_of
 from harness.target.profile import Profile
 from harness.trace.store import load, save
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
-from tools.matrix import GOOD
 
 GOOD = Path(__file__).parents[3] / "fixtures" / "traces" / "good"
 
