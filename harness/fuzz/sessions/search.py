@@ -212,7 +212,8 @@ class Searcher:
                 self.campaign.errors += 1
                 self._refusals[asked.get(key, "")] += 1
         never = {one for one, times in self._refusals.items() if times >= REFUSED_ALWAYS}
-        self._offers.lacks |= never - self._works - {""}
+        # Steers and interrupts come too late, again and again, where turns are short.
+        self._offers.lacks |= never - self._works - {"", "steer", "interrupt"}
         self.campaign.rules |= {row.rule for row in played.outcome.rows}
 
     def _learn(self, played: Played) -> None:
