@@ -97,11 +97,17 @@ class DocumentSearcher(Searcher):
         """Play what the source gives until the time is over, or so many were played."""
         campaign, began = self.campaign, time.monotonic()
         self.shrinking = shrinking_within(seconds)
+        broken: list[Exception] = []
 
         def attempt(document: Json) -> None:
             if time.monotonic() >= began + seconds or campaign.cases == cases:
                 raise _Over
-            self._attempt(document)
+            try:
+                self._attempt(document)
+            except Exception as error:
+                # Hypothesis would take it for a finding of its own, and try again.
+                broken.append(error)
+                raise _Over from error
 
         try:
             with self._interruption.ours():
@@ -111,6 +117,8 @@ class DocumentSearcher(Searcher):
         except Interrupted as signal:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
+        if broken:
+            raise broken[0]
 
 
 def _generate(config: Config, number: int, method: str, attempt: Attempt) -> None:

@@ -55,6 +55,11 @@ class Fuzzing:
     interrupted: str = ""
 
     @property
+    def played(self) -> int:
+        """How many cases were played, of all kinds."""
+        return sum(one.cases for one in self.searches.values())
+
+    @property
     def red(self) -> bool:
         """Whether something is wrong with the server."""
         return bool(self.failures) or self.broke_off
@@ -84,11 +89,16 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
         try:
             _search(config, kind, seconds, cases, store, result, interruption, causes)
         except SetupFailed as failed:
-            if not result.searches and not result.failures:
+            if not result.played and not result.failures:
                 raise
             result.broke_off = True
             result.notes.append(f"the server cannot be used any more: {failed}")
         del left[0]
+    for kind, campaign in result.searches.items():
+        if not campaign.cases and not result.interrupted:
+            result.notes.append(f"no case of {kind} was played in the time; give more: --max-time")
+    if not result.played and not result.failures and not result.interrupted:
+        result.broke_off = True
     return result
 
 
