@@ -219,6 +219,7 @@ class Owed:
             if item.kind is Owes.TURN_COMPLETED and key[2] in running:
                 self._owe(item.kind, item.subject, item.frame, *key[1:], thread=thread_id)
         for turn_id in running:
+            self._asked_only.pop((thread_id, turn_id), None)
             if any(one.awaits_end(thread_id, turn_id) for one in self._others()):
                 where = thread_id, turn_id
                 subject = self._turn(*where)

@@ -11,7 +11,14 @@ from harness.trace.marks import Closed
 from tests.rules.approval_talk import COMMAND, FILE, command_item, file_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.edges_adversary import ACTIVE, Two, begins, completes, whole
-from tests.rules.traces import THREAD, TURN, agent_message, stored_plain_turn, turn_object
+from tests.rules.traces import (
+    THREAD,
+    TURN,
+    agent_message,
+    stored_plain_turn,
+    turn_object,
+    user_message,
+)
 
 COMPLETES, STARTED = "turn.completes", "turn.started-announced"
 COMPLETED, ANSWERED, ANNOUNCED = "item.completes", "request.answered", "thread.started-announced"
@@ -77,6 +84,18 @@ def asked_for_by_a_stranger() -> Two:
 def asked_for_when_the_subscriber_is_gone() -> Two:
     """The only subscriber is disconnected; a client that opened nothing asks for a turn."""
     return Two().start_thread().mark(Closed("c1")).on("c2").ask_turn().reply_turn()
+
+
+def asked_for_by_a_stranger_that_comes_in() -> Two:
+    """The second client asks for a turn, and opens the thread while the first one is asked."""
+    talk = Two()
+    talk.policy("untrusted").on("c2").ask_turn().reply_turn().on("c1").status("active")
+    talk.turn_started().item(user_message("u", "hello")).started(command_item()).question()
+    shown = [user_message("u", "hello"), command_item()]
+    talk.on("c2").comes_back(turn_object(TURN, items=shown))
+    talk._question -= 1
+    talk.question().decides("accept").both(("serverRequest/resolved", {}))
+    return ended_for(talk.both(completes(command_item(status="completed")), IDLE), "c1", "c2")
 
 
 def asked_for_by_a_stranger_that_hears_it() -> Two:
@@ -159,6 +178,7 @@ def answer_lost_to(connection: str) -> Two:
 
 
 LEGAL: list[Legal] = [
+    Legal(STARTED, "a stranger comes in", asked_for_by_a_stranger_that_comes_in),
     Legal(COMPLETES, "nobody follows since a disconnect", asked_for_when_the_subscriber_is_gone),
     Legal(COMPLETES, "told-to-both-subscribers", lambda: ended_for(one_turn(), "c2", "c1")),
     Legal(COMPLETES, "not-told-to-who-opened-no-thread", onlooker),

@@ -70,7 +70,8 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
     """Whether this client got all messages of the turn, from the first one on.
 
     True where the client started the turn, or had opened the thread before `turn/started` came;
-    False where it left the thread during the turn.
+    False where it left the thread during the turn, and where it started the turn without following
+    the thread and opened that later: only from then on is it certainly told.
     """
     if turn is None:
         return False
@@ -78,10 +79,18 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
     if thread is not None and _left_in(thread, turn):
         return False
     if turn.reply is not None:
-        return True
+        return thread is None or not _opened_later(thread, turn.reply)
     if thread is None or not thread.opened or not turn.started:
         return False
     return came_before(thread.opened[0], turn.started[0])
+
+
+def _opened_later(thread: ThreadView, reply: Frame) -> bool:
+    """Whether the client followed the thread only after its turn/start was answered."""
+    before = [one for one in thread.opened if came_before(one, reply)]
+    if before and not any(came_between(before[-1], one, reply) for one in thread.left):
+        return False
+    return len(before) < len(thread.opened)
 
 
 def _left_in(thread: ThreadView, turn: TurnView) -> bool:
