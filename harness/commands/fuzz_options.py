@@ -84,7 +84,7 @@ def replay(
     store: _STORE = None,
     timeout_scale: _SCALE = 1.0,
 ) -> None:
-    """Play a failure again, three times: fixed, fails or flaky. Exit status 0 if fixed, else 1."""
+    """Play a failure again, three times. Exit status 0 if it is fixed, else 1."""
     from harness.errors import TargetError
     from harness.fuzz.replay import case_of
     from harness.fuzz.replay import replay as play_again

@@ -143,6 +143,7 @@ class Conversations:
         """The same, with the MCP servers of the play there."""
         began = time.monotonic()
         recorder, owed = self._recorder(name)
+        recorder.trace.header.faults = bool(needs.faults)
         desk.servers.begin(recorder.mark)
         cwd = self._folder.fresh("work")
         stands_for = places(self._profile, cwd)

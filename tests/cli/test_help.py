@@ -14,6 +14,7 @@ HARNESS = (
     "list",
     "doctor",
     "fuzz",
+    "replay",
     "faulty",
     "mutate",
     "example",

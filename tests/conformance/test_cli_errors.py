@@ -116,7 +116,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "rule": ({"rule": "turn.complets"}, "unknown rule id 'turn.complets'; did you mean"),
     "require": (
         {"require": "flying"},
-        "--require: unknown capability 'flying'; expected one of: all,",
+        "--require: unknown capability 'flying'; there are ",
     ),
     "scale": ({"scale": 0.0}, "--timeout-scale must be a number greater than 0"),
     "scale-nan": ({"scale": math.nan}, "--timeout-scale must be a number greater than 0"),

@@ -190,6 +190,7 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
     side = ModelSide([slowly(reply) for reply in case.replies()])
     app_server.scenario_transport = lambda _path: side.transport  # type: ignore[assignment]
+    app_server.go_behind_faults = lambda *_, **_more: None  # type: ignore[assignment]
     settings = config(stream_max_retries=1)
     app_server.load_config = lambda *_, **_more: settings  # type: ignore[assignment]
     writer.os = _WritesInHalves()  # type: ignore[assignment]
