@@ -9,9 +9,10 @@ import pytest
 
 from harness.backend.script import ModelStep
 from harness.backend.tracks import Track
-from harness.fuzz.sessions.actions import Offers, generated
+from harness.fuzz.sessions.actions import generated
 from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.guidance import Corpus
+from harness.fuzz.sessions.session import Offers
 from harness.fuzz.sessions.shrinking import only, shrunk, sound, without_steps
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
@@ -42,6 +43,12 @@ def test_an_unguided_corpus_gives_the_same_sessions_for_the_same_seed() -> None:
     one, two = Corpus(3, guided=False), Corpus(3, guided=False)
     for _ in range(3):
         assert generated(one.chooser()) == generated(two.chooser())
+
+
+def test_half_of_the_sessions_are_short() -> None:
+    lengths = [len(generated(seeded(seed), Offers())["client"]) for seed in range(60)]
+    short = sum(one < 40 for one in lengths)
+    assert 20 <= short <= 40, lengths
 
 
 def test_every_kind_of_step_comes_up() -> None:

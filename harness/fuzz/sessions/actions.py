@@ -1,147 +1,17 @@
 """The steps of a generated session: what a client may do next, and what it then knows.
 
-Here: drawing one document, with the shadow of the server beside it (plan). Each session has a
-choice of actions of its own, so that rare combinations come up (swarm testing). What the text lets
-a server refuse is sent with `expect: any`.
+What the text lets a server refuse is sent with `expect: any`. Not here: which step is taken
+(session).
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from harness.fuzz.sessions.chooser import Chooser
-from harness.fuzz.sessions.plan import Plan, PlannedThread, PlannedTurn
-from harness.fuzz.sessions.turns import COMMAND, FAULTS, PARTS, Json, TurnWriter
-from harness.scenario.client_steps import MAIN
+from harness.fuzz.sessions.plan import PlannedThread, PlannedTurn
+from harness.fuzz.sessions.session import HERE, LONGEST, MOST_THREADS, Action, Offers, Session
+from harness.fuzz.sessions.turns import COMMAND, Json
 
-MOST_THREADS = 3
-LONGEST = 60
-# The threads of this session alone, of all that the process knows.
-HERE: Json = {"cwd": "{cwd}"}
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
-
-
-@dataclass(slots=True)
-class Offers:
-    """What is known of the server under test: what it was seen not to do is planned no more.
-
-    `lacks` are names of actions, of parts of a turn, and `approvals`. `pairs` counts which action
-    on a thread was planned right after which other, so that rare pairs can be preferred.
-    """
-
-    lacks: set[str] = field(default_factory=set[str])
-    pairs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing to do to a thread: its weight, and when it makes sense."""
-
-    name: str
-    weight: int
-    do: Callable[["Session", PlannedThread], None]
-    sensible: Callable[[PlannedThread], bool] = lambda _: True
-
-
-class Session:
-    """Draws one session."""
-
-    def __init__(self, chooser: Chooser, offers: Offers | None = None) -> None:
-        self.choose = chooser
-        self.plan = Plan()
-        offers = offers or Offers()
-        lacks = offers.lacks
-        self._lacks, self._pairs = lacks, offers.pairs
-        self._last: dict[str, str] = {}
-        parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
-        faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
-        self.writer = TurnWriter(chooser, parts, faults)
-        self.asking = "approvals" not in lacks and chooser.chance(70)
-        offered = [one for one in ACTIONS if one.name not in lacks]
-        kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
-        self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
-        self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
-        self._apart = chooser.weighted([("", 80), ("several", 15), ("restart", 5)])
-        self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])
-
-    def draw(self, length: int = LONGEST) -> Json:
-        """A whole document with about so many steps before the final look."""
-        self.start_thread()
-        if self._apart == "several" and "several" not in self._lacks:
-            self.plan.client.append({"connect": "b"})
-            self.plan.connections.append("b")
-        while len(self.plan.client) < length:
-            self._next()
-        for thread in self.plan.threads:
-            self.plan.settle(thread)
-        self._look_at_all()
-        return self.plan.document("A generated session")
-
-    def _next(self) -> None:
-        plan, choose = self.plan, self.choose
-        if len(plan.threads) < self._most and choose.chance(15):
-            self.start_thread()
-            return
-        if self._apart == "restart" and choose.chance(6) and "restart" not in self._lacks:
-            self._restart()
-            return
-        if len(plan.connections) > 1 and choose.chance(4):
-            self._leave()
-            return
-        thread = choose.one(plan.threads)
-        last = self._last.get(thread.alias, "")
-        possible = [
-            (one, max(1, 60 * weight // (1 + self._pairs[last, one.name])))
-            for one, weight in self._weights
-            if one.sensible(thread)
-        ]
-        action = choose.weighted(possible)
-        self._pairs[last, action.name] += 1
-        self._last[thread.alias] = action.name
-        action.do(self, thread)
-
-    def start_thread(self) -> None:
-        """A new thread; every second one asks about each command, where the session does that."""
-        asks = self.asking and self.choose.chance(80)
-        thread = self.plan.thread(asks=asks)
-        params = {"approvalPolicy": "on-request"} if asks else None
-        self.plan.step("start_thread", **{"as": thread.alias}, params=params)
-
-    @property
-    def several_threads(self) -> bool:
-        """Whether the model's side has to tell the threads apart."""
-        return len(self.plan.threads) > 1 or self._most > 1
-
-    def connection(self) -> str:
-        """A connection to speak on."""
-        return self.choose.one(self.plan.connections)
-
-    def _restart(self) -> None:
-        self.plan.client.append({"restart": True})
-        self.plan.connections = [MAIN]
-        for thread in self.plan.threads:
-            thread.running, thread.loaded, thread.doubtful = None, False, False
-
-    def _leave(self) -> None:
-        """The second client goes, or comes back."""
-        self.plan.client.append({"disconnect": "b"})
-        if self.choose.chance(60):
-            self.plan.client.append({"connect": "b"})
-            thread = self.choose.one(self.plan.threads)
-            self.plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
-        else:
-            self.plan.connections.remove("b")
-
-    def _look_at_all(self) -> None:
-        for thread in self.plan.threads:
-            look(self, thread)
-            if thread.names and "search" not in self._lacks:
-                search(self, thread)
-        if "search" in self._lacks:
-            return
-        self.plan.request("thread/list", params=HERE)
-        if any(thread.archived for thread in self.plan.threads):
-            self.plan.request("thread/list", params={"archived": True, **HERE})
 
 
 def start_turn(session: Session, thread: PlannedThread) -> None:
@@ -253,12 +123,6 @@ def answer(session: Session, thread: PlannedThread) -> None:
 _DECISIONS = ["accept", "accept", "decline", "acceptForSession", "cancel"]
 
 
-def look(session: Session, thread: PlannedThread) -> None:
-    """What is stored of a thread."""
-    params = {"threadId": thread.reference, "includeTurns": True}
-    session.plan.request("thread/read", params=params)
-
-
 def simple(method: str, **more: object) -> Callable[[Session, PlannedThread], None]:
     """A request about a thread that leaves what is known of it as it is."""
 
@@ -292,7 +156,7 @@ def fork(session: Session, thread: PlannedThread) -> None:
         return
     plan.settle(thread)
     if session.choose.chance(60):
-        look(session, thread)
+        session.look(thread)
     made = plan.thread(asks=thread.asks)
     made.ended, made.changed = thread.ended, True
     body = {"params": {"threadId": thread.reference}, "as": made.alias}
@@ -328,27 +192,20 @@ def name_thread(session: Session, thread: PlannedThread) -> None:
     session.plan.request("thread/name/set", params=params, on=session.connection())
 
 
-def search(session: Session, thread: PlannedThread) -> None:
-    """The thread is looked for by its name."""
-    params: Json = {"searchTerm": thread.names[-1], **HERE}
-    params |= {"archived": True} if thread.archived else {}
-    session.plan.request("thread/list", params=params)
-
-
 def rollback(session: Session, thread: PlannedThread) -> None:
     """The last turns are dropped, mostly of a thread where none runs, looked at before."""
     plan, choose = session.plan, session.choose
     if choose.chance(85):
         plan.settle(thread)
     if choose.chance(60):
-        look(session, thread)
+        session.look(thread)
     number = choose.one((1, 1, 2))
     params = {"threadId": thread.reference, "numTurns": number}
     plan.request("thread/rollback", params=params, on=session.connection())
     thread.ended = max(0, thread.ended - number)
     thread.plain = thread.plain or (not thread.ended and session.several_threads)
     if choose.chance(40):
-        look(session, thread)
+        session.look(thread)
 
 
 def compact(session: Session, thread: PlannedThread) -> None:
@@ -397,41 +254,7 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
         plan.step("wait", answer=alias)
     thread.doubtful = True
     if choose.chance(50):
-        look(session, thread)
-
-
-# The action of a request, as `Offers` names it.
-FEATURES = {
-    "thread/fork": "fork",
-    "thread/compact/start": "compact",
-    "thread/rollback": "rollback",
-    "thread/name/set": "name",
-    "thread/archive": "archive",
-    "thread/unsubscribe": "unsubscribe",
-    "thread/unarchive": "unarchive",
-    "thread/resume": "resume",
-    "thread/loaded/list": "list",
-    "thread/list": "search",
-    "turn/steer": "steer",
-    "turn/interrupt": "interrupt",
-}
-_PAIRS = [
-    ("thread/name/set", "thread/archive"),
-    ("thread/archive", "thread/name/set"),
-    ("thread/name/set", "thread/name/set"),
-    ("thread/rollback", "thread/read"),
-    ("thread/read", "thread/rollback"),
-    ("turn/start", "turn/start"),
-    ("turn/start", "thread/archive"),
-    ("turn/start", "thread/fork"),
-    ("turn/start", "thread/rollback"),
-    ("thread/fork", "turn/start"),
-    ("thread/unsubscribe", "thread/resume"),
-    ("thread/name/set", "thread/list"),
-    ("thread/compact/start", "turn/start"),
-    ("thread/resume", "thread/resume"),
-    ("thread/unsubscribe", "turn/start"),
-]
+        session.look(thread)
 
 
 def _runs(thread: PlannedThread) -> bool:
@@ -450,13 +273,12 @@ def _had_turns(thread: PlannedThread) -> bool:
     return bool(thread.turns)
 
 
-_ALWAYS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
 ACTIONS = (
     Action("start_turn", 14, start_turn),
     Action("settle", 3, settle, _runs),
     Action("open", 6, open_gate, _held),
     Action("answer", 12, answer, _asked),
-    Action("look", 2, look),
+    Action("look", 2, Session.look),
     Action("steer", 5, steer, _had_turns),
     Action("interrupt", 3, interrupt, _had_turns),
     Action("list", 1, list_loaded),
@@ -466,7 +288,7 @@ ACTIONS = (
     Action("unarchive", 6, unarchive, lambda thread: thread.archived),
     Action("unsubscribe", 2, unsubscribe, lambda thread: thread.loaded),
     Action("name", 3, name_thread),
-    Action("search", 2, search, lambda thread: bool(thread.names)),
+    Action("search", 2, Session.search, lambda thread: bool(thread.names)),
     Action("rollback", 3, rollback, _had_turns),
     Action("compact", 2, compact, _had_turns),
     Action("overlap", 3, overlapping),
@@ -475,4 +297,4 @@ ACTIONS = (
 
 def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
     """One generated scenario document."""
-    return Session(chooser, offers).draw(length)
+    return Session(chooser, ACTIONS, offers).draw(length)

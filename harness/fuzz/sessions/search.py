@@ -14,11 +14,12 @@ from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from harness.fuzz.sessions.actions import FEATURES, Offers, generated
+from harness.fuzz.sessions.actions import generated
 from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.play import Played, Problem, play
+from harness.fuzz.sessions.session import FEATURES, Offers
 from harness.fuzz.sessions.shrinking import only, shrunk
 from harness.fuzz.sessions.turns import Json
 from harness.runner.bench import Bench, open_bench
