@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import subprocess
 from collections import Counter
@@ -252,7 +253,20 @@ def one_buffer(more: Callable[[list[str]], None]) -> None:
 )
 def the_output_of_a_command_is_never_cleared() -> None:
     """The model is told of a command whatever was printed since the server began."""
-    one_buffer(lambda _: None)
+
+    def read_before_interrupts(buffer: list[str]) -> None:
+        def interrupt(original: Any) -> Any:
+            def changed(turn: Any) -> None:
+                if buffer:
+                    original(turn)
+                else:  # What was printed is read first: a command that is ended is read no more.
+                    asyncio.get_running_loop().call_soon(changed, turn)
+
+            return changed
+
+        swap("reference_server.engine.turn:ActiveTurn.interrupt", interrupt)
+
+    one_buffer(read_before_interrupts)
 
 
 @bug(reds={f"{OUTPUTS}/after-decline": FIRST})
