@@ -26,6 +26,7 @@ from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
+from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
 from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
@@ -201,17 +202,16 @@ class Searcher:
 
     def _count(self, played: Played) -> None:
         """How many requests were granted, and which methods never were."""
-        asked: dict[tuple[str, object], str] = {}
+        exchanges = Correlation()
         for frame in played.run.trace.frames:
-            key = frame.connection, frame.id
-            if not frame.from_target and frame.kind is Kind.REQUEST:
-                asked[key] = FEATURES.get(frame.method, "")
-            elif frame.from_target and frame.kind is Kind.RESPONSE:
+            request = exchanges.feed(frame)
+            feature = FEATURES.get(request.method, "") if request is not None else ""
+            if frame.from_target and frame.kind is Kind.RESPONSE:
                 self.campaign.results += 1
-                self._works.add(asked.get(key, ""))
+                self._works.add(feature)
             elif frame.from_target and frame.kind is Kind.ERROR:
                 self.campaign.errors += 1
-                self._refusals[asked.get(key, "")] += 1
+                self._refusals[feature] += 1
         never = {one for one, times in self._refusals.items() if times >= REFUSED_ALWAYS}
         # Steers and interrupts come too late, again and again, where turns are short.
         self._offers.lacks |= never - self._works - {"", "steer", "interrupt"}
