@@ -30,7 +30,6 @@ def methods_of(document: Json) -> list[str]:
 def test_a_generated_session_is_a_scenario(seed: int) -> None:
     document = generated(seeded(seed))
     loaded = load_text(as_text(document, "generated"))
-    assert loaded.scenario.starts_turns
     assert loaded.document.value == document
 
 
@@ -43,6 +42,25 @@ def test_an_unguided_corpus_gives_the_same_sessions_for_the_same_seed() -> None:
     one, two = Corpus(3, guided=False), Corpus(3, guided=False)
     for _ in range(3):
         assert generated(one.chooser()) == generated(two.chooser())
+
+
+def test_nearly_all_sessions_have_turns() -> None:
+    drawn = [methods_of(generated(seeded(seed), Offers())) for seed in range(40)]
+    assert sum("start_turn" in one for one in drawn) > 34
+
+
+def test_the_second_client_sends_each_request_too() -> None:
+    seen: set[str] = set()
+    for seed in range(150):
+        for kind, body in map(only, generated(seeded(seed), Offers())["client"]):
+            if obj(body).get("on") == "b":
+                seen.add(obj(body).get("method", kind))
+    wanted = {
+        "start_thread", "start_turn", "turn/steer", "turn/interrupt", "thread/read", "thread/list",
+        "thread/resume", "thread/fork", "thread/archive", "thread/unsubscribe", "thread/name/set",
+        "thread/rollback",
+    }  # fmt: skip
+    assert wanted - seen == set()
 
 
 def test_half_of_the_sessions_are_short() -> None:

@@ -45,7 +45,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         plan.settle(thread)
     elif turn.asks and choose.chance(60):
         if not turn.gates and not script.faulty:
-            plan.step("wait", request=turn.asks[0])
+            plan.step("wait", request=turn.asks[0], where=plan.where(thread), on=thread.home)
     elif _holds_first(turn) and choose.chance(60):
         plan.step("wait", gate=turn.gates[0])
 
@@ -107,17 +107,17 @@ def answer(session: Session, thread: PlannedThread) -> None:
         return
     asked = turn.asks.pop(0)
     if choose.chance(5):
-        plan.step("answer", to=asked, result={"decision": "perhaps"}, deliberate=True)
+        plan.answer(thread, asked, result={"decision": "perhaps"}, deliberate=True)
         thread.doubtful = True
         interrupt(session, thread)
         return
     some = ["accept", "decline"] if asked != COMMAND else _DECISIONS
     decision = choose.one(some)
-    plan.step("answer", to=asked, decision=decision)
+    plan.answer(thread, asked, decision=decision)
     if decision == "cancel":
         thread.doubtful = True
     if choose.chance(10):
-        plan.step("answer", to=asked, decision=choose.one(some), again=True)
+        plan.answer(thread, asked, decision=choose.one(some), again=True)
 
 
 _DECISIONS = ["accept", "accept", "decline", "acceptForSession", "cancel"]
@@ -134,9 +134,6 @@ def simple(method: str, **more: object) -> Callable[[Session, PlannedThread], No
     return do
 
 
-resume = simple("thread/resume")
-
-
 def list_loaded(session: Session, thread: PlannedThread) -> None:
     """The threads in memory."""
     session.plan.request("thread/loaded/list", on=session.connection())
@@ -144,44 +141,49 @@ def list_loaded(session: Session, thread: PlannedThread) -> None:
 
 def resume_one(session: Session, thread: PlannedThread) -> None:
     """A thread is taken up again."""
-    resume(session, thread)
-    thread.loaded = thread.changed = True
+    on = session.connection()
+    session.plan.request("thread/resume", params={"threadId": thread.reference}, on=on)
+    thread.followed_on(on)
+    thread.changed = True
 
 
 def fork(session: Session, thread: PlannedThread) -> None:
     """A thread with the same history, where there is room for one more."""
-    plan = session.plan
+    plan, on = session.plan, session.connection()
     if len(plan.threads) > MOST_THREADS or not session.choose.chance(70):
-        plan.request("thread/fork", params={"threadId": thread.reference})
+        plan.request("thread/fork", params={"threadId": thread.reference}, on=on)
         return
     plan.settle(thread)
     if session.choose.chance(60):
         session.look(thread)
     made = plan.thread(asks=thread.asks)
-    made.ended, made.changed = thread.ended, True
+    made.ended, made.changed, made.home = thread.ended, True, on
     body = {"params": {"threadId": thread.reference}, "as": made.alias}
-    plan.request("thread/fork", expect="result", **body)
+    plan.request("thread/fork", expect="result", on=on, **body)
 
 
 def archive(session: Session, thread: PlannedThread) -> None:
     """A thread goes to the archive."""
     if session.choose.chance(80):
         session.plan.settle(thread)
-    session.plan.request("thread/archive", params={"threadId": thread.reference})
+    params = {"threadId": thread.reference}
+    session.plan.request("thread/archive", params=params, on=session.connection())
     thread.archived, thread.loaded = True, False
 
 
 def unarchive(session: Session, thread: PlannedThread) -> None:
     """A thread comes back from the archive, and is taken up again."""
-    session.plan.request("thread/unarchive", params={"threadId": thread.reference})
+    params = {"threadId": thread.reference}
+    session.plan.request("thread/unarchive", params=params, on=session.connection())
     thread.archived = False
     resume_one(session, thread)
 
 
 def unsubscribe(session: Session, thread: PlannedThread) -> None:
     """The client leaves a thread."""
-    session.plan.request("thread/unsubscribe", params={"threadId": thread.reference})
-    thread.loaded = False
+    on = session.connection()
+    session.plan.request("thread/unsubscribe", params={"threadId": thread.reference}, on=on)
+    thread.left_on(on)
 
 
 def name_thread(session: Session, thread: PlannedThread) -> None:
@@ -213,12 +215,13 @@ def compact(session: Session, thread: PlannedThread) -> None:
     plan = session.plan
     plan.settle(thread)
     if not thread.ready:
-        plan.request("thread/compact/start", params={"threadId": thread.reference})
+        plan.request("thread/compact/start", params={"threadId": thread.reference}, on=thread.home)
         thread.doubtful = True
         return
-    plan.request("thread/compact/start", expect="result", params={"threadId": thread.reference})
-    plan.step("wait", **COMPACTED)
-    plan.step("wait", idle=thread.alias)
+    params, on = {"threadId": thread.reference}, session.connection()
+    plan.request("thread/compact/start", expect="result", params=params, on=on)
+    plan.step("wait", **COMPACTED, on=thread.home)
+    plan.step("wait", idle=thread.alias, on=thread.home)
     thread.plain = thread.plain or session.several_threads
 
 
@@ -249,7 +252,7 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
                 thread.loaded = False
             case _:
                 pass
-        plan.request(method, params=params, wait=False, **{"as": alias})
+        plan.request(method, params=params, wait=False, on=session.connection(), **{"as": alias})
     for alias in names:
         plan.step("wait", answer=alias)
     thread.doubtful = True

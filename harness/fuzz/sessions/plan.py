@@ -34,7 +34,8 @@ class PlannedThread:
     `running` is its turn that may go on. `doubtful`: something was asked of it whose outcome is
     open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
     side can no longer tell whose call it is, so turns say one thing. `changed`: it may have lost
-    the settings that it was started with.
+    the settings that it was started with. `home` is the connection that surely follows it, where
+    one does (`loaded`).
     """
 
     alias: str
@@ -47,6 +48,7 @@ class PlannedThread:
     plain: bool = False
     changed: bool = False
     ended: int = 0
+    home: str = MAIN
     names: list[str] = field(default_factory=list[str])
     script: list[ModelTurn] = field(default_factory=list[ModelTurn])
 
@@ -59,6 +61,17 @@ class PlannedThread:
     def ready(self) -> bool:
         """Whether it certainly takes a turn."""
         return self.loaded and not (self.archived or self.doubtful or self.running)
+
+    def followed_on(self, connection: str) -> None:
+        """Note that a connection took it up; who followed it already stays its home."""
+        if not self.loaded:
+            self.home = connection
+        self.loaded = True
+
+    def left_on(self, connection: str) -> None:
+        """Note that a connection follows it no longer."""
+        if connection == self.home:
+            self.loaded, self.home = False, MAIN
 
 
 class Plan:
@@ -101,6 +114,14 @@ class Plan:
         self.threads.append(thread)
         return thread
 
+    def where(self, thread: PlannedThread) -> Json | None:
+        """What tells the questions of a thread from those of the others."""
+        return {"threadId": thread.reference} if len(self.threads) > 1 else None
+
+    def answer(self, thread: PlannedThread, asked: str, **body: Any) -> None:
+        """Answer a question of a thread."""
+        self.step("answer", to=asked, where=self.where(thread), on=thread.home, **body)
+
     def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
         """Open the next gates of a turn, or all."""
         for gate in turn.gates[:number]:
@@ -112,14 +133,18 @@ class Plan:
         turn = thread.running
         if turn is not None:
             self.open_gates(turn)
+            if turn.asks and thread.doubtful:
+                # Which of its questions come is open: nobody may wait for them, nor it for answers.
+                ids = {"threadId": thread.reference, "turnId": f"${turn.alias}.turn.id"}
+                self.request("turn/interrupt", params=ids, on=thread.home)
             for asked in turn.asks if not thread.doubtful else ():
-                self.step("answer", to=asked, decision="accept")
+                self.answer(thread, asked, decision="accept")
             turn.asks.clear()
         if thread.doubtful:
             # A turn that was just taken may be told after its answer: this answer comes later.
-            self.request("thread/read", params={"threadId": thread.reference})
+            self.request("thread/read", params={"threadId": thread.reference}, on=thread.home)
         if turn is not None or thread.doubtful:
-            self.step("wait", idle=thread.alias)
+            self.step("wait", idle=thread.alias, on=thread.home)
         thread.ended += turn is not None
         thread.running, thread.doubtful = None, False
 

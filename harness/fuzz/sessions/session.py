@@ -97,17 +97,21 @@ class Session:
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
         self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
-        self._apart = chooser.weighted([("", 80), ("several", 15), ("restart", 5)])
+        self._apart = chooser.weighted([("", 57), ("several", 35), ("restart", 8)])
         self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])
 
     def draw(self, longest: int = LONGEST) -> Json:
         """A whole document, every second one short, with at most so many steps and a final look."""
         long = self.choose.chance(50)
         length = longest if long else min(longest, self.choose.one(SHORT))
-        self.start_thread()
         if self._apart == "several" and "several" not in self._lacks:
             self.plan.client.append({"connect": "b"})
             self.plan.connections.append("b")
+        self.start_thread()
+        if self.choose.chance(85):
+            next(one for one, _ in self._weights if one.name == "start_turn").do(
+                self, self.plan.threads[0]
+            )
         while len(self.plan.client) < length:
             self._next()
         for thread in self.plan.threads:
@@ -143,7 +147,8 @@ class Session:
         asks = self.asking and self.choose.chance(80)
         thread = self.plan.thread(asks=asks)
         params = {"approvalPolicy": "on-request"} if asks else None
-        self.plan.step("start_thread", **{"as": thread.alias}, params=params)
+        thread.home = self.connection()
+        self.plan.step("start_thread", **{"as": thread.alias}, on=thread.home, params=params)
 
     @property
     def several_threads(self) -> bool:
@@ -159,16 +164,27 @@ class Session:
         self.plan.connections = [MAIN]
         for thread in self.plan.threads:
             thread.running, thread.loaded, thread.doubtful = None, False, False
+            thread.home = MAIN
 
     def _leave(self) -> None:
-        """The second client goes, or comes back."""
-        self.plan.client.append({"disconnect": "b"})
-        if self.choose.chance(60):
-            self.plan.client.append({"connect": "b"})
-            thread = self.choose.one(self.plan.threads)
-            self.plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
+        """The second client goes, or comes back; what it alone followed is taken up again."""
+        plan, back = self.plan, self.choose.chance(70)
+        plan.client.append({"disconnect": "b"})
+        mine = [one for one in plan.threads if one.loaded and one.home == "b"]
+        if back:
+            plan.client.append({"connect": "b"})
         else:
-            self.plan.connections.remove("b")
+            plan.connections.remove("b")
+        for thread in mine:
+            # Whether its questions are put again, and to whom, is open.
+            thread.left_on("b")
+            thread.doubtful = thread.doubtful or thread.running is not None
+        for thread in mine or [self.choose.one(plan.threads)]:
+            on = "b" if back else MAIN
+            plan.request("thread/resume", params={"threadId": thread.reference}, on=on)
+            if not thread.archived:
+                thread.followed_on(on)
+                thread.changed = True
 
     def look(self, thread: PlannedThread) -> None:
         """What is stored of a thread."""
@@ -188,6 +204,7 @@ class Session:
                 self.search(thread)
         if "search" in self._lacks:
             return
-        self.plan.request("thread/list", params=HERE)
+        self.plan.request("thread/list", params=HERE, on=self.connection())
         if any(thread.archived for thread in self.plan.threads):
-            self.plan.request("thread/list", params={"archived": True, **HERE})
+            archived: Json = {"archived": True, **HERE}
+            self.plan.request("thread/list", params=archived, on=self.connection())

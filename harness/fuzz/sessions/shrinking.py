@@ -190,7 +190,8 @@ def _uses(kind: str, body: Json) -> set[str]:
     """The aliases that a step speaks of."""
     names = ("thread", "turn", "idle", *(["answer"] if kind == "wait" else []))
     found = {text(body.get(name)) for name in names}
-    values = [text(value) for value in obj(body.get("params")).values()]
+    said = [*obj(body.get("params")).values(), *obj(body.get("where")).values()]
+    values = [text(value) for value in said]
     return found | {value[1:].split(".")[0] for value in values if value.startswith("$")}
 
 
@@ -208,7 +209,7 @@ def _elements(document: Json) -> Iterator[tuple[str | int, ...]]:
                     yield (*where, "message", "deltas", place)
     for at, step in enumerate(document["client"]):
         kind, body = only(step)
-        for name in ("on", "params") if kind == "start_thread" else ("on",):
+        for name in ("on", "params") if kind == "start_thread" else ("on", "where"):
             if name in obj(body):
                 yield ("client", at, kind, name)
 
