@@ -127,7 +127,7 @@ def _generate(config: Config, number: int, method: str, attempt: Attempt) -> Non
     def one(drawn: list[Request]) -> None:
         attempt(input_document(config.book, drawn))
 
-    drawn = st.lists(requests(config.book, method), min_size=1, max_size=LONGEST)
+    drawn = st.lists(requests(config.book, method), min_size=LONGEST, max_size=LONGEST)
     bounded = settings(
         max_examples=_AT_ONCE,
         database=None,
