@@ -98,6 +98,17 @@ def asked_for_by_a_stranger_that_comes_in() -> Two:
     return ended_for(talk.both(completes(command_item(status="completed")), IDLE), "c1", "c2")
 
 
+def steered_once_the_stranger_came_in() -> Two:
+    """The second client is told only of the input that is added after it opened the thread."""
+    talk = Two().start_thread().on("c2").ask_turn().reply_turn().on("c1").status("active")
+    talk.turn_started().item(user_message("u", "hello"))
+    talk.on("c2").comes_back(turn_object(TURN, items=[user_message("u", "hello")])).on("c1")
+    added = {"threadId": THREAD, "expectedTurnId": TURN}
+    talk.asks("turn/steer", **added, input=[{"type": "text", "text": "and more"}])
+    talk.answers({"turnId": TURN}).both(*whole(user_message("u2", "and more")))
+    return ended_for(talk.both(*whole(agent_message("m", "Yes.")), IDLE), "c1", "c2")
+
+
 def asked_for_by_a_stranger_that_hears_it() -> Two:
     """The same, and the second client is told all but the end."""
     talk = Two().start_thread().on("c2").ask_turn().reply_turn()
@@ -178,6 +189,9 @@ def answer_lost_to(connection: str) -> Two:
 
 
 LEGAL: list[Legal] = [
+    Legal(
+        "user-message.echo", "steered-once-a-stranger-came-in", steered_once_the_stranger_came_in
+    ),
     Legal(STARTED, "a stranger comes in", asked_for_by_a_stranger_that_comes_in),
     Legal(COMPLETES, "nobody follows since a disconnect", asked_for_when_the_subscriber_is_gone),
     Legal(COMPLETES, "told-to-both-subscribers", lambda: ended_for(one_turn(), "c2", "c1")),

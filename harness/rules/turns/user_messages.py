@@ -18,7 +18,7 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
-from harness.rules.shared.view_queries import item_in
+from harness.rules.shared.view_queries import began_here, item_in
 from harness.rules.shared.violations import Member, differs, member, wrong
 from harness.trace.frame import Frame
 from harness.trace.values import arr, obj, text
@@ -37,7 +37,7 @@ class Echo(Monitor):
     line ends in between, and without the white space around it. Further members, other elements and
     further userMessages that the server writes, as for skills, are free. Nothing says that input is
     shown unchanged: SHOULD. A turn that this client did not start is not judged, nor one without a
-    userMessage.
+    userMessage, nor one that the client only began to follow while it ran.
     """
 
     def begin(self) -> None:
@@ -77,7 +77,9 @@ class Echo(Monitor):
             self._echoed.add(turn)
             self._found.pop(turn, None)
             yield Witness(item.subject, (request, frame))
-        elif turn not in self._echoed and turn not in self._found:
+        elif turn in self._echoed or turn in self._found:
+            return
+        elif began_here(self.conversation, item.turn):
             self._found[turn] = self._unlike(item, request, frame, sent[0], shown)
 
     def _unlike(
