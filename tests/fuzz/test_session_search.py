@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from harness.runner.config import configure
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.spec.loading import load_book
+from harness.target.profile import Deviation
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 BOOK = load_book()
@@ -114,3 +116,17 @@ def test_what_a_document_needs() -> None:
 )
 def test_which_action_a_step_belongs_to(step: dict[str, Any], feature: str) -> None:
     assert feature_of(step) == feature
+
+
+@pytest.mark.fuzz
+@pytest.mark.slow
+@pytest.mark.socket
+def test_what_the_profile_knows_of_one_scenario_is_no_news() -> None:
+    server = SERVERS / "broken" / "double_completed.py"
+    config = configure(target="spec", server_cmd=f"{sys.executable} {server}")
+    entry = Deviation(rule="turn.completed-once", reason="known", scenario="turns/hello")
+    config = dataclasses.replace(config, entries=(*config.entries, entry))
+    campaign = search(config, 1, 60.0, cases=2, worker="fuzz-known")
+    assert campaign.cases == 2
+    assert "turn.completed-once" in campaign.rules
+    assert "turn.completed-once" not in {found.cause for found in campaign.found}

@@ -38,6 +38,8 @@ SHORTEST = 0.4
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
 SHRINKING = 30.0
+# The whole of following one cause up takes so many times that, on a slow server too.
+FOLLOWING = 1.5
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
 # What is refused so often, and was never granted, is not asked for again.
@@ -98,7 +100,8 @@ def search(
 ) -> SessionCampaign:
     """Play generated sessions for so long, or so many; each new cause is told and made small.
 
-    `known` are causes that are not looked for. With `cases` the same seed plays the same sessions.
+    `known` are causes that are not looked for, nor are the rules that the profile says this server
+    breaks, in whichever scenario. With `cases` the same seed plays the same sessions.
     Raises `SetupFailed` where the server cannot be used at all.
     """
     watch = interruption or Interruption(config.base)
@@ -147,7 +150,8 @@ class Searcher:
         self._bench = bench
         self._interruption = interruption
         self._on_found = on_found
-        self._done = set(known)
+        # Generated sessions come to what the profile knows of a bundled scenario in other ways.
+        self._done = {*known, *(entry.rule for entry in config.entries)}
         self._offers = Offers()
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -262,9 +266,10 @@ class Searcher:
             self.campaign.unsteady.append(problem.text)
             return
         small, flaky, hurry = document, False, bound_for(last[0])
+        end = time.monotonic() + FOLLOWING * self.shrinking
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
-            until = time.monotonic() + self.shrinking
+            until = min(end, time.monotonic() + self.shrinking)
 
             def fails(candidate: Json, fresh: bool = fresh) -> bool:
                 return shown(candidate, fresh=fresh, bound=hurry) is not None
@@ -273,10 +278,13 @@ class Searcher:
                 return time.monotonic() >= until
 
             smaller = shrunk(document, fails, over, shows=problem.step)
-            again = [shown(smaller, fresh=True) for _ in range(CONFIRMATIONS)]
+            again = [shown(smaller, fresh=True)]
+            while len(again) < CONFIRMATIONS and time.monotonic() < end:
+                again.append(shown(smaller, fresh=True))
             hits = [one for one in again if one is not None]
             if hits:
                 small, last, flaky = smaller, hits[-1], len(hits) < len(again)
+            if hits or time.monotonic() >= end:
                 break
         played, problem = last
         found = Found(
