@@ -165,3 +165,13 @@ def test_shrinking_stops_when_it_is_told_to() -> None:
 
     shrunk(document, fails, lambda: count >= 3)
     assert count == 3
+
+
+def test_commands_come_again_word_for_word() -> None:
+    again = 0
+    for seed in range(60):
+        for steps in generated(seeded(seed), Offers())["model"].values():
+            parts = [part for step in steps for part in step.get("reply", ())]
+            runs = Counter(part["run"] for part in parts if "run" in part)
+            again += any(times > 1 for times in runs.values())
+    assert again >= 6

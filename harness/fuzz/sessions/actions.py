@@ -30,14 +30,20 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         return
     nonce = plan.nonce()
     writer = session.writer
-    script = writer.plain(nonce) if thread.plain else writer.turn(nonce, asks=thread.asks)
+    script = (
+        writer.plain(nonce)
+        if thread.plain
+        else writer.turn(nonce, asks=thread.asks, before=thread.commands)
+    )
     alias = f"{nonce}{thread.alias}"
     policy = {"approvalPolicy": "on-request" if thread.asks else "never"}
     body = {"as": alias, "params": policy if thread.changed else None}
     on = session.connection()
     plan.step("start_turn", thread=thread.alias, text=f"do {nonce}", on=on, **body)
     asks = list(script.asks) if thread.asks else []
-    turn = PlannedTurn(alias, script, list(script.gates), asks)
+    turn = PlannedTurn(alias, script, list(script.gates), asks, script.commands[: len(asks)])
+    turn.asks_no_more_about(thread.allowed)
+    thread.commands += [one for one in turn.commands if one]
     thread.script.append(script)
     thread.turns.append(turn)
     thread.running = turn
@@ -105,7 +111,7 @@ def answer(session: Session, thread: PlannedThread) -> None:
         plan.open_gates(turn, 1)
     if turn.gates:
         return
-    asked = turn.asks.pop(0)
+    asked, command = turn.asked()
     if choose.chance(5):
         plan.answer(thread, asked, result={"decision": "perhaps"}, deliberate=True)
         thread.doubtful = True
@@ -114,13 +120,16 @@ def answer(session: Session, thread: PlannedThread) -> None:
     some = ["accept", "decline"] if asked != COMMAND else _DECISIONS
     decision = choose.one(some)
     plan.answer(thread, asked, decision=decision)
+    if decision == "acceptForSession" and command:
+        thread.allowed.add(command)
+        turn.asks_no_more_about(thread.allowed)
     if decision == "cancel":
         thread.doubtful = True
     if choose.chance(10):
         plan.answer(thread, asked, decision=choose.one(some), again=True)
 
 
-_DECISIONS = ["accept", "accept", "decline", "acceptForSession", "cancel"]
+_DECISIONS = ["accept", "accept", "decline", "acceptForSession", "acceptForSession", "cancel"]
 
 
 def simple(method: str, **more: object) -> Callable[[Session, PlannedThread], None]:
@@ -169,6 +178,7 @@ def archive(session: Session, thread: PlannedThread) -> None:
     params = {"threadId": thread.reference}
     session.plan.request("thread/archive", params=params, on=session.connection())
     thread.archived, thread.loaded = True, False
+    thread.forgets()
 
 
 def unarchive(session: Session, thread: PlannedThread) -> None:
@@ -250,6 +260,7 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
             case "thread/archive" | "thread/unsubscribe":
                 thread.archived = thread.archived or method == "thread/archive"
                 thread.loaded = False
+                thread.forgets()
             case _:
                 pass
         plan.request(method, params=params, wait=False, on=session.connection(), **{"as": alias})

@@ -24,7 +24,18 @@ class PlannedTurn:
     script: ModelTurn
     gates: list[str]
     asks: list[str]
-    answered: list[str] = field(default_factory=list[str])
+    commands: list[str] = field(default_factory=list[str])
+
+    def asked(self) -> tuple[str, str]:
+        """Take out the next question: its method, and the command that it is about."""
+        return self.asks.pop(0), self.commands.pop(0)
+
+    def asks_no_more_about(self, allowed: set[str]) -> None:
+        """Leave out the questions about commands that need no approval any more."""
+        pairs = zip(self.asks, self.commands, strict=True)
+        kept = [(asked, command) for asked, command in pairs if command not in allowed]
+        self.asks = [asked for asked, _ in kept]
+        self.commands = [command for _, command in kept]
 
 
 @dataclass(slots=True)
@@ -35,7 +46,8 @@ class PlannedThread:
     open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
     side can no longer tell whose call it is, so turns say one thing. `changed`: it may have lost
     the settings that it was started with. `home` is the connection that surely follows it, where
-    one does (`loaded`).
+    one does (`loaded`). `commands` were asked about in earlier turns, and `allowed` are those of
+    them that were accepted for the session.
     """
 
     alias: str
@@ -49,6 +61,8 @@ class PlannedThread:
     changed: bool = False
     ended: int = 0
     home: str = MAIN
+    commands: list[str] = field(default_factory=list[str])
+    allowed: set[str] = field(default_factory=set[str])
     names: list[str] = field(default_factory=list[str])
     script: list[ModelTurn] = field(default_factory=list[ModelTurn])
 
@@ -72,6 +86,12 @@ class PlannedThread:
         """Note that a connection follows it no longer."""
         if connection == self.home:
             self.loaded, self.home = False, MAIN
+            self.forgets()
+
+    def forgets(self) -> None:
+        """Note that it may be unloaded: whether what was accepted still holds is open."""
+        self.commands.clear()
+        self.allowed.clear()
 
 
 class Plan:
@@ -140,6 +160,7 @@ class Plan:
             for asked in turn.asks if not thread.doubtful else ():
                 self.answer(thread, asked, decision="accept")
             turn.asks.clear()
+            turn.commands.clear()
         if thread.doubtful:
             # A turn that was just taken may be told after its answer: this answer comes later.
             self.request("thread/read", params={"threadId": thread.reference}, on=thread.home)

@@ -165,6 +165,7 @@ class Session:
         for thread in self.plan.threads:
             thread.running, thread.loaded, thread.doubtful = None, False, False
             thread.home = MAIN
+            thread.forgets()
 
     def _leave(self) -> None:
         """The second client goes, or comes back; what it alone followed is taken up again."""

@@ -1,10 +1,12 @@
 """What the model says in one generated turn, as steps of a scenario's model side.
 
 Here: the model calls of a turn and what they wait for. Each text, command and file has the nonce of
-its turn and a number, so that what turns up in the wrong place can be told. Not here: when turns
+its turn and a number, so that what turns up in the wrong place can be told; a command may be run
+again in a later turn. Not here: when turns
 begin (actions).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +26,8 @@ class ModelTurn:
     """The model calls of one turn, without the conditions under which they are played.
 
     `gates` are those at which it holds, in order, pipes of commands among them; `asks` the server
-    requests that come of it where everything is asked about, in order.
+    requests that come of it where everything is asked about, in order; `commands` has for each of
+    these the command that can be run again, "" for none.
     """
 
     nonce: str
@@ -32,6 +35,7 @@ class ModelTurn:
     gates: list[str] = field(default_factory=list[str])
     pipes: list[str] = field(default_factory=list[str])
     asks: list[str] = field(default_factory=list[str])
+    commands: list[str] = field(default_factory=list[str])
     files: dict[str, str] = field(default_factory=dict[str, str])
     faulty: bool = False
 
@@ -44,6 +48,7 @@ class TurnWriter:
         self._parts = parts
         self._faults = faults
         self._count = 0
+        self._before: Sequence[str] = ()
 
     def plain(self, nonce: str) -> ModelTurn:
         """A turn that says one thing."""
@@ -51,9 +56,13 @@ class TurnWriter:
         turn.steps.append({"reply": [self._message(turn, hold=False)]})
         return self._spared(turn)
 
-    def turn(self, nonce: str, *, asks: bool = False) -> ModelTurn:
-        """Any turn; of a thread that `asks`, one that mostly has something to ask about."""
+    def turn(self, nonce: str, *, asks: bool = False, before: Sequence[str] = ()) -> ModelTurn:
+        """Any turn; of a thread that `asks`, one that mostly has something to ask about.
+
+        `before` are commands that it may run once more, word for word.
+        """
         turn, choose = ModelTurn(nonce), self._chooser
+        self._before = before
         tools = [one for one in ("run", "patch", "plan") if one in self._parts]
         rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
         for _ in range(choose.weighted(rounds) if tools else 0):
@@ -86,6 +95,7 @@ class TurnWriter:
         match kind:
             case "patch":
                 turn.asks.append(FILE)
+                turn.commands.append("")
                 if self._chooser.chance(35):
                     turn.files[f"{name}.txt"] = f"old {name}\n"
                     lines = {"old": f"old {name}\n", "new": f"new {name}\n"}
@@ -96,7 +106,10 @@ class TurnWriter:
                 return {"update_plan": {"steps": steps}}
             case _:
                 turn.asks.append(COMMAND)
-                return {"run": self._command(turn, name)}
+                repeats = self._before and self._chooser.chance(40)
+                command = self._chooser.one(self._before) if repeats else self._command(turn, name)
+                turn.commands.append("" if "pipe-" in command else command)
+                return {"run": command}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
         """A command that prints the name, and does not have it in its words as it is printed."""
