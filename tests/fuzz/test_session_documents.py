@@ -9,7 +9,7 @@ import pytest
 
 from harness.backend.script import ModelStep
 from harness.backend.tracks import Track
-from harness.fuzz.sessions.actions import generated
+from harness.fuzz.sessions.chains import generated
 from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.session import Offers
@@ -175,3 +175,14 @@ def test_commands_come_again_word_for_word() -> None:
             runs = Counter(part["run"] for part in parts if "run" in part)
             again += any(times > 1 for times in runs.values())
     assert again >= 6
+
+
+def test_a_second_client_is_gone_and_back_within_a_turn() -> None:
+    times = 0
+    for seed in range(100):
+        steps = generated(seeded(seed), Offers())["client"]
+        times += any(
+            one == {"disconnect": "b"} and obj(only(after)[1]).get("method") == "thread/resume"
+            for one, after in zip(steps, steps[2:], strict=False)
+        )
+    assert times >= 10

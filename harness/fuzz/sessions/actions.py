@@ -6,9 +6,8 @@ What the text lets a server refuse is sent with `expect: any`. Not here: which s
 
 from collections.abc import Callable
 
-from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import PlannedThread, PlannedTurn
-from harness.fuzz.sessions.session import HERE, LONGEST, MOST_THREADS, Action, Offers, Session
+from harness.fuzz.sessions.session import HERE, MOST_THREADS, Action, Session
 from harness.fuzz.sessions.turns import COMMAND, Json
 
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
@@ -307,8 +306,3 @@ ACTIONS = (
     Action("compact", 2, compact, _had_turns),
     Action("overlap", 3, overlapping),
 )
-
-
-def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
-    """One generated scenario document."""
-    return Session(chooser, ACTIONS, offers).draw(length)

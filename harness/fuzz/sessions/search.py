@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from harness.fuzz.sessions.actions import generated
+from harness.fuzz.sessions.chains import generated
 from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits

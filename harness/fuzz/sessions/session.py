@@ -93,7 +93,7 @@ class Session:
         faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
         self.asking = "approvals" not in lacks and chooser.chance(70)
-        offered = [one for one in actions if one.name not in lacks]
+        offered = [one for one in actions if not lacks.intersection(one.name.split("+"))]
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
         self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]

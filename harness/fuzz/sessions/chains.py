@@ -1,0 +1,83 @@
+"""Steps that users do one right after another, and that chance alone seldom puts in a row.
+
+Here: only the row; each of its steps is one of `actions`, or what that would send.
+"""
+
+from harness.fuzz.sessions.actions import (
+    ACTIONS,
+    answer,
+    compact,
+    interrupt,
+    rollback,
+    start_turn,
+    steer,
+)
+from harness.fuzz.sessions.chooser import Chooser
+from harness.fuzz.sessions.plan import PlannedThread
+from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
+from harness.fuzz.sessions.turns import Json
+from harness.scenario.client_steps import MAIN
+
+
+def steered(session: Session, thread: PlannedThread) -> None:
+    """Input for a turn that runs; then an answer to its question, or its end and a turn."""
+    steer(session, thread)
+    turn = thread.running
+    if turn is not None and turn.asks and not thread.doubtful and session.choose.chance(50):
+        answer(session, thread)
+        return
+    if session.choose.chance(70):
+        interrupt(session, thread)
+        start_turn(session, thread)
+
+
+def summed_up(session: Session, thread: PlannedThread) -> None:
+    """The history is summed up, and its last turns are dropped."""
+    compact(session, thread)
+    rollback(session, thread)
+
+
+def followed_twice(session: Session, thread: PlannedThread) -> None:
+    """A client takes up a thread that it follows, once more or twice, and leaves it once."""
+    on, params = thread.home, {"threadId": thread.reference}
+    for _ in range(session.choose.one((1, 2))):
+        session.plan.request("thread/resume", params=params, on=on)
+    thread.changed = True
+    session.plan.request("thread/unsubscribe", params=params, on=on)
+    thread.left_on(on)
+
+
+def reconnected(session: Session, thread: PlannedThread) -> None:
+    """The second client, which follows a thread of the first, is gone and back within a turn."""
+    plan, turn = session.plan, thread.running
+    others = any(one.loaded and one.home == "b" for one in plan.threads)
+    if others or "b" not in plan.connections or turn is None:
+        return
+    params = {"threadId": thread.reference}
+    plan.request("thread/resume", params=params, on="b")
+    if turn.asks and not (turn.gates or turn.script.faulty or thread.doubtful):
+        plan.step("wait", request=turn.asks[0], where=plan.where(thread), on=MAIN)
+    plan.client += [{"disconnect": "b"}, {"connect": "b"}]
+    plan.request("thread/resume", params=params, on="b")
+
+
+def _runs(thread: PlannedThread) -> bool:
+    return thread.running is not None
+
+
+def _follows(thread: PlannedThread) -> bool:
+    return thread.loaded and not thread.archived
+
+
+# The names of the actions that a chain takes for granted, with a "+" in between.
+CHAINS = (
+    Action("steer+interrupt", 5, steered, _runs),
+    Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
+    Action("resume+unsubscribe", 2, followed_twice, _follows),
+    Action("several+resume", 5, reconnected, _runs),
+)
+
+
+def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
+    """One generated scenario document."""
+    return Session(chooser, (*ACTIONS, *CHAINS), offers).draw(length)
