@@ -186,3 +186,12 @@ def test_a_second_client_is_gone_and_back_within_a_turn() -> None:
             for one, after in zip(steps, steps[2:], strict=False)
         )
     assert times >= 10
+
+
+def test_nobody_speaks_on_a_connection_that_is_gone() -> None:
+    for seed in range(200):
+        there = {"b": False}
+        for kind, body in map(only, generated(seeded(seed), Offers())["client"]):
+            if kind in ("connect", "disconnect"):
+                there[body] = kind == "connect"
+            assert there.get(obj(body).get("on", ""), True), (seed, kind, body)

@@ -176,6 +176,9 @@ class Session:
             plan.client.append({"connect": "b"})
         else:
             plan.connections.remove("b")
+        for thread in plan.threads:
+            # One that was archived or left still has its last home.
+            thread.home = MAIN if thread.home == "b" and thread not in mine else thread.home
         for thread in mine:
             # Whether its questions are put again, and to whom, is open.
             thread.left_on("b")
