@@ -189,7 +189,10 @@ def test_a_second_client_is_gone_and_back_within_a_turn() -> None:
 
 
 def test_nobody_speaks_on_a_connection_that_is_gone() -> None:
-    for seed in range(200):
+    for seed in (
+        *range(60),
+        1339,
+    ):  # The last one did, for a thread that b had left before it went.
         there = {"b": False}
         for kind, body in map(only, generated(seeded(seed), Offers())["client"]):
             if kind in ("connect", "disconnect"):
