@@ -25,8 +25,7 @@ from harness.target.profile import Bounds, Profile, builtin_names, load_profile
 from harness.target.shell import left_alone
 from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
-from harness.trace.surfaces import EXEC, SDK
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import EXEC, SDK, SESSION
 from harness.trace.values import arr, dig, obj, text
 
 # Short bounds, since somebody waits: even if all expire, it takes a few seconds. Bounds that a

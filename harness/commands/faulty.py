@@ -31,7 +31,7 @@ from harness.scenario.loader import load
 from harness.scenario.named import named_files
 from harness.surface.known import classify_of
 from harness.target.program import NotStarted, find_program, why_not_started
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 # What takes the server's command, as messages about it name it.
 OPTION = "harness faulty --"

@@ -17,7 +17,8 @@ from harness.surface.base import Topic
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import MarkBody
 from harness.trace.owed import Owed
-from harness.trace.trace import SESSION, Mark, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Mark, Trace
 from harness.trace.views import Conversation
 
 

@@ -13,7 +13,8 @@ from typing import Final
 from harness.spec.item_types import types_with
 from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
 from harness.trace.owed import Obligation, Owed, Owes
-from harness.trace.trace import SESSION, End, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import End, Trace
 from harness.trace.values import dig, obj, text
 
 # Items that may wait for something other than the server, for any length of time.

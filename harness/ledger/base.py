@@ -13,7 +13,8 @@ from typing import Any, ClassVar, TypeVar
 from harness.ledger.facts import Facts
 from harness.spec.book import Book
 from harness.trace.frame import Frame
-from harness.trace.trace import SESSION, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Trace
 from harness.trace.views import Conversation
 
 

@@ -19,7 +19,8 @@ from harness.surface.base import Topic, Topics
 from harness.surface.known import surface_named
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
-from harness.trace.trace import SESSION, Mark, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Mark, Trace
 
 # Of one point in one situation so many values are kept of a trace; the others are counted as one.
 MAX_VALUES = 40

@@ -15,8 +15,8 @@ from harness.faults.stored import apply
 from harness.rules.discovery import all_rules
 from harness.spec.book import Book
 from harness.trace.frame import Direction
-from harness.trace.surfaces import surface_of
-from harness.trace.trace import SESSION, Trace
+from harness.trace.surfaces import SESSION, surface_of
+from harness.trace.trace import Trace
 
 # In so many scenarios a fault is played live until one kills it.
 MOST_PLAYS = 4

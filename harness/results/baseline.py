@@ -19,8 +19,7 @@ from harness.scenario.race_id import RaceId
 from harness.target.mistakes import mistake
 from harness.target.profile import Deviation
 from harness.target.tomltext import Toml, Where, read_toml
-from harness.trace.surfaces import surface_of
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION, surface_of
 
 _OF_SCENARIO = "scenario."
 

@@ -19,8 +19,7 @@ from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
 from harness.target.tomltext import Where
 from harness.trace.nearest import unknown
-from harness.trace.surfaces import surface_of
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION, surface_of
 
 # The scenario name of what `harness fuzz` plays.
 FUZZ = "fuzz"

@@ -31,8 +31,7 @@ from harness.spec.book import Book
 from harness.spec.rows import Requirement
 from harness.target.host import Lack
 from harness.target.profile import Deviation, Profile
-from harness.trace.surfaces import surface_of
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION, surface_of
 
 Own = Callable[[str], Collection[str]]
 """The ids of somebody's own scenarios, played or not, that a glob may speak of."""

@@ -13,8 +13,7 @@ from harness.results.rerun_command import examine_again, named, play_again
 from harness.rules.discovery import all_rules
 from harness.scenario.race_id import RaceId
 from harness.target.profile import Deviation
-from harness.trace.surfaces import COMMAND, EXEC, SDK, surface_of
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
 
 
 class Again:

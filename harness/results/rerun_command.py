@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.race_id import RaceId
-from harness.trace.surfaces import COMMAND, EXEC, SDK
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 
 # The surfaces whose programs a play on one of them has to do with, beside its own.
 _NEEDED = {EXEC: (SESSION, EXEC), SDK: (SESSION, EXEC, SDK)}

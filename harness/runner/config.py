@@ -25,8 +25,7 @@ from harness.target.host import Lack
 from harness.target.place import base_folder
 from harness.target.profile import Deviation, Profile, load_profile, split_command
 from harness.target.program import find_program
-from harness.trace.surfaces import COMMAND, EXEC, SDK, surface_of
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ from harness.target.place import keep_trace
 from harness.target.profile import Profile
 from harness.trace.marks import ToldBySession
 from harness.trace.store import save
-from harness.trace.surfaces import EXEC, SDK, scenario_of
-from harness.trace.trace import SESSION, Trace
+from harness.trace.surfaces import EXEC, SDK, SESSION, scenario_of
+from harness.trace.trace import Trace
 from harness.trace.views import conversation_of
 
 

@@ -22,7 +22,7 @@ from harness.rules.discovery import all_rules
 from harness.scenario.faults import FaultEntry, Pick, pick_of
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.nearest import unknown
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 from harness.trace.values import MISSING, dig, obj, text
 from harness.transport.base import Transport
 

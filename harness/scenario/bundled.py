@@ -6,8 +6,7 @@ from pathlib import Path
 
 from harness.scenario.identity import bundled_folder, file_of, scenario_id
 from harness.scenario.loader import Loaded, find, load
-from harness.trace.surfaces import surface_id
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION, surface_id
 
 __all__ = [
     "bundled_files",

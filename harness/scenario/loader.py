@@ -30,8 +30,7 @@ from harness.scenario.names import Names
 from harness.scenario.spelling import Spelling
 from harness.scenario.surfaces import commands_needed, unplayable
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
-from harness.trace.surfaces import surface_id
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION, surface_id
 from harness.trace.values import obj
 
 __all__ = [

@@ -34,7 +34,7 @@ from harness.scenario.surfaces import ITEMS
 from harness.scenario.uses import words_used
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import nearest, unknown
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 _BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Only what is nearly a placeholder is one: other texts have braces of their own.

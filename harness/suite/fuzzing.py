@@ -17,7 +17,7 @@ from harness.errors import UsageError
 from harness.results.rerun_command import Programs
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 MARK = "fuzz"
 KINDS = ("inputs", "frames", "sessions")

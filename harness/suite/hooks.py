@@ -46,7 +46,7 @@ from harness.suite.stopping import Stopping
 from harness.target.host import Lack
 from harness.target.place import sweep
 from harness.target.profile import split_command
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 RUN = "harness_run_name"

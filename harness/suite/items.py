@@ -20,7 +20,7 @@ from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
 from harness.scenario.races import placements
 from harness.suite.selection import Selection
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 Play = Callable[[Loaded], ScenarioOutcome]
 Tell = Callable[[ScenarioOutcome], str]

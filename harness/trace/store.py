@@ -37,7 +37,8 @@ from harness.trace.mark_rows import from_former_row, from_row, to_row
 from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
-from harness.trace.trace import FORMAT_VERSION, SESSION, End, Header, Mark, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
 from harness.trace.values import MISSING, obj
 
 # What the lines of a surface are, by its name; raises `ValueError` for one that is not known.

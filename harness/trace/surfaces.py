@@ -6,8 +6,8 @@ surface is (harness.surface), which steps can be played on one (scenario.surface
 
 from typing import Final
 
-from harness.trace.trace import SESSION
-
+# Of a trace that does not say which: JSON-RPC messages.
+SESSION: Final = "session"
 EXEC: Final = "exec"
 COMMAND: Final = "command"
 SDK: Final = "sdk"

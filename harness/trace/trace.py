@@ -12,11 +12,10 @@ from typing import Generic, TypeVar, cast
 from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MARKS_VERSION, MarkBody
+from harness.trace.surfaces import SESSION
 
 # The version of a trace file, but for its marks, which have their own.
 FORMAT_VERSION = 2
-# The surface of a trace that does not say which: JSON-RPC messages.
-SESSION = "session"
 
 B = TypeVar("B", bound=MarkBody)
 B_co = TypeVar("B_co", bound=MarkBody, covariant=True)

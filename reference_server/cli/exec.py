@@ -22,7 +22,6 @@ from reference_server.cli.process import (
     without_secrets,
 )
 from reference_server.cli.scenario_model import (
-    refuse_faults,
     scenario_environment,
     scenario_transport,
 )
@@ -109,8 +108,7 @@ def _run(options: Options) -> int:
     check_given_links(options, config, folder)
     model_transport: ModelTransport = None
     if options.scenario is not None:
-        refuse_faults(options.scenario)
-        model_transport = scenario_transport(options.scenario)
+        model_transport = scenario_transport(options.scenario, faults=False)
         config = replace(config, environment=scenario_environment(config.environment))
     job = Job(
         config,

@@ -25,9 +25,16 @@ BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 """Set in the environment of a server that `harness faulty` has started with a scenario's faults."""
 
 
-def scenario_transport(path: Path) -> "Callable[[], httpx.AsyncBaseTransport]":
-    """Give the transport that plays a scenario's model. Raises UsageError with one line."""
+def scenario_transport(
+    path: Path, *, faults: bool = True
+) -> "Callable[[], httpx.AsyncBaseTransport]":
+    """Give the transport that plays a scenario's model. Raises UsageError with one line.
+
+    Without `faults` a scenario that has some is refused: they are between a client and a session.
+    """
     scenario = _scenario(path)
+    if scenario.faults and not faults:
+        raise UsageError(f"--scenario {path}: it has faults, which agent app-server alone plays")
 
     def transport() -> "httpx.AsyncBaseTransport":
         # Imported with the first model call: it takes longer than the first event may take.
@@ -55,12 +62,6 @@ def go_behind_faults(path: Path, arguments: Sequence[str], *, listens: bool) -> 
     proxy = [*python, "harness", "faulty", "--scenario", str(path), "--"]
     server = [*python, "reference_server", "app-server", *arguments]
     os.execve(sys.executable, [*proxy, *server], {**os.environ, BEHIND_FAULTS: "1"})
-
-
-def refuse_faults(path: Path) -> None:
-    """Raise UsageError where a scenario has faults: they are between a client and a session."""
-    if _scenario(path).faults:
-        raise UsageError(f"--scenario {path}: it has faults, which agent app-server alone plays")
 
 
 def _scenario(path: Path) -> "Scenario":

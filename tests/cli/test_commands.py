@@ -11,7 +11,7 @@ from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_files
 from harness.surface.known import classify_of
 from harness.trace.store import load
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 
 pytestmark = pytest.mark.slow
 

@@ -27,7 +27,7 @@ from harness.runner.config import Config, configure
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import SESSION
 from tests.conformance.peak import VARIABLE
 from tests.processes import MARK, run_warm
 

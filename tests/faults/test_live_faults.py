@@ -13,7 +13,8 @@ from harness.rules.discovery import all_rules
 from harness.surface.known import classify_of
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import load
-from harness.trace.trace import SESSION, Trace
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Trace
 from tests.faults.feeding import feed
 from tools.matrix import GOOD
 

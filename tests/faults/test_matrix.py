@@ -11,8 +11,7 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
-from harness.trace.surfaces import EXEC
-from harness.trace.trace import SESSION
+from harness.trace.surfaces import EXEC, SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in
 from tools.matrix import GOOD, mutations, stored, table
