@@ -17,7 +17,7 @@ from harness.runner.setup_diagnosis import Check, last_words
 from harness.scenario.exec_told import Told, told_by
 from harness.scenario.loader import load_text
 from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
-from harness.target.profile import Bounds
+from harness.target.profile import Bounds, Profile
 from harness.trace.frame import Kind
 from harness.trace.marks import ProgramEnded
 from harness.trace.surfaces import EXEC
@@ -53,8 +53,7 @@ _UNKNOWN = {
 def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]:
     """Yield the checks in order; stop after one that makes the rest meaningless."""
     loaded = load_text(_TURN, name="doctor").on(EXEC)
-    own = {name: getattr(config.profile.bounds, name) for name in _own_bounds(config)}
-    profile = config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=own)})
+    profile = impatient(config)
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
@@ -79,8 +78,12 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
     yield from _shown(run, url)
 
 
-def _own_bounds(config: Config) -> set[str]:
-    return config.profile.bounds.model_fields_set & {"start", "step", "scenario"}
+def impatient(config: Config) -> Profile:
+    """The profile with short bounds, but for those that it sets itself."""
+    bounds = config.profile.bounds
+    given = bounds.model_fields_set & {"start", "step", "scenario"}
+    own = {name: getattr(bounds, name) for name in given}
+    return config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=own)})
 
 
 def _shown(run: Run, model_url: str) -> Iterator[Check]:

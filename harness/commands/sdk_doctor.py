@@ -11,6 +11,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
+from harness.commands.exec_doctor import impatient
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -19,14 +20,10 @@ from harness.runner.servers import SetupFailed
 from harness.runner.setup_diagnosis import Check
 from harness.scenario.loader import Loaded, load_text
 from harness.surface.sdk import Call, Calls
-from harness.target.profile import Bounds
 from harness.trace.difference import literal
 from harness.trace.surfaces import SDK
 from harness.trace.trace import Trace
 from harness.trace.values import arr, dig, obj, text
-
-# Short bounds, since somebody waits.
-BOUNDS = Bounds(start=5.0, step=3.0, scenario=5.0, settle=0.3, stop=0.3)
 
 _THREAD = "thread-of-the-doctor"
 _EVENTS = [
@@ -73,8 +70,7 @@ _MODEL = (
 
 def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
     """Yield the checks in order; stop after one that makes the rest meaningless."""
-    own = {name: getattr(config.profile.bounds, name) for name in _own_bounds(config)}
-    profile = config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=own)})
+    profile = impatient(config)
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
@@ -97,10 +93,6 @@ def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
             yield Check(None, message, last=True)
         except SetupFailed as failed:
             yield Check(False, failed.finding.message, "harness docs sdk-judging", last=True)
-
-
-def _own_bounds(config: Config) -> set[str]:
-    return config.profile.bounds.model_fields_set & {"start", "step", "scenario"}
 
 
 def _on_scripted_agent(run: Run) -> Iterator[Check]:
