@@ -16,7 +16,8 @@ which notification; it says that a client can unsubscribe and that a thread has 
   its connection ended (the thread may be in memory for that one alone), it counts once a message
   about an item of that turn has come here.
 - Who unsubscribes is owed nothing more of the thread. Who opens it again, and is shown a turn in
-  progress that it had been owed the end of, is owed it again.
+  progress that it had been owed the end of, is owed it again, but not its announcement: that may
+  have been told in between. Nor does a later turn/start that is answered with such a turn owe it.
 - Who opens a thread and is shown a turn in progress, of which another connection is owed the end,
   is owed that end too.
 - Whether an archived thread keeps its subscribers is not said: nobody counts as one until he opens
@@ -93,6 +94,7 @@ class Owed:
         self._subscribed: set[str] = set()
         self._away: dict[str, dict[Key, Obligation]] = {}
         self._asked_only: dict[tuple[str, str], Frame] = {}
+        self._promised: set[tuple[str, str]] = set()
         self._resolved_unasked = 0
         self.closed = False
         self.waived: list[Obligation] = []
@@ -194,7 +196,10 @@ class Owed:
         elif asked.method == "turn/start":
             turn_id = text(dig(frame.result, "turn", "id"))
             thread_id = text(obj(asked.params).get("threadId"))
-            if not turn_id or thread_id in self._away:
+            if not turn_id:
+                return
+            if thread_id in self._away:
+                self._promised.add((thread_id, turn_id))
                 return
             others = (one for one in self._ledgers.values() if one is not self)
             elsewhere = any(thread_id in one._subscribed for one in others)
@@ -207,7 +212,11 @@ class Owed:
         """A turn/start of this client was answered, which is or thereby becomes a subscriber."""
         self._subscribed.add(thread_id)
         subject = self._turn(thread_id, turn_id)
-        for kind in (Owes.TURN_STARTED, Owes.TURN_COMPLETED):
+        kinds = [Owes.TURN_COMPLETED]
+        if (thread_id, turn_id) not in self._promised:
+            kinds.insert(0, Owes.TURN_STARTED)
+        self._promised.add((thread_id, turn_id))
+        for kind in kinds:
             self._owe(kind, subject, reply, thread_id, turn_id, thread=thread_id)
 
     def _come(self, thread_id: str, opened: Frame) -> None:
@@ -219,6 +228,7 @@ class Owed:
             if item.kind is Owes.TURN_COMPLETED and key[2] in running:
                 self._owe(item.kind, item.subject, item.frame, *key[1:], thread=thread_id)
         for turn_id in running:
+            self._promised.add((thread_id, turn_id))
             self._asked_only.pop((thread_id, turn_id), None)
             if any(one.awaits_end(thread_id, turn_id) for one in self._others()):
                 where = thread_id, turn_id

@@ -179,6 +179,25 @@ def test_a_turn_that_goes_on_when_the_client_comes_back_owes_its_end() -> None:
     ]
 
 
+def test_a_later_turn_start_that_is_answered_with_the_same_turn_owes_no_second_announcement() -> (
+    None
+):
+    announced_while_away = resumed(left(opened().ask_turn().reply_turn()), "inProgress")
+    assert kinds(announced_while_away.ask_turn().reply_turn()) == ["turn/completed"]
+    asked_while_away = left(opened().ask_turn().reply_turn().turn_started().end_turn())
+    asked_while_away.ask_turn().reply_turn("turn_2")
+    assert kinds(resumed(asked_while_away, "completed").ask_turn().reply_turn("turn_2")) == [
+        "turn/completed"
+    ]
+    shown = resumed(Talk(), "inProgress").ask_turn().reply_turn()
+    assert kinds(shown) == ["turn/completed"]
+    assert kinds(shown.ask_turn().reply_turn("turn_3")) == [
+        "turn/completed",
+        "turn/started",
+        "turn/completed",
+    ]
+
+
 def joins(talk: Talk, status: str = "inProgress") -> Talk:
     """A second client opens the thread, and is shown its turn."""
     return resumed(talk.on("c2"), status).on("c1")
