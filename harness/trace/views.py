@@ -101,7 +101,8 @@ class ThreadView:
     `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
     thread/resume and thread/fork that gave it to this client, `left` and `resumed` the requests by
     which it left it (the params of thread/unsubscribe are not shown, so it may be any) and opened
-    it again: what is told in between may not come here, or come twice.
+    it again: what is told in between may not come here, or come twice. `put_away` are the
+    notifications that it was archived or closed, after which nobody need follow it any more.
     """
 
     id: str
@@ -111,6 +112,7 @@ class ThreadView:
     started: list[Frame] = field(default_factory=list[Frame])
     left: list[Frame] = field(default_factory=list[Frame])
     resumed: list[Frame] = field(default_factory=list[Frame])
+    put_away: list[Frame] = field(default_factory=list[Frame])
     statuses: list[Frame] = field(default_factory=list[Frame])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
 
@@ -331,6 +333,11 @@ class Conversation:
                 else:
                     turn.completed.append(frame)
                     self._over.extend(turn.items.values())
+        elif method in ("thread/archived", "thread/closed"):
+            # The payload of thread/closed is not shown: one that names no thread may be of any.
+            named = text(params.get("threadId"))
+            for thread in [self.thread(named)] if named else self.threads.values():
+                thread.put_away.append(frame)
         elif method == "thread/status/changed":
             self.thread(text(params.get("threadId"))).statuses.append(frame)
         elif method == "thread/started":

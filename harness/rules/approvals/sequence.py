@@ -22,6 +22,7 @@ from harness.rules.shared.view_queries import (
     item_in,
     perhaps_same_folder,
     request_subject,
+    was_away,
 )
 from harness.rules.shared.violations import member, wrong
 from harness.trace.difference import literal
@@ -56,8 +57,8 @@ class NamesItem(ApprovalMonitor):
         if frame.kind is not Kind.REQUEST or not all(named):
             return None
         if turn is None:
-            # Of a thread that was started here every turn has been heard of.
-            if thread is None or thread.reply is None:
+            # Of a thread that was started here, and never left, every turn has been heard of.
+            if thread is None or thread.reply is None or was_away(thread, frame):
                 return None
             return self._bad(frame, "turnId", f"the id of a turn of {thread.subject}", "threadId")
         if not began_here(self.conversation, turn):

@@ -88,7 +88,8 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
 def _opened_later(thread: ThreadView, reply: Frame) -> bool:
     """Whether the client followed the thread only after its turn/start was answered."""
     before = [one for one in thread.opened if came_before(one, reply)]
-    if before and not any(came_between(before[-1], one, reply) for one in thread.left):
+    parted = (*thread.left, *thread.put_away)
+    if before and not any(came_between(before[-1], one, reply) for one in parted):
         return False
     return len(before) < len(thread.opened)
 
@@ -101,6 +102,14 @@ def _left_in(thread: ThreadView, turn: TurnView) -> bool:
         (begun is None or came_before(begun, left)) and (ended is None or came_before(left, ended))
         for left in thread.left
     )
+
+
+def was_away(thread: ThreadView, message: Frame) -> bool:
+    """Whether this client may have missed a turn of a thread before a message.
+
+    It left the thread, or it was archived or closed, so that others may have gone on with it.
+    """
+    return any(came_before(one, message) for one in (*thread.left, *thread.put_away))
 
 
 def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:

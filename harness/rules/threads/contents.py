@@ -19,6 +19,7 @@ from harness.rules.shared.view_queries import (
     perhaps_same_folder,
     same_folder,
     thread_members,
+    was_away,
 )
 from harness.rules.shared.violations import differs, member
 from harness.trace.frame import Frame, Kind
@@ -156,8 +157,9 @@ class PreviewFirstMessage(Monitor):
 
     It should be the text of that turn's input, whole or its beginning; white space and an ellipsis
     at the end do not count. The text says "usually": SHOULD. Left open: threads that were not
-    started within the trace or were rolled back, ephemeral ones that show no preview, of which
-    nothing is kept, first turns of others or without a text, a preview that is no string (shapes).
+    started within the trace, were left before that turn or were rolled back, ephemeral ones that
+    show no preview, of which nothing is kept, first turns of others or without a text, a preview
+    that is no string (shapes).
     """
 
     def begin(self) -> None:
@@ -174,6 +176,8 @@ class PreviewFirstMessage(Monitor):
             preview = thread.get("preview")
             first = _first_turn(view) if view is not None and view.reply is not None else None
             if view is None or first is None or not isinstance(preview, str):
+                continue
+            if first.request is not None and was_away(view, first.request):
                 continue
             said = _said(first)
             if not said or not completed_before(self.trace, first, request):
