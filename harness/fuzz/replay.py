@@ -105,6 +105,8 @@ def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
 def wrong_in(played: Played, cause: str) -> str:
     """What is wrong in a play, in a line: the cause, or without one anything that must not be."""
     for problem in played.problems:
+        if problem.habit and not played.unmet:
+            continue  # What it did is its choice; the document demands what it mostly does.
         if problem.cause == cause or (not cause and problem.level is Level.MUST):
             return problem.text
     return played.unmet if not cause else ""

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from harness.fuzz.replay import wrong_in
 from harness.fuzz.sessions.habits import OFTEN, SEEN, Habits
 from harness.fuzz.sessions.looks import COUNTED, LOST, MIXED, NAMED, REFUSED, Seen, looked_at
 from harness.fuzz.sessions.play import Played, Problem
 from harness.judge.verdict import Level
 from harness.runner.run import Run
-from harness.scenario.player import Cast
+from harness.scenario.player import Cast, Unmet, UnmetKind
 from harness.trace.trace import Trace
 from tests.rules.traces import THREAD, Talk, command, thread_object, turn_object, user_message
 
@@ -170,11 +171,29 @@ def test_what_the_text_demands_counts_at_once() -> None:
 
 
 def test_a_choice_counts_where_the_server_mostly_chose_otherwise() -> None:
-    habits = Habits()
+    habits, where = Habits(), {"data.*.id": "thr_1"}
     usual = Problem(COUNTED, "it counts", Level.INFO, habit="True")
-    unusual = Problem(COUNTED, "it does not", Level.INFO, habit="False")
+    unusual = Problem(COUNTED, "it does not", Level.INFO, habit="False", where=where)
     for _ in range(SEEN):
         assert habits.serious(played(usual)) == []
     for _ in range(2 * SEEN):
         assert habits.serious(played(unusual)) == [unusual]
     assert Habits().serious(played(unusual)) == []
+
+
+def test_a_choice_that_no_step_can_demand_is_no_finding() -> None:
+    habits = Habits()
+    for _ in range(SEEN):
+        habits.serious(played(Problem(COUNTED, "it does not", Level.INFO, habit="False")))
+    unusual = Problem(COUNTED, "it counts", Level.INFO, habit="True")
+    assert habits.serious(played(unusual)) == []
+
+
+def test_a_choice_is_wrong_in_a_replay_where_a_step_demanded_the_other() -> None:
+    found = Problem(NAMED, "it finds it: True", Level.INFO, habit="True")
+    step = Unmet(UnmetKind.OTHER_END, "request", 4, "it does not show the thread")
+    sound, broken = played(found), played(found)
+    sound.run = cast("Run", SimpleNamespace(unmet=None))
+    broken.run = cast("Run", SimpleNamespace(unmet=step))
+    assert wrong_in(sound, NAMED) == ""
+    assert wrong_in(broken, NAMED) == found.text

@@ -30,7 +30,7 @@ class Habits:
         found: dict[str, Problem] = {}
         for problem in played.problems:
             if problem.habit:
-                if self._unusual(problem.cause, problem.habit):
+                if self._unusual(problem.cause, problem.habit) and problem.where:
                     found.setdefault(problem.cause, problem)
             elif problem.level is Level.MUST or self._habit(problem.cause):
                 found.setdefault(problem.cause, problem)

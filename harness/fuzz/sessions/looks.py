@@ -45,7 +45,7 @@ class Seen:
     """A problem: its cause, words, the number of the step (0 for none), what the step wants.
 
     With `habit` it is none by itself: it is what the server did where the text leaves it open, and
-    a problem only if the same server did otherwise before.
+    a problem only if the same server did otherwise before, and a step can demand that (`where`).
     """
 
     cause: str
@@ -202,7 +202,8 @@ class _Walk:
                 aliases = [
                     one for one, known in self._run.cast.threads.items() if known == thread_id
                 ]
-                where = {"data.*.id": f"${aliases[0]}.thread.id"} if aliases else {}
+                demanded = bool(aliases) and not found
+                where = {"data.*.id": f"${aliases[0]}.thread.id"} if demanded else {}
                 yield Seen(NAMED, words, self._step(request), where, habit=str(found))
 
     def _shown(self, thread: _Thread, request: Frame, answer: Frame) -> Iterator[Seen]:
