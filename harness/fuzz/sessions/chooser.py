@@ -13,11 +13,13 @@ T = TypeVar("T")
 class Chooser:
     """Makes every choice from one function that gives a whole number from 0 to n - 1.
 
-    0 is always the plainest choice, so that what shrinks numbers makes sessions plainer.
+    0 is always the plainest choice, so that what shrinks numbers makes sessions plainer. `made` are
+    the choices so far, where somebody notes them.
     """
 
-    def __init__(self, below: Callable[[int], int]) -> None:
+    def __init__(self, below: Callable[[int], int], made: Sequence[int] = ()) -> None:
         self.below = below
+        self.made = made
 
     def chance(self, percent: int) -> bool:
         """True in so many of a hundred cases."""

@@ -7,6 +7,7 @@ Not here: drawing sessions.
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from harness.fuzz.sessions.chooser import Chooser
@@ -33,8 +34,7 @@ class Corpus:
         self._random = random.Random(f"sessions {seed}")
         self._guided = guided
         self._seen: Counter[Mark] = Counter()
-        self._kept: list[list[int]] = []
-        self._made: list[int] = []
+        self._kept: list[Sequence[int]] = []
 
     @property
     def distinct(self) -> int:
@@ -43,26 +43,26 @@ class Corpus:
 
     def chooser(self) -> Chooser:
         """The choices of the next session."""
-        made = self._made = list[int]()
+        made: list[int] = []
         source = random.Random(self._random.getrandbits(64))
         again: list[int] = []
         if self._guided and self._kept and source.randrange(100) < FROM_ANOTHER:
             other = source.choice(self._kept)
-            again = other[: source.randrange(len(other))][::-1]
+            again = list(other[: source.randrange(len(other))])[::-1]
 
         def below(number: int) -> int:
             made.append(again.pop() % number if again else source.randrange(number))
             return made[-1]
 
-        return Chooser(below)
+        return Chooser(below, made)
 
-    def reached(self, played: Played) -> int:
-        """Note what the session of the last choices reached; gives how much of it is rare."""
+    def reached(self, played: Played, chooser: Chooser) -> int:
+        """Note what the session of these choices reached; gives how much of it is rare."""
         mine = marks_of(played)
         rare = sum(self._seen[one] < RARE for one in mine)
         self._seen.update(mine)
-        if rare and self._made and not played.unmet:
-            self._kept.append(self._made)
+        if rare and chooser.made and not played.unmet:
+            self._kept.append(chooser.made)
             del self._kept[:-KEPT]
         return rare
 

@@ -164,8 +164,11 @@ class Plan:
         if thread.doubtful:
             # A turn that was just taken may be told after its answer: this answer comes later.
             self.request("thread/read", params={"threadId": thread.reference}, on=thread.home)
-        if turn is not None or thread.doubtful:
+        if thread.doubtful:
             self.step("wait", idle=thread.alias, on=thread.home)
+        elif turn is not None:
+            # Who did not start it may not have heard of it yet, and would find the thread idle.
+            self.step("wait", turn=turn.alias, on=thread.home)
         thread.ended += turn is not None
         thread.running, thread.doubtful = None, False
 

@@ -18,10 +18,12 @@ from harness.fuzz.sessions.chains import generated
 from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
+from harness.fuzz.sessions.lanes import Lanes, further_benches
 from harness.fuzz.sessions.play import Played, Problem, play
 from harness.fuzz.sessions.session import FEATURES, Offers
 from harness.fuzz.sessions.shrinking import only, shrunk
 from harness.fuzz.sessions.turns import Json
+from harness.judge.verdict import Level
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -32,6 +34,8 @@ from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
 from harness.trace.values import obj
 
+# So many sessions are drawn before what they showed is learnt.
+AT_ONCE = 24
 # A step that waits in vain is no finding, only lost time.
 STEP_BOUND = 2.0
 SHORTEST = 0.4
@@ -105,10 +109,13 @@ def search(
     Raises `SetupFailed` where the server cannot be used at all.
     """
     watch = interruption or Interruption(config.base)
-    with opened(config, worker) as (portal, bench):
+    with (
+        opened(config, worker) as (portal, bench),
+        further_benches(portal, config, bench, worker) as lanes,
+    ):
         searcher = Searcher(config, portal, bench, watch, seed, on_found, known)
         try:
-            searcher.run(seconds, cases)
+            searcher.run(lanes, seconds, cases)
         except SetupFailed as failed:
             gone = failed
         else:
@@ -159,8 +166,12 @@ class Searcher:
         self._habits = Habits()
         self.shrinking = SHRINKING
 
-    def run(self, seconds: float, cases: int | None) -> None:
-        """Search until the time is over, or so many sessions were played."""
+    def run(self, lanes: Lanes, seconds: float, cases: int | None) -> None:
+        """Search until the time is over, or so many sessions were played.
+
+        Sessions are drawn some at a time, and what is learnt of them is learnt in their order, so
+        that it does not depend on which of them was over first.
+        """
         campaign = self.campaign
         began = time.monotonic()
         self.shrinking = shrinking_within(seconds)
@@ -168,8 +179,18 @@ class Searcher:
         try:
             with self._interruption.ours():
                 while time.monotonic() < began + seconds and campaign.cases != cases:
-                    document = generated(corpus.chooser(), self._offers)
-                    corpus.reached(self._attempt(document))
+                    left = AT_ONCE if cases is None else min(AT_ONCE, cases - campaign.cases)
+                    choosers = [corpus.chooser() for _ in range(left)]
+                    documents = [generated(one, self._offers) for one in choosers]
+                    all_of_them = self._portal.start_task_soon(
+                        lanes.play_all, documents, began + seconds, self._spoils
+                    )
+                    for chooser, played in zip(
+                        choosers, self._interruption.wait(all_of_them), strict=True
+                    ):
+                        if played is not None:
+                            self._judge(played)
+                            corpus.reached(played, chooser)
         except Interrupted as signal:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
@@ -190,19 +211,27 @@ class Searcher:
 
     def _attempt(self, document: Json) -> Played:
         """Play a generated document; what goes wrong is followed up."""
-        campaign = self.campaign
         played = self.play(document)
-        campaign.cases += 1
+        if self._judge(played):
+            self._portal.call(self._bench.servers.retire_all)
+        return played
+
+    def _judge(self, played: Played) -> bool:
+        """Learn from a play, and follow up what goes wrong in it, if anything."""
+        self.campaign.cases += 1
         self._count(played)
         self._learn(played)
         problems = self._habits.serious(played)
         for problem in problems:
             if problem.cause not in self._done:
                 self._done.add(problem.cause)
-                self._follow(document, problem)
-        if problems:
-            self._portal.call(self._bench.servers.retire_all)
-        return played
+                self._follow(played.document, problem)
+        return bool(problems)
+
+    def _spoils(self, played: Played) -> bool:
+        """Whether nothing more should be played on the process of this play."""
+        new = (one for one in played.problems if one.cause not in self._done)
+        return any(one.level is not Level.INFO for one in new)
 
     def _count(self, played: Played) -> None:
         """How many requests were granted, and which methods never were."""
