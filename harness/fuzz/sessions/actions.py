@@ -50,7 +50,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         plan.settle(thread)
     elif turn.asks and choose.chance(60):
         if not turn.gates and not script.faulty:
-            plan.step("wait", request=turn.asks[0], where=plan.where(thread), on=thread.home)
+            plan.step("wait", request=turn.asks[0], where=plan.where(thread, turn), on=thread.home)
     elif _holds_first(turn) and choose.chance(60):
         plan.step("wait", gate=turn.gates[0])
 
@@ -64,10 +64,16 @@ def _holds_first(turn: PlannedTurn) -> bool:
 
 def second_turn(session: Session, thread: PlannedThread) -> None:
     """A turn that may well be refused."""
-    text = f"also {session.plan.number()}"
-    params = {"threadId": thread.reference, "input": [{"type": "text", "text": text}]}
+    params = {"threadId": thread.reference, "input": [_also(session, thread)]}
     session.plan.request("turn/start", params=params, on=session.connection())
     thread.doubtful = True
+
+
+def _also(session: Session, thread: PlannedThread) -> Json:
+    """The input of a turn that may be refused; the model's side says one thing in it."""
+    nonce = session.plan.nonce()
+    thread.script.append(session.writer.plain(nonce))
+    return {"type": "text", "text": f"also {nonce}"}
 
 
 def settle(session: Session, thread: PlannedThread) -> None:
@@ -83,7 +89,7 @@ def open_gate(session: Session, thread: PlannedThread) -> None:
 
 def steer(session: Session, thread: PlannedThread) -> None:
     """Input for the turn that runs, or did."""
-    turn = session.choose.one(thread.turns[::-1])
+    turn = _one_of_the_turns(session, thread)
     params = {
         "threadId": thread.reference,
         "input": [{"type": "text", "text": f"and {session.plan.number()}"}],
@@ -92,9 +98,15 @@ def steer(session: Session, thread: PlannedThread) -> None:
     session.plan.request("turn/steer", params=params, on=session.connection())
 
 
+def _one_of_the_turns(session: Session, thread: PlannedThread) -> PlannedTurn:
+    """Mostly the last one."""
+    choose = session.choose
+    return choose.one(thread.turns[::-1]) if choose.chance(20) else thread.turns[-1]
+
+
 def interrupt(session: Session, thread: PlannedThread) -> None:
     """The end of the turn that runs, or of one that is over."""
-    turn = session.choose.one(thread.turns[::-1])
+    turn = _one_of_the_turns(session, thread)
     params = {"threadId": thread.reference, "turnId": f"${turn.alias}.turn.id"}
     session.plan.request("turn/interrupt", params=params, on=session.connection())
     if turn is thread.running:
@@ -112,20 +124,20 @@ def answer(session: Session, thread: PlannedThread) -> None:
         return
     asked, command = turn.asked()
     if choose.chance(5):
-        plan.answer(thread, asked, result={"decision": "perhaps"}, deliberate=True)
+        plan.answer(thread, turn, asked, result={"decision": "perhaps"}, deliberate=True)
         thread.doubtful = True
         interrupt(session, thread)
         return
     some = ["accept", "decline"] if asked != COMMAND else _DECISIONS
     decision = choose.one(some)
-    plan.answer(thread, asked, decision=decision)
+    plan.answer(thread, turn, asked, decision=decision)
     if decision == "acceptForSession" and command:
         thread.allowed.add(command)
         turn.asks_no_more_about(thread.allowed)
     if decision == "cancel":
         thread.doubtful = True
     if choose.chance(10):
-        plan.answer(thread, asked, decision=choose.one(some), again=True)
+        plan.answer(thread, turn, asked, decision=choose.one(some), again=True)
 
 
 _DECISIONS = ["accept", "accept", "decline", "acceptForSession", "acceptForSession", "cancel"]
@@ -165,7 +177,8 @@ def fork(session: Session, thread: PlannedThread) -> None:
     if session.choose.chance(60):
         session.look(thread)
     made = plan.thread(asks=thread.asks)
-    made.ended, made.changed, made.home = thread.ended, True, on
+    made.ended, made.changed = thread.ended, True
+    made.followed_on(on)
     body = {"params": {"threadId": thread.reference}, "as": made.alias}
     plan.request("thread/fork", expect="result", on=on, **body)
 
@@ -176,8 +189,8 @@ def archive(session: Session, thread: PlannedThread) -> None:
         session.plan.settle(thread)
     params = {"threadId": thread.reference}
     session.plan.request("thread/archive", params=params, on=session.connection())
-    thread.archived, thread.loaded = True, False
-    thread.forgets()
+    thread.archived = True
+    thread.put_away()
 
 
 def unarchive(session: Session, thread: PlannedThread) -> None:
@@ -255,14 +268,15 @@ def overlapping(session: Session, thread: PlannedThread) -> None:
             case "thread/read":
                 params["includeTurns"] = True
             case "turn/start":
-                params["input"] = [{"type": "text", "text": f"also {plan.number()}"}]
+                params["input"] = [_also(session, thread)]
             case "thread/archive" | "thread/unsubscribe":
                 thread.archived = thread.archived or method == "thread/archive"
-                thread.loaded = False
-                thread.forgets()
+                thread.put_away()
             case _:
                 pass
-        plan.request(method, params=params, wait=False, on=session.connection(), **{"as": alias})
+        plan.request(
+            method, params=params, wait=False, on=session.any_connection(), **{"as": alias}
+        )
     for alias in names:
         plan.step("wait", answer=alias)
     thread.doubtful = True

@@ -16,7 +16,6 @@ from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import PlannedThread
 from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
 from harness.fuzz.sessions.turns import Json
-from harness.scenario.client_steps import MAIN
 
 
 def steered(session: Session, thread: PlannedThread) -> None:
@@ -48,17 +47,19 @@ def followed_twice(session: Session, thread: PlannedThread) -> None:
 
 
 def reconnected(session: Session, thread: PlannedThread) -> None:
-    """The second client, which follows a thread of the first, is gone and back within a turn."""
+    """The second client, which follows the thread, is gone and back, mostly within a turn."""
     plan, turn = session.plan, thread.running
-    others = any(one.loaded and one.home == "b" for one in plan.threads)
-    if others or "b" not in plan.connections or turn is None:
+    if "b" not in plan.connections:
         return
-    params = {"threadId": thread.reference}
-    plan.request("thread/resume", params=params, on="b")
-    if turn.asks and not (turn.gates or turn.script.faulty or thread.doubtful):
-        plan.step("wait", request=turn.asks[0], where=plan.where(thread), on=MAIN)
-    plan.client += [{"disconnect": "b"}, {"connect": "b"}]
-    plan.request("thread/resume", params=params, on="b")
+    if "b" not in thread.followers:
+        plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
+        thread.followed_on("b")
+        thread.changed = True
+    open_question = turn is not None and turn.asks and not (turn.gates or turn.script.faulty)
+    if turn is not None and open_question and not thread.doubtful:
+        where = plan.where(thread, turn)
+        plan.step("wait", request=turn.asks[0], where=where, on=thread.home)
+    session.leave(thread)
 
 
 def _runs(thread: PlannedThread) -> bool:
@@ -74,7 +75,7 @@ CHAINS = (
     Action("steer+interrupt", 5, steered, _runs),
     Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
     Action("resume+unsubscribe", 2, followed_twice, _follows),
-    Action("several+resume", 5, reconnected, _runs),
+    Action("several+resume", 5, reconnected, _follows),
 )
 
 

@@ -45,9 +45,9 @@ class PlannedThread:
     `running` is its turn that may go on. `doubtful`: something was asked of it whose outcome is
     open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
     side can no longer tell whose call it is, so turns say one thing. `changed`: it may have lost
-    the settings that it was started with. `home` is the connection that surely follows it, where
-    one does (`loaded`). `commands` were asked about in earlier turns, and `allowed` are those of
-    them that were accepted for the session.
+    the settings that it was started with. `followers` are the connections that surely follow it,
+    those that did first before the others. `commands` were asked about in earlier turns, and
+    `allowed` are those of them that were accepted for the session.
     """
 
     alias: str
@@ -56,11 +56,10 @@ class PlannedThread:
     running: PlannedTurn | None = None
     doubtful: bool = False
     archived: bool = False
-    loaded: bool = True
     plain: bool = False
     changed: bool = False
     ended: int = 0
-    home: str = MAIN
+    followers: list[str] = field(default_factory=list[str])
     commands: list[str] = field(default_factory=list[str])
     allowed: set[str] = field(default_factory=set[str])
     names: list[str] = field(default_factory=list[str])
@@ -72,21 +71,52 @@ class PlannedThread:
         return f"${self.alias}.thread.id"
 
     @property
+    def loaded(self) -> bool:
+        """Whether somebody surely follows it."""
+        return bool(self.followers)
+
+    @property
+    def home(self) -> str:
+        """The connection that surely follows it, where one does."""
+        return self.followers[0] if self.followers else MAIN
+
+    @property
+    def moment(self) -> str:
+        """Where it is, in a word: what an action does may depend on it."""
+        turn = self.running
+        if self.archived or not self.loaded:
+            return "archived" if self.archived else "left"
+        if self.doubtful:
+            return "doubtful"
+        if turn is None:
+            return "idle" if self.turns else "new"
+        if turn.asks:
+            return "asked later" if turn.gates else f"asked about a {kind_of_ask(turn.asks[0])}"
+        if not turn.gates:
+            return "ending"
+        return "in a command" if turn.gates[0].startswith("pipe") else "in a reply"
+
+    @property
     def ready(self) -> bool:
         """Whether it certainly takes a turn."""
         return self.loaded and not (self.archived or self.doubtful or self.running)
 
     def followed_on(self, connection: str) -> None:
-        """Note that a connection took it up; who followed it already stays its home."""
-        if not self.loaded:
-            self.home = connection
-        self.loaded = True
+        """Note that a connection took it up."""
+        if connection not in self.followers:
+            self.followers.append(connection)
 
     def left_on(self, connection: str) -> None:
         """Note that a connection follows it no longer."""
-        if connection == self.home:
-            self.loaded, self.home = False, MAIN
-            self.forgets()
+        if connection in self.followers:
+            self.followers.remove(connection)
+            if not self.followers:
+                self.forgets()
+
+    def put_away(self) -> None:
+        """Note that nobody surely follows it any more."""
+        self.followers.clear()
+        self.forgets()
 
     def forgets(self) -> None:
         """Note that it may be unloaded: whether what was accepted still holds is open."""
@@ -134,13 +164,14 @@ class Plan:
         self.threads.append(thread)
         return thread
 
-    def where(self, thread: PlannedThread) -> Json | None:
-        """What tells the questions of a thread from those of the others."""
-        return {"threadId": thread.reference} if len(self.threads) > 1 else None
+    def where(self, thread: PlannedThread, turn: PlannedTurn) -> Json:
+        """What tells the questions of a turn from those of others, that nobody answered."""
+        where: Json = {"turnId": f"${turn.alias}.turn.id"}
+        return where | ({"threadId": thread.reference} if len(self.threads) > 1 else {})
 
-    def answer(self, thread: PlannedThread, asked: str, **body: Any) -> None:
-        """Answer a question of a thread."""
-        self.step("answer", to=asked, where=self.where(thread), on=thread.home, **body)
+    def answer(self, thread: PlannedThread, turn: PlannedTurn, asked: str, **body: Any) -> None:
+        """Answer a question of a turn."""
+        self.step("answer", to=asked, where=self.where(thread, turn), on=thread.home, **body)
 
     def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
         """Open the next gates of a turn, or all."""
@@ -158,7 +189,7 @@ class Plan:
                 ids = {"threadId": thread.reference, "turnId": f"${turn.alias}.turn.id"}
                 self.request("turn/interrupt", params=ids, on=thread.home)
             for asked in turn.asks if not thread.doubtful else ():
-                self.answer(thread, asked, decision="accept")
+                self.answer(thread, turn, asked, decision="accept")
             turn.asks.clear()
             turn.commands.clear()
         if thread.doubtful:

@@ -32,7 +32,7 @@ from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
 from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
-from harness.trace.values import obj
+from harness.trace.values import obj, text
 
 # So many sessions are drawn before what they showed is learnt.
 AT_ONCE = 24
@@ -46,6 +46,8 @@ SHRINKING = 30.0
 FOLLOWING = 1.5
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
+# That a question is put again to who takes its thread up while it is open: no text says so.
+ASKED_AGAIN = "asked-again"
 # What is refused so often, and was never granted, is not asked for again.
 REFUSED_ALWAYS = 12
 
@@ -260,9 +262,10 @@ class Searcher:
             if self._failures[feature] >= GIVEN_UP and feature not in self._works:
                 self._offers.lacks.add(feature)
         number = played.run.unmet.line - 1 if played.run.unmet else len(played.document["client"])
-        for step in played.document["client"][:number]:
+        steps = played.document["client"]
+        for at, step in enumerate(steps[:number]):
             if obj(only(step)[1]).get("expect") != "any":
-                self._works.add(feature_of(step))
+                self._works.add(ASKED_AGAIN if asked_again(steps, at) else feature_of(step))
 
     def _feature(self, played: Played) -> str:
         """What to blame for a script that did not come to its end."""
@@ -271,9 +274,9 @@ class Searcher:
             return ""
         if unmet.capability:
             return _BY_CAPABILITY.get(unmet.capability, unmet.capability)
-        return feature_of(
-            played.document["client"][min(unmet.line, len(played.document["client"])) - 1]
-        )
+        steps = played.document["client"]
+        at = min(unmet.line, len(steps)) - 1
+        return ASKED_AGAIN if asked_again(steps, at) else feature_of(steps[at])
 
     def _follow(self, document: Json, problem: Problem) -> None:
         """Confirm a problem on a fresh process, make the document small, tell it."""
@@ -346,6 +349,30 @@ _BY_CAPABILITY = {
     "plan-update": "plan",
     "several-clients": "several",
 }
+
+
+def asked_again(steps: list[Json], at: int) -> bool:
+    """Whether a step answers a question that must have been put again.
+
+    A client left while its turn ran, and this one took the thread up after that.
+    """
+    kind, body = only(steps[at])
+    if kind != "answer":
+        return False
+    turn = text(obj(body.get("where")).get("turnId")).removeprefix("$").split(".")[0]
+    since = [
+        number
+        for number, step in enumerate(steps[:at])
+        if only(step)[0] == "start_turn" and only(step)[1].get("as") == turn
+    ]
+    kinds = [only(step) for step in steps[since[-1] if since else 0 : at]]
+    left = next((number for number, one in enumerate(kinds) if one[0] == "disconnect"), at)
+    return any(
+        one[0] == "request"
+        and one[1]["method"] == "thread/resume"
+        and one[1].get("on") == body.get("on")
+        for one in kinds[left:]
+    )
 
 
 def feature_of(step: Json) -> str:

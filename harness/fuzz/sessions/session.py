@@ -14,10 +14,12 @@ from harness.fuzz.sessions.turns import FAULTS, PARTS, Json, TurnWriter
 from harness.scenario.client_steps import MAIN
 
 MOST_THREADS = 3
-LONGEST = 60
-# Half of the sessions are short: they are played and shrunk faster, and what is judged at the end
+LONGEST = 48
+# Each costs as much time as a whole session without.
+MOST_RESTARTS = 2
+# Most of the sessions are short: they are played and shrunk faster, and what is judged at the end
 # of a trace sees more of them.
-SHORT = range(4, 13)
+SHORT = range(6, 19)
 # The threads of this session alone, of all that the process knows.
 HERE: Json = {"cwd": "{cwd}"}
 _ALWAYS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
@@ -60,11 +62,13 @@ class Offers:
     """What is known of the server under test: what it was seen not to do is planned no more.
 
     `lacks` are names of actions, of parts of a turn, and `approvals`. `pairs` counts which action
-    on a thread was planned right after which other, so that rare pairs can be preferred.
+    on a thread was planned right after which other, and `moments` the same with where the thread
+    was, what was done last in the session, and who did it, so that what is rare can be preferred.
     """
 
     lacks: set[str] = field(default_factory=set[str])
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    moments: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,11 @@ class Session:
         self.plan = Plan()
         offers = offers or Offers()
         lacks = offers.lacks
-        self._lacks, self._pairs = lacks, offers.pairs
+        self._lacks, self._pairs, self._moments = lacks, offers.pairs, offers.moments
         self._last: dict[str, str] = {}
+        self._before = ("", "")
+        self._on = MAIN
+        self._restarts = 0
         parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
         faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
@@ -97,12 +104,12 @@ class Session:
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
         self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
-        self._apart = chooser.weighted([("", 57), ("several", 35), ("restart", 8)])
+        self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
         self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])
 
     def draw(self, longest: int = LONGEST) -> Json:
-        """A whole document, every second one short, with at most so many steps and a final look."""
-        long = self.choose.chance(50)
+        """A whole document, most of them short, with at most so many steps and a final look."""
+        long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.one(SHORT))
         if self._apart == "several" and "several" not in self._lacks:
             self.plan.client.append({"connect": "b"})
@@ -124,31 +131,59 @@ class Session:
         if len(plan.threads) < self._most and choose.chance(15):
             self.start_thread()
             return
-        if self._apart == "restart" and choose.chance(15) and "restart" not in self._lacks:
+        may_restart = self._apart == "restart" and self._restarts < MOST_RESTARTS
+        if may_restart and "restart" not in self._lacks and choose.chance(15):
             self._restart()
             return
-        if len(plan.connections) > 1 and choose.chance(4):
-            self._leave()
-            return
         thread = choose.one(plan.threads)
+        self._on = thread.home if choose.chance(60) else choose.one(plan.connections)
         last = self._last.get(thread.alias, "")
         possible = [
-            (one, max(1, 60 * weight // (1 + self._pairs[last, one.name])))
-            for one, weight in self._weights
+            (one, one_weight * self._news((last, one.name), self._moment_of(thread, one)))
+            for one, one_weight in self._weights
             if one.sensible(thread)
         ]
         action = choose.weighted(possible)
         self._pairs[last, action.name] += 1
+        self._moments[self._moment_of(thread, action)] += 1
         self._last[thread.alias] = action.name
+        self._before = (thread.alias, action.name)
         action.do(self, thread)
+
+    def _moment_of(self, thread: PlannedThread, action: Action) -> tuple[str, ...]:
+        """An action with all that its effect may depend on."""
+        alias, before = self._before
+        others = any(one.running is not None for one in self.plan.threads if one is not thread)
+        return (
+            thread.moment,
+            "others run" if others else "",
+            "here" if alias == thread.alias else "elsewhere",
+            before,
+            action.name,
+            "follows" if self._on in thread.followers else "does not follow",
+        )
+
+    def _news(self, pair: tuple[str, str], moment: tuple[str, ...]) -> int:
+        """How much more often what never came up, or seldom, is chosen."""
+        return (
+            (4, 2)[self._pairs[pair]]
+            if self._pairs[pair] < 2
+            else (3 if not self._moments[moment] else 1)
+        )
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
         asks = self.asking and self.choose.chance(80)
         thread = self.plan.thread(asks=asks)
         params = {"approvalPolicy": "on-request"} if asks else None
-        thread.home = self.connection()
-        self.plan.step("start_thread", **{"as": thread.alias}, on=thread.home, params=params)
+        on = self._on = self.any_connection()
+        thread.followed_on(on)
+        self.plan.step("start_thread", **{"as": thread.alias}, on=on, params=params)
+        others = [one for one in self.plan.connections if one != on]
+        if others and self.choose.chance(40):
+            self.plan.request("thread/resume", params={"threadId": thread.reference}, on=others[0])
+            thread.followed_on(others[0])
+            thread.changed = True
 
     @property
     def several_threads(self) -> bool:
@@ -156,39 +191,46 @@ class Session:
         return len(self.plan.threads) > 1 or self._most > 1
 
     def connection(self) -> str:
-        """A connection to speak on."""
+        """The connection that acts."""
+        return self._on if self._on in self.plan.connections else MAIN
+
+    def any_connection(self) -> str:
+        """Any of the connections."""
         return self.choose.one(self.plan.connections)
 
     def _restart(self) -> None:
         self.plan.client.append({"restart": True})
         self.plan.connections = [MAIN]
+        self._restarts += 1
         for thread in self.plan.threads:
-            thread.running, thread.loaded, thread.doubtful = None, False, False
-            thread.home = MAIN
-            thread.forgets()
+            thread.running, thread.doubtful = None, False
+            thread.put_away()
 
-    def _leave(self) -> None:
-        """The second client goes, or comes back; what it alone followed is taken up again."""
+    def leave(self, thread: PlannedThread) -> None:
+        """The second client goes, and mostly comes back; what it followed is taken up again.
+
+        So is `thread`, by the first client where the second one stays away.
+        """
         plan, back = self.plan, self.choose.chance(70)
         plan.client.append({"disconnect": "b"})
-        mine = [one for one in plan.threads if one.loaded and one.home == "b"]
+        mine = [one for one in plan.threads if "b" in one.followers]
         if back:
             plan.client.append({"connect": "b"})
         else:
             plan.connections.remove("b")
-        for thread in plan.threads:
-            # One that was archived or left still has its last home.
-            thread.home = MAIN if thread.home == "b" and thread not in mine else thread.home
-        for thread in mine:
-            # Whether its questions are put again, and to whom, is open.
-            thread.left_on("b")
-            thread.doubtful = thread.doubtful or thread.running is not None
-        for thread in mine or [self.choose.one(plan.threads)]:
-            on = "b" if back else MAIN
-            plan.request("thread/resume", params={"threadId": thread.reference}, on=on)
-            if not thread.archived:
-                thread.followed_on(on)
-                thread.changed = True
+        on = "b" if back else MAIN
+        for one in mine:
+            one.left_on("b")
+            again = one.running is not None and one.running.asks and not one.doubtful
+            if one.running is not None and not one.loaded:
+                # Its end may come while nobody follows it; a question that is open is put again.
+                one.doubtful = one.doubtful or not again or "asked-again" in self._lacks
+        for one in mine if thread in mine else [*mine, thread]:
+            if one.archived:
+                continue
+            plan.request("thread/resume", params={"threadId": one.reference}, on=on)
+            one.followed_on(on)
+            one.changed = True
 
     def look(self, thread: PlannedThread) -> None:
         """What is stored of a thread."""

@@ -106,7 +106,7 @@ class TurnWriter:
                 return {"update_plan": {"steps": steps}}
             case _:
                 turn.asks.append(COMMAND)
-                repeats = self._before and self._chooser.chance(40)
+                repeats = self._before and self._chooser.chance(55)
                 command = self._chooser.one(self._before) if repeats else self._command(turn, name)
                 turn.commands.append("" if "pipe-" in command else command)
                 return {"run": command}
