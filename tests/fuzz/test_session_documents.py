@@ -85,7 +85,7 @@ def test_every_kind_of_step_comes_up() -> None:
 
 def test_rare_pairs_of_actions_come_up_soon() -> None:
     offers = Offers()
-    for seed in range(80):
+    for seed in range(150):
         generated(seeded(seed), offers)
     assert len(offers.pairs) > 200
     assert offers.pairs["compact", "rollback"]
@@ -134,18 +134,19 @@ def test_a_step_goes_with_all_that_speak_of_what_it_began() -> None:
     assert without_steps({"title": "x", "client": client}, range(1))["client"] == client[4:]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 11])
-def test_a_session_is_shrunk_to_what_matters(seed: int) -> None:
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     document = generated(seeded(seed), Offers({"several", "restart"}))
     assert methods_of(document).count("start_turn") >= 2
     tried: list[Json] = []
 
-    def fails(candidate: Json) -> bool:
+    def fails(candidates: list[Json]) -> list[bool]:
         """As of a server that goes wrong at the second turn."""
-        tried.append(candidate)
-        return methods_of(candidate).count("start_turn") >= 2
+        tried.extend(candidates)
+        return [methods_of(one).count("start_turn") >= 2 for one in candidates]
 
-    small = shrunk(document, fails)
+    small = shrunk(document, fails, at_once=at_once)
     kinds = Counter(methods_of(small))
     assert kinds["start_turn"] == 2
     assert sum(kinds.values()) <= 4, small["client"]
@@ -158,10 +159,10 @@ def test_shrinking_stops_when_it_is_told_to() -> None:
     document = generated(seeded(1))
     count = 0
 
-    def fails(candidate: Json) -> bool:
+    def fails(candidates: list[Json]) -> list[bool]:
         nonlocal count
         count += 1
-        return False
+        return [False] * len(candidates)
 
     shrunk(document, fails, lambda: count >= 3)
     assert count == 3

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from harness.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.fuzz.sessions.session import HERE, MOST_THREADS, Action, Session
-from harness.fuzz.sessions.turns import COMMAND, Json
+from harness.fuzz.sessions.turns import COMMAND, Json, ModelTurn
 
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
 
@@ -28,17 +28,25 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
         second_turn(session, thread)
         return
     nonce = plan.nonce()
-    writer = session.writer
     script = (
-        writer.plain(nonce)
+        session.writer.plain(nonce)
         if thread.plain
-        else writer.turn(nonce, asks=thread.asks, before=thread.commands)
+        else session.writer.turn(nonce, asks=thread.asks, before=thread.commands)
     )
-    alias = f"{nonce}{thread.alias}"
+    turn = take_turn(session, thread, script)
+    if choose.chance(10 if turn.asks else 35):
+        plan.settle(thread)
+    elif choose.chance(60):
+        wait_for_it(session, thread, turn)
+
+
+def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> PlannedTurn:
+    """A turn of this script on a thread that takes one."""
+    plan, alias = session.plan, f"{script.nonce}{thread.alias}"
     policy = {"approvalPolicy": "on-request" if thread.asks else "never"}
     body = {"as": alias, "params": policy if thread.changed else None}
     on = session.connection()
-    plan.step("start_turn", thread=thread.alias, text=f"do {nonce}", on=on, **body)
+    plan.step("start_turn", thread=thread.alias, text=f"do {script.nonce}", on=on, **body)
     asks = list(script.asks) if thread.asks else []
     turn = PlannedTurn(alias, script, list(script.gates), asks, script.commands[: len(asks)])
     turn.asks_no_more_about(thread.allowed)
@@ -46,12 +54,16 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
     thread.script.append(script)
     thread.turns.append(turn)
     thread.running = turn
-    if choose.chance(10 if asks else 35):
-        plan.settle(thread)
-    elif turn.asks and choose.chance(60):
-        if not turn.gates and not script.faulty:
+    return turn
+
+
+def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> None:
+    """Wait until the turn asks, or holds, where it certainly will."""
+    plan = session.plan
+    if turn.asks:
+        if not turn.gates and not turn.script.faulty:
             plan.step("wait", request=turn.asks[0], where=plan.where(thread, turn), on=thread.home)
-    elif _holds_first(turn) and choose.chance(60):
+    elif _holds_first(turn):
         plan.step("wait", gate=turn.gates[0])
 
 
@@ -307,7 +319,7 @@ ACTIONS = (
     Action("answer", 12, answer, _asked),
     Action("look", 2, Session.look),
     Action("steer", 5, steer, _had_turns),
-    Action("interrupt", 3, interrupt, _had_turns),
+    Action("interrupt", 5, interrupt, _had_turns),
     Action("list", 1, list_loaded),
     Action("resume", 2, resume_one),
     Action("fork", 2, fork, _had_turns),

@@ -15,6 +15,7 @@ from harness.fuzz.sessions.actions import (
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import PlannedThread
 from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
+from harness.fuzz.sessions.situations import begin
 from harness.fuzz.sessions.turns import Json
 
 
@@ -72,13 +73,13 @@ def _follows(thread: PlannedThread) -> bool:
 
 # The names of the actions that a chain takes for granted, with a "+" in between.
 CHAINS = (
-    Action("steer+interrupt", 5, steered, _runs),
+    Action("steer+interrupt", 8, steered, _runs),
     Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
     Action("resume+unsubscribe", 2, followed_twice, _follows),
-    Action("several+resume", 5, reconnected, _follows),
+    Action("several+resume", 8, reconnected, _follows),
 )
 
 
 def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
     """One generated scenario document."""
-    return Session(chooser, (*ACTIONS, *CHAINS), offers).draw(length)
+    return Session(chooser, (*ACTIONS, *CHAINS), offers, begin).draw(length)

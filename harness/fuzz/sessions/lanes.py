@@ -36,13 +36,25 @@ class Lanes:
         self._benches = list(benches)
         self._proven = False
 
+    @property
+    def number(self) -> int:
+        """How many documents are played at the same time."""
+        return len(self._benches)
+
     async def play_all(
-        self, documents: Sequence[Json], end: float, spoils: Callable[[Played], bool]
+        self,
+        documents: Sequence[Json],
+        end: float,
+        spoils: Callable[[Played], bool] | None = None,
+        *,
+        fresh: bool = False,
+        bound: float | None = None,
     ) -> list[Played | None]:
         """Play documents, each on the lane that is free; None for those not begun by `end`.
 
         `end` is a moment of `time.monotonic`. A process on which something went wrong (`spoils`) is
-        used no more. Raises `SetupFailed` where the server cannot be used at all.
+        used no more; with `fresh` none is used twice. `bound` is that of each step, in seconds.
+        Raises `SetupFailed` where the server cannot be used at all.
         """
         found: list[Played | None] = [None] * len(documents)
         waiting, gone = deque(enumerate(documents)), list[SetupFailed]()
@@ -51,7 +63,9 @@ class Lanes:
             while waiting and not gone and time.monotonic() < end:
                 at, document = waiting.popleft()
                 try:
-                    played = await play(bench, self._config, document)
+                    if fresh:
+                        await bench.servers.retire_all()
+                    played = await play(bench, self._config, document, bound=bound)
                 except SetupFailed as failed:
                     waiting.appendleft((at, document))
                     if bench is self._benches[0]:
@@ -60,7 +74,7 @@ class Lanes:
                         self._benches.remove(bench)
                     return
                 found[at] = played
-                if spoils(played):
+                if spoils is not None and spoils(played):
                     await bench.servers.retire_all()
 
         if not self._proven and documents:
@@ -69,7 +83,7 @@ class Lanes:
             await work(self._benches[0])
             self._proven, waiting = not gone, rest
         async with anyio.create_task_group() as tasks:
-            for bench in list(self._benches):
+            for bench in self._benches[: len(waiting)]:
                 tasks.start_soon(work, bench)
         if waiting and not gone:
             # A lane gave one back after the first one had seen that none was left.

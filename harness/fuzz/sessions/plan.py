@@ -111,11 +111,12 @@ class PlannedThread:
         if connection in self.followers:
             self.followers.remove(connection)
             if not self.followers:
-                self.forgets()
+                self.put_away()
 
     def put_away(self) -> None:
-        """Note that nobody surely follows it any more."""
+        """Note that nobody surely follows it any more: what becomes of its turn is open."""
         self.followers.clear()
+        self.doubtful = self.doubtful or self.running is not None
         self.forgets()
 
     def forgets(self) -> None:

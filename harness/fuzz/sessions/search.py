@@ -5,11 +5,13 @@ shrinking within a bound. Not here: what a session is (actions), playing one (pl
 (commands), keeping (the store of failures).
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -157,6 +159,7 @@ class Searcher:
         self._config = config
         self._portal = portal
         self._bench = bench
+        self._lanes: Lanes | None = None
         self._interruption = interruption
         self._on_found = on_found
         # Generated sessions come to what the profile knows of a bundled scenario in other ways.
@@ -174,7 +177,7 @@ class Searcher:
         Sessions are drawn some at a time, and what is learnt of them is learnt in their order, so
         that it does not depend on which of them was over first.
         """
-        campaign = self.campaign
+        campaign, self._lanes = self.campaign, lanes
         began = time.monotonic()
         self.shrinking = shrinking_within(seconds)
         corpus = Corpus(campaign.seed, guided=cases is None)
@@ -210,6 +213,24 @@ class Searcher:
             return await play(self._bench, self._config, document, bound=bound)
 
         return self._interruption.wait(self._portal.start_task_soon(played))
+
+    @property
+    def _at_once(self) -> int:
+        """How many documents are played side by side."""
+        return 1 if self._lanes is None else self._lanes.number
+
+    def _play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
+        """Play some documents side by side. Raises `Interrupted`."""
+        if self._lanes is None:
+            return [self.play(one, fresh=fresh, bound=bound) for one in documents]
+        once = partial(self._lanes.play_all, documents, math.inf, fresh=fresh, bound=bound)
+        plays = self._interruption.wait(self._portal.start_task_soon(once))
+        return [one for one in plays if one is not None]
+
+    def _shows(self, cause: str, played: Played) -> Problem | None:
+        """The problem of this cause in a play, None where it does not show."""
+        mine = (one for one in self._habits.serious(played) if one.cause == cause)
+        return next(mine, None)
 
     def _attempt(self, document: Json) -> Played:
         """Play a generated document; what goes wrong is followed up."""
@@ -286,8 +307,8 @@ class Searcher:
             candidate: Json, *, fresh: bool = False, bound: float | None = None
         ) -> tuple[Played, Problem] | None:
             played = self.play(candidate, fresh=fresh, bound=bound)
-            mine = [one for one in self._habits.serious(played) if one.cause == cause]
-            return (played, mine[0]) if mine else None
+            found = self._shows(cause, played)
+            return (played, found) if found is not None else None
 
         def confirmed(candidate: Json) -> tuple[Played, Problem] | None:
             tries = (shown(candidate, fresh=True) for _ in range(CONFIRMATIONS))
@@ -303,13 +324,14 @@ class Searcher:
         for fresh in (False, True):
             until = min(end, time.monotonic() + self.shrinking)
 
-            def fails(candidate: Json, fresh: bool = fresh) -> bool:
-                return shown(candidate, fresh=fresh, bound=hurry) is not None
+            def fails(candidates: list[Json], fresh: bool = fresh) -> list[bool]:
+                plays = self._play_some(candidates, fresh=fresh, bound=hurry)
+                return [self._shows(cause, played) is not None for played in plays]
 
             def over(until: float = until) -> bool:
                 return time.monotonic() >= until
 
-            smaller = shrunk(document, fails, over, shows=problem.step)
+            smaller = shrunk(document, fails, over, shows=problem.step, at_once=self._at_once)
             again = [shown(smaller, fresh=True)]
             while len(again) < CONFIRMATIONS and time.monotonic() < end:
                 again.append(shown(smaller, fresh=True))

@@ -20,6 +20,8 @@ MOST_RESTARTS = 2
 # Most of the sessions are short: they are played and shrunk faster, and what is judged at the end
 # of a trace sees more of them.
 SHORT = range(6, 19)
+# So many of a hundred sessions go from one situation to another; the others just go on.
+IN_SITUATIONS = 70
 # The threads of this session alone, of all that the process knows.
 HERE: Json = {"cwd": "{cwd}"}
 _ALWAYS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
@@ -82,16 +84,21 @@ class Action:
 
 
 class Session:
-    """Draws one session."""
+    """Draws one session; `begins` brings its threads into a situation to act in."""
 
     def __init__(
-        self, chooser: Chooser, actions: Sequence[Action], offers: Offers | None = None
+        self,
+        chooser: Chooser,
+        actions: Sequence[Action],
+        offers: Offers | None = None,
+        begins: Callable[["Session"], None] | None = None,
     ) -> None:
         self.choose = chooser
+        self._begins = begins
         self.plan = Plan()
         offers = offers or Offers()
         lacks = offers.lacks
-        self._lacks, self._pairs, self._moments = lacks, offers.pairs, offers.moments
+        self.lacks, self._pairs, self._moments = lacks, offers.pairs, offers.moments
         self._last: dict[str, str] = {}
         self._before = ("", "")
         self._on = MAIN
@@ -99,44 +106,54 @@ class Session:
         parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
         faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
-        self.asking = "approvals" not in lacks and chooser.chance(70)
+        self.asking = "approvals" not in lacks and chooser.chance(80)
         offered = [one for one in actions if not lacks.intersection(one.name.split("+"))]
         kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
         self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
         self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
-        self._most = chooser.weighted([(1, 5), (2, 3), (MOST_THREADS, 2)])
+        self._most = chooser.weighted([(1, 4), (2, 4), (MOST_THREADS, 2)])
 
     def draw(self, longest: int = LONGEST) -> Json:
         """A whole document, most of them short, with at most so many steps and a final look."""
         long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.one(SHORT))
-        if self._apart == "several" and "several" not in self._lacks:
+        if self._apart == "several" and "several" not in self.lacks:
             self.plan.client.append({"connect": "b"})
             self.plan.connections.append("b")
         self.start_thread()
+        if self._begins is not None and self.choose.chance(IN_SITUATIONS):
+            while len(self.plan.client) < length:
+                self._restarted()
+                self._begins(self)
+                for _ in range(self.choose.one((1, 2, 2, 3))):
+                    running = [one for one in self.plan.threads if one.running is not None]
+                    some = running if running and self.choose.chance(80) else self.plan.threads
+                    self._act(self.choose.one(some))
         if self.choose.chance(85):
             next(one for one, _ in self._weights if one.name == "start_turn").do(
                 self, self.plan.threads[0]
             )
         while len(self.plan.client) < length:
-            self._next()
+            self._any()
         for thread in self.plan.threads:
             self.plan.settle(thread)
         self._look_at_all()
         return self.plan.document("A generated session")
 
-    def _next(self) -> None:
+    def _any(self) -> None:
+        """Something that belongs to no thread, or an action on any of them."""
         plan, choose = self.plan, self.choose
-        if len(plan.threads) < self._most and choose.chance(15):
+        if self.room and choose.chance(15):
             self.start_thread()
             return
-        may_restart = self._apart == "restart" and self._restarts < MOST_RESTARTS
-        if may_restart and "restart" not in self._lacks and choose.chance(15):
-            self._restart()
+        if self._restarted():
             return
-        thread = choose.one(plan.threads)
-        self._on = thread.home if choose.chance(60) else choose.one(plan.connections)
+        self._act(choose.one(plan.threads))
+
+    def _act(self, thread: PlannedThread) -> None:
+        choose = self.choose
+        self.acts(thread)
         last = self._last.get(thread.alias, "")
         possible = [
             (one, one_weight * self._news((last, one.name), self._moment_of(thread, one)))
@@ -173,7 +190,7 @@ class Session:
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
-        asks = self.asking and self.choose.chance(80)
+        asks = self.asking and self.choose.chance(85)
         thread = self.plan.thread(asks=asks)
         params = {"approvalPolicy": "on-request"} if asks else None
         on = self._on = self.any_connection()
@@ -186,9 +203,19 @@ class Session:
             thread.changed = True
 
     @property
+    def room(self) -> bool:
+        """Whether this session wants another thread."""
+        return len(self.plan.threads) < self._most
+
+    @property
     def several_threads(self) -> bool:
         """Whether the model's side has to tell the threads apart."""
         return len(self.plan.threads) > 1 or self._most > 1
+
+    def acts(self, thread: PlannedThread) -> None:
+        """Choose who acts on a thread, mostly one that follows it."""
+        choose, plan = self.choose, self.plan
+        self._on = thread.home if choose.chance(60) else choose.one(plan.connections)
 
     def connection(self) -> str:
         """The connection that acts."""
@@ -197,6 +224,14 @@ class Session:
     def any_connection(self) -> str:
         """Any of the connections."""
         return self.choose.one(self.plan.connections)
+
+    def _restarted(self) -> bool:
+        """In some sessions, now and then."""
+        possible = self._apart == "restart" and "restart" not in self.lacks
+        if not possible or self._restarts == MOST_RESTARTS or not self.choose.chance(15):
+            return False
+        self._restart()
+        return True
 
     def _restart(self) -> None:
         self.plan.client.append({"restart": True})
@@ -220,11 +255,10 @@ class Session:
             plan.connections.remove("b")
         on = "b" if back else MAIN
         for one in mine:
-            one.left_on("b")
+            # An open question is put again; else the turn may end while nobody follows it.
             again = one.running is not None and one.running.asks and not one.doubtful
-            if one.running is not None and not one.loaded:
-                # Its end may come while nobody follows it; a question that is open is put again.
-                one.doubtful = one.doubtful or not again or "asked-again" in self._lacks
+            one.left_on("b")
+            one.doubtful = one.doubtful and (not again or "asked-again" in self.lacks)
         for one in mine if thread in mine else [*mine, thread]:
             if one.archived:
                 continue
@@ -246,9 +280,9 @@ class Session:
     def _look_at_all(self) -> None:
         for thread in self.plan.threads:
             self.look(thread)
-            if thread.names and "search" not in self._lacks:
+            if thread.names and "search" not in self.lacks:
                 self.search(thread)
-        if "search" in self._lacks:
+        if "search" in self.lacks:
             return
         self.plan.request("thread/list", params=HERE, on=self.connection())
         if any(thread.archived for thread in self.plan.threads):

@@ -1,13 +1,16 @@
 """A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
 
-Here: what is left out, and in which order; whether the rest still goes wrong is asked of a
-function. Not here: playing. A step goes together with all that speak of what it started, so that
-every document that is tried is one that the loader takes.
+Here: what is left out, and in which order: threads, turns and connections with all that is about
+them, then steps, half of them at once and fewer and fewer, then the model's side. Whether the rest
+still goes wrong is asked of a function, of several documents at once. Not here: playing. A step
+goes together with all that speak of what it started, so that every document that is tried is one
+that the loader takes.
 """
 
 import copy
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
 from harness.fuzz.sessions.turns import Json
@@ -16,135 +19,176 @@ from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError
 from harness.trace.values import arr, obj, text
 
-Fails = Callable[[Json], bool]
+Fails = Callable[[list[Json]], list[bool]]
 Stop = Callable[[], bool]
 # What tells a turn from others in its text, as `plan` writes it.
 _NONCE = re.compile(r"\bq\d\d\b")
 
 
-def shrunk(document: Json, fails: Fails, stop: Stop = lambda: False, *, shows: int = 0) -> Json:
+def shrunk(
+    document: Json,
+    fails: Fails,
+    stop: Stop = lambda: False,
+    *,
+    shows: int = 0,
+    at_once: int = 1,
+) -> Json:
     """The smallest document found that `fails`; `stop` ends the search for a smaller one.
 
-    `shows` is the number of the step at which it showed that something is wrong, 0 for unknown.
+    `fails` is given up to `at_once` documents, and says for each whether it goes wrong. `shows` is
+    the number of the step at which it showed that something is wrong, 0 for unknown.
     """
-    return _Shrinker(copy.deepcopy(document), fails, stop).shrink(shows)
+    return _Shrinker(copy.deepcopy(document), fails, stop, at_once).shrink(shows)
+
+
+Edit = Callable[[Json, int], Json | None]
 
 
 class _Shrinker:
-    def __init__(self, document: Json, fails: Fails, stop: Stop) -> None:
+    def __init__(self, document: Json, fails: Fails, stop: Stop, at_once: int) -> None:
         self._best = document
         self._fails = fails
         self._stop = stop
+        self._at_once = at_once
         self._tried: set[str] = set()
 
     def shrink(self, shows: int) -> Json:
         """Pass after pass, until none helps."""
-        self._try(_tidied(self._best))
+        self._try([_tidied(self._best)])
         end = len(self._best["client"])
         if 0 < shows < end:
-            self._try(without_steps(self._best, range(shows, end)))
+            self._try([without_steps(self._best, range(shows, end))])
         while not self._stop():
             before = repr(self._best)
-            self._without_wholes()
+            for whole in ("start_thread", "connect", "request", "start_turn"):
+                self._each(_steps, partial(_without_whole, whole))
             self._without_kinds()
-            self._fewer_steps()
-            self._fewer_model_steps()
-            self._less_in_replies()
+            size = max(1, len(_others(self._best)) // 2)
+            while size and not self._stop():
+                self._each(partial(_pieces, size), partial(_without_piece, size))
+                size //= 2
+            self._each(_model_steps, _without_model_step)
+            self._each(lambda document: len(list(_elements(document))), _without_element)
             self._no_conditions()
             if repr(self._best) == before:
                 break
         return self._best
 
-    def _try(self, candidate: Json) -> bool:
-        key = repr(candidate)
-        if key in self._tried or key == repr(self._best) or self._stop():
-            return False
-        self._tried.add(key)
-        if not sound(candidate) or not self._fails(candidate):
-            return False
-        self._best = candidate
-        return True
+    def _try(self, candidates: Sequence[Json | None]) -> int | None:
+        """Play candidates; the first one that goes wrong is the best from now on, by its index."""
+        some: list[tuple[int, Json]] = []
+        for at, candidate in enumerate(candidates):
+            key = repr(candidate)
+            if candidate is None or key in self._tried or key == repr(self._best):
+                continue
+            self._tried.add(key)
+            if sound(candidate):
+                some.append((at, candidate))
+        if not some or self._stop():
+            return None
+        wrong = self._fails([candidate for _, candidate in some])
+        for (at, candidate), failed in zip(some, wrong, strict=True):
+            if failed:
+                self._best = candidate
+                return at
+        return None
 
-    def _without_wholes(self) -> None:
-        """Leave out whole threads, then connections, then forks, each with all that is about it."""
-        for whole in ("start_thread", "connect", "request"):
-            at = len(self._best["client"])
-            while at > 0 and not self._stop():
-                at -= 1
-                kind, body = only(self._best["client"][at]) if self._has(at) else ("", "")
-                if kind == whole and (kind == "connect" or "as" in obj(body)):
-                    self._try(without_steps(self._best, range(at, at + 1)))
-
-    def _has(self, at: int) -> bool:
-        return at < len(self._best["client"])
+    def _each(self, count: Callable[[Json], int], edit: Edit) -> None:
+        """Try an edit at each of so many places of the best document, the last ones before."""
+        at = count(self._best)
+        while at > 0 and not self._stop():
+            places = range(at - 1, max(-1, at - 1 - self._at_once), -1)
+            hit = self._try([edit(self._best, place) for place in places])
+            at = places[-1] if hit is None else min(places[hit], count(self._best))
 
     def _without_kinds(self) -> None:
         """Leave out all requests of one method at once."""
-        methods = [text(obj(only(one)[1]).get("method")) for one in self._best["client"]]
+        methods = [_method(step) for step in self._best["client"]]
         for method in dict.fromkeys(one for one in methods if one):
             steps = self._best["client"]
-            places = [
-                at for at, one in enumerate(steps) if obj(only(one)[1]).get("method") == method
-            ]
-            self._try(without_steps(self._best, places))
-
-    def _fewer_steps(self) -> None:
-        """Leave out steps, half of them at once at first, and always the later ones before."""
-        size = max(1, len(self._others()) // 2)
-        while size and not self._stop():
-            end = len(self._others())
-            while end > 0 and not self._stop():
-                places = self._others()
-                begin = max(0, end - size)
-                self._try(without_steps(self._best, places[begin:end]))
-                end = min(begin, len(self._others()))
-            size //= 2
-
-    def _others(self) -> list[int]:
-        """The places of the steps that begin nothing on which most others depend."""
-        kinds = [only(step)[0] for step in self._best["client"]]
-        return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect")]
-
-    def _fewer_model_steps(self) -> None:
-        for alias in list(self._best.get("model", {})):
-            at = len(self._best["model"].get(alias, []))
-            while at > 0 and not self._stop():
-                at -= 1
-                candidate = copy.deepcopy(self._best)
-                steps = candidate["model"].get(alias, [])
-                if at < len(steps):
-                    del steps[at]
-                    self._try(_tidied(candidate))
-
-    def _less_in_replies(self) -> None:
-        """Leave out parts of replies, deltas of messages, and parameters of steps."""
-        for place in list(_elements(self._best)):
-            if self._stop():
-                return
-            candidate = copy.deepcopy(self._best)
-            holder: Any = candidate
-            try:
-                for key in place[:-1]:
-                    holder = holder[key]
-                del holder[place[-1]]
-            except (KeyError, IndexError):
-                continue
-            self._try(_tidied(candidate))
+            places = [at for at, step in enumerate(steps) if _method(step) == method]
+            self._try([without_steps(self._best, places)])
 
     def _no_conditions(self) -> None:
         """Model steps that are for any call, all at once or one by one."""
-        places = [
-            (alias, at)
-            for alias, steps in self._best.get("model", {}).items()
-            for at, step in enumerate(steps)
-            if "when" in step
-        ]
-        for some in [places, *([one] for one in places)]:
-            candidate = copy.deepcopy(self._best)
-            for alias, at in some:
-                candidate["model"][alias][at].pop("when", None)
-            if self._try(candidate) and some is places:
-                return
+        places = _conditions(self._best)
+        if self._try([_unconditioned(self._best, places)]) is None:
+            self._each(
+                lambda document: len(_conditions(document)),
+                lambda document, at: _unconditioned(document, _conditions(document)[at : at + 1]),
+            )
+
+
+def _steps(document: Json) -> int:
+    return len(document["client"])
+
+
+def _method(step: Json) -> str:
+    return text(obj(only(step)[1]).get("method"))
+
+
+def _without_whole(whole: str, document: Json, at: int) -> Json | None:
+    """Without a thread, a connection, a fork or a turn, each with all that is about it."""
+    kind, body = only(document["client"][at])
+    if kind != whole or not (kind == "connect" or "as" in obj(body)):
+        return None
+    return without_steps(document, range(at, at + 1))
+
+
+def _others(document: Json) -> list[int]:
+    """The places of the steps that begin nothing on which most others depend."""
+    kinds = [only(step)[0] for step in document["client"]]
+    return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect")]
+
+
+def _pieces(size: int, document: Json) -> int:
+    return -(-len(_others(document)) // size)
+
+
+def _without_piece(size: int, document: Json, at: int) -> Json:
+    return without_steps(document, _others(document)[at * size : (at + 1) * size])
+
+
+def _model_step_places(document: Json) -> list[tuple[str, int]]:
+    scripts = obj(document.get("model"))
+    return [(alias, at) for alias, steps in scripts.items() for at in range(len(arr(steps)))]
+
+
+def _model_steps(document: Json) -> int:
+    return len(_model_step_places(document))
+
+
+def _without_model_step(document: Json, at: int) -> Json:
+    candidate = copy.deepcopy(document)
+    alias, place = _model_step_places(document)[at]
+    del candidate["model"][alias][place]
+    return _tidied(candidate)
+
+
+def _without_element(document: Json, at: int) -> Json:
+    """Without a part of a reply, a delta of a message, or a parameter of a step."""
+    candidate = copy.deepcopy(document)
+    place = list(_elements(document))[at]
+    holder: Any = candidate
+    for key in place[:-1]:
+        holder = holder[key]
+    del holder[place[-1]]
+    return _tidied(candidate)
+
+
+def _conditions(document: Json) -> list[tuple[str, int]]:
+    """The places of the model steps that are for some calls only."""
+    model = obj(document.get("model"))
+    return [one for one in _model_step_places(document) if "when" in model[one[0]][one[1]]]
+
+
+def _unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
+    if not places:
+        return None
+    candidate = copy.deepcopy(document)
+    for alias, at in places:
+        candidate["model"][alias][at].pop("when", None)
+    return candidate
 
 
 def sound(document: Json) -> bool:
@@ -196,16 +240,16 @@ def _uses(kind: str, body: Json) -> set[str]:
 
 
 def _elements(document: Json) -> Iterator[tuple[str | int, ...]]:
-    """The path of everything that a reply, or a step, can do without; later ones first."""
+    """The path of everything that a reply, or a step, can do without."""
     for alias, steps in obj(document.get("model")).items():
-        for at, step in reversed(list(enumerate(arr(steps)))):
+        for at, step in enumerate(arr(steps)):
             reply = arr(obj(step).get("reply"))
-            for number, part in reversed(list(enumerate(reply))):
+            for number, part in enumerate(reply):
                 where = ("model", alias, at, "reply", number)
                 if len(reply) > 1:
                     yield where
                 deltas = arr(obj(obj(part).get("message")).get("deltas"))
-                for place in reversed(range(len(deltas) if len(deltas) > 1 else 0)):
+                for place in range(len(deltas) if len(deltas) > 1 else 0):
                     yield (*where, "message", "deltas", place)
     for at, step in enumerate(document["client"]):
         kind, body = only(step)

@@ -16,6 +16,7 @@ Json = dict[str, Any]
 COMMAND, FILE = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
 # What a model call can hold beside its last message, and what can go wrong with it.
 PARTS = ("run", "patch", "plan", "reasoning", "hold", "message", "two", "pipe", "failing")
+TOOLS = ("run", "patch", "plan")
 FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
 # Model calls that nobody planned: after a steer, for example.
 SPARE = 2
@@ -63,13 +64,28 @@ class TurnWriter:
         """
         turn, choose = ModelTurn(nonce), self._chooser
         self._before = before
-        tools = [one for one in ("run", "patch", "plan") if one in self._parts]
+        tools = [one for one in TOOLS if one in self._parts]
         rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
         for _ in range(choose.weighted(rounds) if tools else 0):
             self._call(turn, tools)
         self._fault(turn)
         reply = [self._reasoning(turn)] if self._has("reasoning", 30) else []
         turn.steps.append({"reply": [*reply, self._message(turn, hold=self._has("hold", 45))]})
+        return self._spared(turn)
+
+    def wanted(self, nonce: str, part: str, before: Sequence[str] = ()) -> ModelTurn:
+        """A turn that begins with this part: `run`, `patch`, `pipe`, or `hold` in a message."""
+        turn, choose = ModelTurn(nonce), self._chooser
+        self._before = before
+        if part == "pipe":
+            turn.steps.append({"reply": [{"run": self._piped(turn, self._text(turn))}]})
+            turn.asks.append(COMMAND)
+            turn.commands.append("")
+        elif part != "hold":
+            kinds = [part, *choose.some([one for one in TOOLS if one in self._parts], 15)]
+            turn.steps.append({"reply": [self._tool(turn, kind) for kind in kinds]})
+        hold = part == "hold" or choose.chance(60)
+        turn.steps.append({"reply": [self._message(turn, hold=hold)]})
         return self._spared(turn)
 
     def _spared(self, turn: ModelTurn) -> ModelTurn:
@@ -106,23 +122,27 @@ class TurnWriter:
                 return {"update_plan": {"steps": steps}}
             case _:
                 turn.asks.append(COMMAND)
-                repeats = self._before and self._chooser.chance(55)
+                repeats = self._before and self._chooser.chance(65)
                 command = self._chooser.one(self._before) if repeats else self._command(turn, name)
                 turn.commands.append("" if "pipe-" in command else command)
                 return {"run": command}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
         """A command that prints the name, and does not have it in its words as it is printed."""
-        printed = f"{name[:3]}'{name[3:]}'"
+        printed = _printed(name)
         if self._has("pipe", 15):
-            pipe = f"pipe-{name}"
-            turn.pipes.append(pipe)
-            turn.gates.append(pipe)
-            return f"read line < {pipe}; echo {printed}"
+            return self._piped(turn, name)
         if self._has("failing", 15):
             return f"echo {printed}; exit 3"
         kinds = [f"echo {printed}", f"echo {printed} > made-{name}.txt; echo {printed}"]
         return self._chooser.one(kinds)
+
+    def _piped(self, turn: ModelTurn, name: str) -> str:
+        """A command that waits for its pipe to be opened."""
+        pipe = f"pipe-{name}"
+        turn.pipes.append(pipe)
+        turn.gates.append(pipe)
+        return f"read line < {pipe}; echo {_printed(name)}"
 
     def _fault(self, turn: ModelTurn) -> None:
         """A call that goes wrong, before the one that is right."""
@@ -164,3 +184,8 @@ class TurnWriter:
 
     def _has(self, part: str, percent: int) -> bool:
         return part in self._parts and self._chooser.chance(percent)
+
+
+def _printed(name: str) -> str:
+    """A word of a shell that prints the name, and is not the name."""
+    return f"{name[:3]}'{name[3:]}'"
