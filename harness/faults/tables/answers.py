@@ -1,13 +1,12 @@
 """Faults of how the model's answers end up, and of what items say they are about."""
 
-from itertools import pairwise
 from typing import Any
 
 from harness.faults.base import Fault
-from harness.faults.changes import first, there_is
+from harness.faults.changes import first, there_is, until
 from harness.faults.item_selectors import item_completed, item_in, item_started
-from harness.faults.operators import Operator, edit, edit_by, insert_by
-from harness.faults.queue import FrameQueue
+from harness.faults.operators import Operator, edit, insert_by
+from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import (
     Selector,
     Verdict,
@@ -17,7 +16,7 @@ from harness.faults.selectors import (
     turn_in,
     turn_started,
 )
-from harness.faults.site import FaultSite
+from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.values import dig, text
@@ -92,30 +91,49 @@ def process_of(item: ItemView) -> str:
     return final(item, "processId")
 
 
-def command_beside(site: FaultSite, item: ItemView) -> ItemView | None:
-    """The command before one in the conversation, if both ran at the same time."""
-    items = [one for turn in site.conversation.turns.values() for one in turn.items.values()]
-    commands = [one for one in items if one.type == "commandExecution" and len(one.started) == 1]
-    for one, other in pairwise(commands):
-        if other is item:
-            end = one.completed[0].seq if one.completed else None
-            return one if end is None or other.started[0].seq < end else None
-    return None
+def has_a_process(site: FaultSite, frame: Frame) -> bool:
+    """Whether a command that has ended names its process."""
+    return bool(process_of(item_in(site, frame)))
 
 
-def process_of_its_own(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether another command ran at the same time, both with a process; known at its end."""
-    item = item_in(site, frame)
-    beside = command_beside(site, item)
-    if beside is None or not process_of(item):
-        return False
-    return bool(process_of(beside)) if beside.completed else None
+def runs_now(site: FaultSite, item: ItemView) -> bool:
+    """Whether another command of the thread has begun and not ended."""
+    return any(
+        one is not item and one.type == "commandExecution" and one.started and not one.completed
+        for turn in site.conversation.turns.values()
+        for one in turn.items.values()
+        if turn.thread_id == item.turn.thread_id
+    )
 
 
-def process_of_the_other(site: FaultSite, frame: Frame) -> str:
-    """The processId of the command that ran at the same time."""
-    beside = command_beside(site, item_in(site, frame))
-    return "" if beside is None else process_of(beside)
+def one_process_for_two(queue: FrameQueue) -> Steps:
+    """Two commands run at the same time, and name one process.
+
+    Of a server that runs one after the other, the end of the first is told after the start of the
+    second, as if both had run: that alone is right.
+    """
+    ended = item_completed("commandExecution").where(has_a_process, "with a process")
+    one = yield from until(queue, ended)
+    item = item_in(queue.site, one)
+    if not runs_now(queue.site, item):
+        yield from _behind_the_next_start(queue, one, item)
+    same_thread = ended.where(
+        lambda site, f: item_in(site, f).turn.thread_id == item.turn.thread_id, "of the same thread"
+    )
+    other = yield from until(queue, same_thread)
+    edit("params", "item", "processId", to=process_of(item))(queue, other)
+
+
+def _behind_the_next_start(queue: FrameQueue, end: Frame, item: ItemView) -> Steps:
+    """Let the end of a command come late: right behind the start of the next one of its turn."""
+    queue.hold(end)
+    while (now := (yield)) is not None and now.method != "turn/completed":
+        begun = queue.site.item_of(now) if now.method == "item/started" else None
+        if begun is not None and begun.type == "commandExecution" and begun.turn is item.turn:
+            queue.put_behind(end, now)
+            return
+    queue.release(end)
+    raise NotApplied("no further command in the turn")
 
 
 def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
@@ -234,12 +252,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="item.process-apart",
         on="at-work",
         reason="processId is the terminal process of the command, and two commands were running.",
-        change=first(
-            item_completed("commandExecution").where(
-                process_of_its_own, "beside another, with a process each"
-            ),
-            edit_by("params", "item", "processId", value=process_of_the_other),
-        ),
+        change=one_process_for_two,
     ),
     Fault(
         "operation-asked-of-the-client",

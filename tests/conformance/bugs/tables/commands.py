@@ -51,7 +51,12 @@ def stderr_is_no_output() -> None:
     items("commandExecution", forget)
 
 
-@bug(reds={"commands/two-at-once": "scenario.expectation: two.txt"})
+@bug(
+    reds={
+        "commands/terminals-in-one-answer": "scenario.expectation: two.txt",
+        "commands/two-at-once": "scenario.expectation: two.txt",
+    }
+)
 def only_the_first_call_is_carried_out() -> None:
     """Of several commands in one answer the first runs, and the rest is said to have run."""
 
