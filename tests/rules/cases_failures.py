@@ -27,6 +27,8 @@ def unreached(talk: Talk, turn: str, error: dict[str, Any]) -> Talk:
     """A turn that failed while the model could not be reached; four messages."""
     talk.mark(ModelListens(listening=False))
     talk.ask_turn(text="hello").reply_turn(turn).turn_started(turn)
+    # The address takes connections again before the client reads of the end.
+    talk.mark(ModelListens(listening=True))
     return talk.turn_completed(turn, status="failed", error=error)
 
 
@@ -39,13 +41,20 @@ def judged_by_word(*infos: Any) -> Talk:
 
 
 def unjudged() -> Talk:
-    """No word for the cause, none or an own one in the error, no failure, a door shut later."""
+    """No word for the cause, none or an own one in the error, no failure; a model that could not be
+    reached later, before, or only at first.
+    """
     talk = fails(opened(), 1, "status 404", broken("Other"))
     fails(talk, 2, "status 500", broken())
     asked(talk, 3).ends(3, "status 500").turn_completed("turn_3")
     fails(talk, 5, "status 503", broken("serverOverloaded"), code="server_is_overloaded")
     talk.ask_turn(text="hello").reply_turn("turn_4").mark(ModelListens(listening=False))
-    return talk.turn_completed("turn_4", status="failed", error=broken("Other"))
+    talk.turn_completed("turn_4", status="failed", error=broken("Other"))
+    talk.mark(ModelListens(listening=True)).ask_turn(text="hello").reply_turn("turn_6")
+    talk.turn_completed("turn_6", status="failed", error=broken("Other"))
+    talk.mark(ModelListens(listening=False)).ask_turn(text="hello").reply_turn("turn_7")
+    talk.mark(ModelListens(listening=True)).calls("hello", call=7)
+    return talk.turn_completed("turn_7", status="failed", error=broken("Other"))
 
 
 def broken_threads() -> Talk:

@@ -101,11 +101,15 @@ class InfoFits(_FailedTurns):
     def begin(self) -> None:
         super().begin()
         self._shut: Mark[ModelListens] | None = None
+        self._opened: Mark[ModelListens] | None = None
         self._unreached: list[tuple[str, Frame, Frame]] = []
 
     @on_mark(ModelListens)
     def listens(self, mark: Mark[ModelListens]) -> Outcomes:
-        self._shut = None if mark.body.listening else mark
+        if mark.body.listening:
+            self._opened = self._opened or mark
+        else:
+            self._shut, self._opened = mark, None
         return None
 
     @on_mark(ModelCall)
@@ -115,11 +119,15 @@ class InfoFits(_FailedTurns):
 
     @on("turn/completed")
     def unreached(self, frame: Frame) -> Outcomes:
-        """Note a turn that ran while the model's address refused all connections."""
+        """Note a turn that began while the model's address refused connections, and called nobody.
+
+        When the address takes connections again, the turn may have failed and not told it yet.
+        """
         turn = self.conversation.turn_of(frame)
         if self._shut is None or turn is None or turn.request is None or turn.status != FAILED:
             return
-        if marked_before(self._shut, turn.request):
+        opened_before = self._opened is not None and marked_before(self._opened, turn.request)
+        if marked_before(self._shut, turn.request) and not opened_before:
             self._unreached.append((turn.subject, turn.request, frame))
 
     def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:

@@ -108,7 +108,12 @@ def a_failed_turn_has_no_error() -> None:
     ends(lambda turn: turn.update(error=None))
 
 
-@bug(reds={"failures/connection-refused": "scenario.expectation: ended as failed"})
+@bug(
+    reds={
+        "failures/connection-refused": "scenario.expectation: ended as failed",
+        "failures/unreachable": "scenario.expectation: ended as failed",
+    }
+)
 def a_model_that_was_not_reached_is_gone_for_good() -> None:
     """Where no connection could be made once, every turn fails from then on."""
     refused: list[Any] = []
