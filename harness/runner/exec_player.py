@@ -57,6 +57,11 @@ class ExecPlayer(TurnsPlayer):
         self._recorder.mark(asked)
         self._begin(self._run, turn, argv, prompt)
 
+    def _aborted(self, turn: PlayedTurn) -> None:
+        """What a turn was asked for that was told to end need not have been kept."""
+        if turn.thread.prompts and turn.told_to_end.is_set():
+            turn.thread.prompts.pop()
+
     async def _run(self, turn: PlayedTurn, argv: list[str], prompt: str) -> None:
         stage = self._stage
         program = Program(
@@ -68,6 +73,7 @@ class ExecPlayer(TurnsPlayer):
                 program,
                 connection=turn.key,
                 within=turn.within,
+                told_to_end=turn.told_to_end,
                 grace=self._bounds.stop,
                 owner=stage.scratch.parent.name,
             )
@@ -78,6 +84,7 @@ class ExecPlayer(TurnsPlayer):
             self._broken = error  # Raised by play(), since a task group would wrap it.
         finally:
             turn.thread.id = turn.thread.id or self._told(turn).thread
+            self._aborted(turn)
             turn.over.set()
 
     def _told(self, turn: PlayedTurn) -> Told:

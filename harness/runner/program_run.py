@@ -46,14 +46,19 @@ async def run_program(
     connection: str = "p1",
     within: anyio.CancelScope,
     grace: float,
+    told_to_end: anyio.Event | None = None,
     owner: str = "program",
 ) -> ProcessExit:
     """Run it to its end and record it as one connection; sets the end of the trace.
 
     A program that still runs when `within` is cancelled or passes its deadline is ended, and the
     trace is TIMED_OUT. One that ends by itself has nothing more to say: its trace is QUIESCENT.
-    `grace` seconds pass between the end of input, TERM and KILL. Raises `NotStarted`, and
-    `TraceFull` when it writes more than a trace may hold.
+    `grace` seconds pass between the end of input, TERM and KILL.
+
+    When `told_to_end` is set, it gets TERM as from whoever started it, and is read until it ends,
+    for `grace` seconds at most. What it still owes then nobody knows: the trace is CLOSED.
+
+    Raises `NotStarted`, and `TraceFull` when it writes more than a trace may hold.
     """
     errors, temporary = program.scratch / f"{connection}.stderr", program.scratch / connection
     temporary.mkdir()
@@ -72,26 +77,47 @@ async def run_program(
     try:
         recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
         with within:
-            await _converse(process, recorder, program.stdin, connection)
+            told = told_to_end or anyio.Event()
+            await _converse(
+                process, recorder, program.stdin, connection, _Ending(told, within, grace)
+            )
     finally:
         ended = await process.stop(grace)
     told, _ = process.stderr_since(0, MAX_STDERR)
     recorder.mark(ProgramErrors(connection, told.decode("utf-8", "backslashreplace")))
-    recorder.mark(ProgramEnded(connection, ended.returncode, ended.push))
-    if within.cancelled_caught:
+    aborted = told_to_end is not None and told_to_end.is_set()
+    push = "TERM" if aborted and ended.push == "none" else ended.push
+    recorder.mark(ProgramEnded(connection, ended.returncode, push))
+    pushed = any(mark.body.push != "none" for mark in recorder.trace.marks_of(ProgramEnded))
+    if within.cancelled_caught and not aborted:
         recorder.trace.end = End.TIMED_OUT
     elif recorder.trace.end is not End.TIMED_OUT:
-        recorder.trace.end = End.QUIESCENT
+        recorder.trace.end = End.CLOSED if pushed else End.QUIESCENT
     return ended
 
 
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """`told` sends TERM; after `grace` seconds more `within` ends the conversation."""
+
+    told: anyio.Event
+    within: anyio.CancelScope
+    grace: float
+
+    async def when_told(self, process: ServerProcess) -> None:
+        await self.told.wait()
+        process.terminate()
+        self.within.deadline = min(self.within.deadline, anyio.current_time() + self.grace)
+
+
 async def _converse(
-    process: ServerProcess, recorder: Recorder, stdin: bytes, connection: str
+    process: ServerProcess, recorder: Recorder, stdin: bytes, connection: str, ending: _Ending
 ) -> None:
     """Write the input while the output is read: neither may wait for the other."""
     full: TraceFull | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_write, process, stdin)
+        tasks.start_soon(ending.when_told, process)
         try:
             await _read(process, recorder, connection)
         except TraceFull as error:

@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from harness.backend.model import ScriptedModel
 from harness.scenario.client_steps import (
     ClientStep,
+    InterruptStep,
     OpenStep,
     SearchHomeStep,
     StartThread,
@@ -67,11 +68,15 @@ class PlayedThread:
 
 @dataclass(slots=True)
 class PlayedTurn:
-    """A turn of a play: `key` is what its trace calls it, `within` ends it early."""
+    """A turn of a play: `key` is what its trace calls it, `within` ends it early.
+
+    `told_to_end`: its process is to get the signal by which whoever started it aborts a turn.
+    """
 
     thread: PlayedThread
     key: str
     within: anyio.CancelScope
+    told_to_end: anyio.Event = field(default_factory=anyio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -191,6 +196,8 @@ class TurnsPlayer(ABC):
                 self._turn(body)
             case WaitStep(wait=body):
                 await self._wait(body)
+            case InterruptStep(interrupt=body):
+                self._running[body.turn].told_to_end.set()
             case OpenStep(open=gate):
                 self._model.gates.open(gate)
                 self._recorder.mark(GateOpened(gate))

@@ -1,13 +1,14 @@
 """On which surfaces a scenario can be played.
 
 The session plays every step. `agent exec` is a process for each turn: it can begin a thread or go
-on with one, and nobody can speak to it while it runs. An SDK runs the turns of a thread one after
-the other, and nothing else can be done between them. Here: which steps and parameters such runs
-have. Not here: playing (runner), what it is called there (trace.surfaces).
+on with one, and nobody can speak to it while it runs, but it can be told to end. An SDK runs the
+turns of a thread one after the other, and nothing else can be done between them. Here: which steps
+and parameters such runs have. Not here: playing (runner), what it is called there (trace.surfaces).
 """
 
 from harness.scenario.client_steps import (
     ClientStep,
+    InterruptStep,
     OpenStep,
     ReadThreadStep,
     RemoveFileStep,
@@ -66,7 +67,7 @@ def unplayable(scenario: Scenario) -> _Problem | None:
     running: dict[str, str] = {}
     for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
         for index, step in enumerate(steps):
-            problem = _of_step(step, running, programs[0])
+            problem = _of_step(step, running, programs)
             if problem is not None:
                 key = next(iter(type(step).model_fields))
                 return (side, index, key, *problem[0]), problem[1]
@@ -118,8 +119,9 @@ def _of_programs(scenario: Scenario) -> _Problem | None:
     return None
 
 
-def _of_step(step: ClientStep, running: dict[str, str], surface: str) -> _Problem | None:
+def _of_step(step: ClientStep, running: dict[str, str], programs: list[str]) -> _Problem | None:
     """`running` are the turns that no step has waited for, by their threads."""
+    surface = programs[0]
     match step:
         case StartThreadStep(start_thread=body):
             return _params(body, THREAD_PARAMS, surface)
@@ -136,6 +138,9 @@ def _of_step(step: ClientStep, running: dict[str, str], surface: str) -> _Proble
             return None
         case WaitStep(wait=body) if body.what in (["gate"], ["model"]):
             return None
+        case InterruptStep():
+            problem = (), f"{SDK} cannot play this step: nobody speaks to a call that runs"
+            return problem if SDK in programs else None
         case OpenStep() | ReadThreadStep() | SearchHomeStep():
             return None
         case _:

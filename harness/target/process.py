@@ -156,6 +156,11 @@ class ServerProcess:
         except OSError:
             return b"", start
 
+    def terminate(self) -> None:
+        """Send it TERM, and none of its children: as whoever started it would abort it."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
     async def stop(self, grace: float) -> ProcessExit:
         """End it: close its input, then TERM, then KILL; `grace` seconds for each.
 

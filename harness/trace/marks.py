@@ -314,7 +314,8 @@ class TurnAsked(MarkBody):
     """A program that is started next is asked for one turn, by its arguments and its input.
 
     `turn` is what the scenario calls it, and `of` the thread; `thread` is the id of the thread with
-    which it is to go on, "" for a new one, and `earlier` the prompts of that thread's turns before.
+    which it is to go on, "" for a new one, and `earlier` the prompts of that thread's turns before,
+    but for those that were told to end.
     `model` is the name that was asked for, "" for none, `schema` the JSON Schema of its answer, as
     JSON text.
     """

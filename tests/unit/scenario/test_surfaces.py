@@ -35,7 +35,7 @@ def test_a_scenario_has_an_id_on_each_surface() -> None:
     ("steps", "complaint"),
     [
         (
-            ['start_turn: {thread: t, text: "a", as: u}', "interrupt: {turn: u}"],
+            ['start_turn: {thread: t, text: "a", as: u}', 'steer: {turn: u, text: "b"}'],
             "exec cannot play this step: nobody speaks to a process that runs",
         ),
         (
