@@ -65,6 +65,7 @@ class Needs:
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     several_clients: bool = False
+    client_name: str | None = None
     faults: Sequence[FaultEntry] = ()
     markers: Mapping[str, str] | None = None
     strict_model: bool = False
@@ -80,6 +81,7 @@ def needs_of(loaded: Loaded) -> Needs:
         config=scenario.config,
         mcp=scenario.mcp,
         several_clients=scenario.several_clients,
+        client_name=scenario.client_name,
         faults=scenario.faults,
         markers=loaded.markers(),
         strict_model=scenario.strict_model,
@@ -155,6 +157,7 @@ class Conversations:
             places=stands_for,
             several=needs.several_clients,
             env=desk.env,
+            client_name=needs.client_name,
         )
         at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
         between = self._servers.between
@@ -215,7 +218,7 @@ class Conversations:
             run.status = await self._servers.status(server)
         # One that listens is shared by all that want it; a configuration is a scenario's own.
         shared = profile is self._profile or (
-            self._servers.shares_listening and not (needs.config or needs.mcp)
+            self._servers.shares_listening and not (needs.config or needs.mcp or needs.client_name)
         )
         await self._leave(run, name, server, before, shared=shared)
         stage.over(run)

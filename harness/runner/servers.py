@@ -198,9 +198,10 @@ class Servers:
 
     async def greet(self, peer: Peer) -> None:
         """The handshake of one connection, as the profile has it; any answer will do."""
-        if self._profile.handshake == "none":
+        profile = self.current.profile if self.current is not None else self._profile
+        if profile.handshake == "none":
             return
-        params: dict[str, Any] = {"clientInfo": CLIENT, **self._profile.initialize}
+        params: dict[str, Any] = {"clientInfo": CLIENT, **profile.initialize}
         await peer.request("initialize", params)
         await peer.notify("initialized")
 

@@ -126,6 +126,7 @@ def traits_of(loaded: Loaded) -> frozenset[str]:
     settings = scenario.settings.model_dump(exclude_none=True)
     found |= {f"{name} {value}" for name, value in settings.items() if isinstance(value, str)}
     found |= {"a configuration"} if scenario.config else set()
+    found |= {"a name of the client"} if scenario.client_name else set()
     names: list[str] = []
     for step in scenario.steps:
         kind = next(iter(type(step).model_fields))

@@ -250,6 +250,7 @@ class Scenario(Strict):
     mcp: McpSide = Field(default_factory=dict[str, McpServer])
     workspace: Workspace = Field(default_factory=Workspace)
     server: Literal["shared", "fresh"] = "shared"
+    client_name: str | None = Field(default=None, min_length=1, max_length=100)
     strict_model: bool = False
     races: Races = Field(default_factory=list[Action])
     faults: list[FaultEntry] = Field(default_factory=list[FaultEntry])
@@ -284,9 +285,10 @@ class Scenario(Strict):
     def fresh(self) -> bool:
         """Whether it needs a server process of its own.
 
-        It says so, it has faults or a configuration of its own, or a step of it spoils a process.
+        It says so, it has faults, a configuration or a client's name of its own, or a step of it
+        spoils a process.
         """
-        own_home = bool(self.config) or bool(self.mcp)
+        own_home = bool(self.config) or bool(self.mcp) or self.client_name is not None
         own = self.server == "fresh" or own_home or bool(self.faults)
         return own or any(map(spoils, self.steps))
 

@@ -23,7 +23,7 @@ from harness.scenario.client_steps import (
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.model import Scenario
 from harness.scenario.sdk_steps import SdkStep
-from harness.trace.surfaces import COMMAND, EXEC, SDK
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 from harness.trace.values import obj
 
 # The capabilities that are commands of an agent: what is played by one needs it.
@@ -61,6 +61,8 @@ def unplayable(scenario: Scenario) -> _Problem | None:
     )
     if scenario.mcp and without_agent:
         return ("mcp",), "nobody calls MCP servers here: they are for turns of an agent"
+    if scenario.client_name is not None and scenario.surfaces != [SESSION]:
+        return ("client_name",), f"only {SESSION} has a handshake that names the client"
     programs = [one for one in (EXEC, SDK) if one in scenario.surfaces]
     if problem is not None or not programs or (SDK in programs and not needs_agent(scenario)):
         return problem

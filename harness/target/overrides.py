@@ -41,13 +41,15 @@ def with_overrides(
     places: Mapping[str, str],
     several: bool,
     env: Mapping[str, str] | None = None,
+    client_name: str | None = None,
 ) -> Profile:
     """The profile with these additions; the same profile where there are none.
 
     `config` is added to the home's `config.toml`, table by table, each where the profile says that
     this server has it (`lifted`); its texts may hold the placeholders of `places`. `env` is added
     to the server's environment. With `several` clients a server that speaks over its standard
-    streams is told to listen, if the profile knows how.
+    streams is told to listen, if the profile knows how. `client_name` is what the client calls
+    itself in the handshake.
     """
     changes: dict[str, Any] = {}
     if config:
@@ -57,6 +59,10 @@ def with_overrides(
         changes["home"] = {**profile.home, CONFIG: joined(profile.home.get(CONFIG, {}), added)}
     if env:
         changes["env"] = {**profile.env, **env}
+    if client_name is not None:
+        known = cast("dict[str, Any]", profile.initialize.get("clientInfo") or {})
+        client = {"version": "1", **known, "name": client_name}
+        changes["initialize"] = {**profile.initialize, "clientInfo": client}
     if several and profile.listen_arguments and profile.listening() is None:
         changes["command"] = [*profile.command, *profile.listen_arguments]
     return profile.model_copy(update=changes) if changes else profile

@@ -102,6 +102,14 @@ def test_item_types_of_exec_are_words_of_its_own_scenarios_alone() -> None:
         load_text(own, lexicon=protocol_lexicon())
 
 
+def test_a_client_is_named_in_the_handshake_of_a_session_alone() -> None:
+    named = text('start_turn: {thread: t, text: "a", as: u}') + "client_name: vscode\n"
+    with pytest.raises(ScenarioError, match="only session has a handshake that names the client"):
+        load_text(named, name="turn")
+    alone = load_text(named.replace("[session, exec]", "[session]"), name="turn")
+    assert alone.scenario.fresh
+
+
 def test_an_sdk_has_nothing_between_the_turns_of_a_thread() -> None:
     turns = [f'start_turn: {{thread: t, text: "a", as: {name}}}' for name in ("u", "v")]
     search, over = 'search_home: {texts: ["x"]}', "wait: {turn: u}"

@@ -51,6 +51,15 @@ def test_a_table_stands_where_the_server_has_it() -> None:
     assert servers["one"]["transport"] is transport
 
 
+def test_a_client_is_named_beside_what_the_profile_says_of_it() -> None:
+    told = {"clientInfo": {"name": "mine", "version": "7"}, "capabilities": {"x": True}}
+    profile = PLAIN.model_copy(update={"initialize": told})
+    found = with_overrides(profile, config={}, places=PLACES, several=False, client_name="vscode")
+    assert found.initialize == {**told, "clientInfo": {"name": "vscode", "version": "7"}}
+    plain = with_overrides(PLAIN, config={}, places=PLACES, several=False, client_name="cli")
+    assert plain.initialize == {"clientInfo": {"name": "cli", "version": "1"}}
+
+
 def test_several_clients_make_a_server_listen_that_knows_how() -> None:
     found = with_overrides(PLAIN, config={}, places=PLACES, several=True)
     assert found.command == ["server", "--listen", "{listen}"]

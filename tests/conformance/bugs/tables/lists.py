@@ -125,7 +125,12 @@ def an_empty_list_of_providers_keeps_none() -> None:
     _asked(empty)
 
 
-@bug(reds={"threads/list-kinds": "list.source-kinds"})
+@bug(
+    reds={
+        "threads/list-kinds": "list.source-kinds",
+        "threads/list-kinds-of-a-known-client": "list.source-kinds",
+    }
+)
 def any_kind_of_source_is_any_other() -> None:
     """The kinds of a thread/list are not looked at."""
     _queried(sources=())
