@@ -13,7 +13,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from harness.commands import fault_options, fuzz_options, mutate_options, recorded
+from harness.commands import (
+    fault_options,
+    fuzz_options,
+    mutate_options,
+    record_options,
+    recorded,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -345,6 +351,7 @@ app.command()(recorded.status)
 app.command()(recorded.compare)
 app.command()(recorded.ledger)
 app.command()(fault_options.faulty)
+app.command()(record_options.record)
 app.command()(mutate_options.mutate)
 
 

@@ -50,7 +50,8 @@ def faulty(
                 for line in fault_list.text_lines(found):
                     typer.echo(line)
             return
-        from harness.commands.faulty import chain, end_like, serve
+        from harness.commands.faulty import chain, serve
+        from harness.commands.proxy import end_like
 
         if listen:
             from harness.commands import faulty_sockets

@@ -21,7 +21,8 @@ from harness.trace.frame import Frame
 _CHUNK = 64 * 1024
 # As much can be written at once to a pipe that is said to take something (POSIX).
 _ATOMIC = select.PIPE_BUF
-_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+# How reading from a process ends.
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 
 
 class OwnStreams:
@@ -32,7 +33,7 @@ class OwnStreams:
 
     async def receive(self) -> list[Piece]:
         """Lines of the client, nothing at the end."""
-        return await _lines(self._read, self._cutter)
+        return await lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
         await _until(anyio.wait_readable, 0)
@@ -43,14 +44,7 @@ class OwnStreams:
 
     async def send(self, frames: list[Frame]) -> None:
         """Write to the client. Raises `TargetGone`."""
-        view = memoryview(all_written(frames))
-        while view:
-            await _until(anyio.wait_writable, 1)
-            try:
-                written = os.write(1, view[:_ATOMIC])
-            except OSError as error:
-                raise TargetGone("the client reads no more") from error
-            view = view[written:]
+        await written_to(1, all_written(frames))
 
     async def close(self) -> None:
         """The client sees the end when we end."""
@@ -79,35 +73,47 @@ class ProcessStreams:
 
     async def receive(self) -> list[Piece]:
         """Lines of the server, nothing at the end."""
-        return await _lines(self._read, self._cutter)
+        return await lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
         try:
             return await self._out.receive(_CHUNK)
-        except _GONE:
+        except GONE:
             return b""
 
     async def send(self, frames: list[Frame]) -> None:
         """Write to the server. Raises `TargetGone`."""
         try:
             await self._in.send(all_written(frames))
-        except _GONE as error:
+        except GONE as error:
             raise TargetGone("the server closed its input") from error
 
     async def close(self) -> None:
         """The server sees the end of its input."""
         try:
             await self._in.aclose()
-        except _GONE:
+        except GONE:
             return
 
 
-async def _lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> list[Piece]:
+async def lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> list[Piece]:
     """The next lines; after the last bytes what has no line end, then nothing."""
     while chunk := await read():
         if pieces := cutter.feed(chunk):
             return pieces
     return cutter.end()
+
+
+async def written_to(descriptor: int, data: bytes) -> None:
+    """Write to a descriptor of ours. Raises `TargetGone`."""
+    view = memoryview(data)
+    while view:
+        await _until(anyio.wait_writable, descriptor)
+        try:
+            written = os.write(descriptor, view[:_ATOMIC])
+        except OSError as error:
+            raise TargetGone("the client reads no more") from error
+        view = view[written:]
 
 
 async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:

@@ -28,6 +28,7 @@ _HEAD = 4096
 # What is started by the command of an option.
 _WHOSE = {
     "harness faulty --": "the server's program",
+    "harness record --": "the program",
     "--server-cmd": "the server's program",
     "--agent-cmd": "the agent's program",
     "--sdk-cmd": "the SDK's driver",

@@ -68,17 +68,37 @@ def save(trace: Trace, path: Path) -> None:
 
 def lines(trace: Trace) -> Iterator[str]:
     """The lines of a trace file, without line ends."""
-    yield _dump({"trace": _header_fields(trace.header)})
+    yield header_line(trace.header)
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0
     for frame in trace.frames:
         while position < len(marks) and marks[position].after < frame.seq:
-            yield _ASCII.encode(_mark_row(marks[position]))
+            yield mark_line(marks[position])
             position += 1
-        yield _dump(_frame_row(frame))
+        yield frame_line(frame)
     for mark in marks[position:]:
-        yield _ASCII.encode(_mark_row(mark))
-    yield _dump({"end": str(trace.end)})
+        yield mark_line(mark)
+    yield end_line(trace.end)
+
+
+def header_line(header: Header) -> str:
+    """The first line of a trace file."""
+    return _dump({"trace": _header_fields(header)})
+
+
+def frame_line(frame: Frame) -> str:
+    """The line of a frame."""
+    return _dump(_frame_row(frame))
+
+
+def mark_line(mark: Mark[Any]) -> str:
+    """The line of a mark."""
+    return _ASCII.encode(_mark_row(mark))
+
+
+def end_line(end: End) -> str:
+    """The last line of a trace file."""
+    return _dump({"end": str(end)})
 
 
 def load(

@@ -90,6 +90,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("anyio", "psutil", "pydantic"),
     ),
+    "harness.record": (("harness.backend", "harness.trace"), ("anyio", "httpx")),
     "harness.fuzz": (
         ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
         ("anyio", "hypothesis"),
@@ -113,6 +114,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "harness.fuzz",
             "harness.ledger",
             "harness.mutation",
+            "harness.record",
             "harness.report",
             "harness.results",
             "harness.runner",

@@ -16,6 +16,7 @@ HARNESS = (
     "fuzz",
     "replay",
     "faulty",
+    "record",
     "mutate",
     "example",
     "docs",
