@@ -423,6 +423,30 @@ def _found(words: list[str]) -> tuple[list[Path], int]:
     return list(found), bad
 
 
+@scenario.command(name="from-trace")
+def from_trace(
+    trace: Annotated[Path, typer.Argument(help="a recording, or a stored trace of a run")],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a new *.scenario.yaml; else printed")
+    ] = None,
+    title: Annotated[str, typer.Option(help="one sentence that states a fact")] = "",
+    force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
+) -> None:
+    """Make a scenario of a session: what its client did, with a model that says what it said."""
+    from harness.commands.from_trace import from_trace, written
+
+    with recorded.errors():
+        made = from_trace(trace, title=title)
+        if output is None:
+            typer.echo(made.text, nl=False)
+            return
+        path = written(made, output, force=force)
+    typer.echo(f"{path} written; play it: harness scenario play {path} --target NAME")
+    for note in made.notes:
+        typer.echo(f"  - {note}")
+
+
 @scenario.command()
 def schema(
     *,

@@ -1,0 +1,126 @@
+"""`harness scenario from-trace`: turns a session that was recorded, or played, into a scenario.
+
+Here: reading the file as far as it can be read, the rules that the scenario covers, writing. Not
+here: how the scenario is made (scenario.from_trace).
+"""
+
+import json
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from harness.errors import UsageError
+from harness.judge.judge import judged
+from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
+from harness.runner.lexicon import protocol_lexicon
+from harness.scenario.from_trace.making import MadeScenario, scenario_of
+from harness.scenario.identity import SUFFIX
+from harness.spec.loading import load_book
+from harness.surface.known import classify_of
+from harness.target.place import kept
+from harness.target.profile import builtin_names, load_profile
+from harness.trace.foreign import load_any
+from harness.trace.store import TraceFormatError
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Trace
+
+# Of the rules that judged something, as many are named; those of these families say most of what
+# the session was about, the first of all.
+MOST_COVERED: Final = 4
+_TELLING: Final = ("approval", "steer", "interrupt", "error", "mcp", "plan", "delta", "turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A trace, and what was wrong with its file, "" for nothing."""
+
+    trace: Trace
+    damage: str = ""
+
+
+def from_trace(path: Path, *, title: str = "") -> MadeScenario:
+    """The scenario of a trace file. Raises `UsageError`."""
+    read = read_trace(kept(path))
+    trace = read.trace
+    if trace.header.surface != SESSION:
+        raise UsageError(
+            f"{path}: a trace of the surface {trace.header.surface!r}; scenarios are made of "
+            f"{SESSION}"
+        )
+    made = scenario_of(
+        trace,
+        title=title or f"What {path.stem} recorded happens again",
+        covers=covered(trace),
+        lexicon=protocol_lexicon(),
+        origin=path.name + (f" ({read.damage})" if read.damage else ""),
+    )
+    return MadeScenario(made.text, (*([read.damage] if read.damage else []), *made.notes))
+
+
+def read_trace(path: Path) -> Read:
+    """A trace, of a damaged file what is before the damage. Raises `UsageError`."""
+    book = load_book()
+    known = [load_profile(name).names for name in builtin_names()]
+
+    def read(one: Path) -> Trace:
+        return load_any(one, book.paths_of, known=known, classify_of=classify_of)
+
+    try:
+        trace = read(path)
+    except TraceFormatError as error:
+        number = _line_of(str(error), path)
+        if number < 2:
+            raise
+        with TemporaryDirectory() as folder:
+            part = Path(folder) / path.name
+            with path.open("rb") as source:
+                part.write_bytes(b"".join(islice(source, number - 1)))
+            trace = read(part)
+        return Read(trace, f"only what is before line {number} is used: {error}")
+    whole = path.read_bytes().rstrip().rpartition(b"\n")[2]
+    if b'"trace"' in path.open("rb").readline() and not _is_end(whole):
+        return Read(trace, "the file ends before the session did: what came after is not known")
+    return Read(trace)
+
+
+def covered(trace: Trace) -> list[str]:
+    """The rules that a scenario of a trace covers: broken ones, then those that say most of it."""
+    book = load_book()
+    rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
+    rows = judged(book, trace, rules=rules).finish(trace.end)
+    broken = {row.rule for row in rows if row.verdict is Verdict.FAIL and row.level is Level.MUST}
+    passed = {row.rule for row in rows if row.verdict is Verdict.PASS and row.level is Level.MUST}
+    telling = [
+        rule
+        for family in _TELLING
+        for rule in sorted(passed - broken)
+        if rule.split(".")[0] == family
+    ]
+    return [*sorted(broken), *telling][:MOST_COVERED]
+
+
+def written(made: MadeScenario, path: Path, *, force: bool = False) -> Path:
+    """Write a scenario to a file, which is not there yet or may be written over."""
+    if not path.name.endswith(SUFFIX):
+        raise UsageError(f"{path}: a scenario's file ends in {SUFFIX}")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already; name another file, or --force to write over it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(made.text, encoding="utf-8")
+    return path
+
+
+def _line_of(message: str, path: Path) -> int:
+    """The line that a message about a file names, 0 for none."""
+    number = message.removeprefix(f"{path}:").split(":", 1)[0]
+    return int(number) if number.isdigit() else 0
+
+
+def _is_end(line: bytes) -> bool:
+    try:
+        return "end" in json.loads(line)
+    except ValueError:
+        return False

@@ -1,0 +1,583 @@
+"""The client's steps of a scenario, from what the client of a trace sent and when.
+
+Here: each message as a step, names for threads and turns, what the client waited for before it went
+on. Not here: one message's step (requests), gates of the model's stream (holding), values that come
+back (references).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.scenario.client_steps import MAIN, gives
+from harness.scenario.from_trace.model_side import ModelSide
+from harness.scenario.from_trace.references import References
+from harness.scenario.from_trace.story import TOOLS, Story, Turn
+from harness.scenario.from_trace.told_items import Workshop
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import (
+    Closed,
+    FileSeen,
+    FileWritten,
+    HomeSearched,
+    MarkBody,
+    ModelListens,
+    RecorderNote,
+    ServerEnded,
+    Setup,
+)
+from harness.trace.trace import Mark
+from harness.trace.values import arr, dig, obj, text
+
+Step = dict[str, Any]
+# What the player says by itself at the beginning of a connection.
+_GREETING: Final = ("initialize", "initialized")
+# What is waited for where the client acted in the middle of a turn: every server tells it.
+_TOLD: Final = ("item/started", "item/completed", "error")
+_SETTINGS: Final = ("approvalPolicy", "sandbox", "model")
+_SANDBOXES: Final = {
+    "dangerFullAccess": "danger-full-access",
+    "readOnly": "read-only",
+    "workspaceWrite": "workspace-write",
+}
+
+
+@dataclass(slots=True)
+class Acting:
+    """What is known while the client's messages are turned into steps, one after the other."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    setup: list[Step] = field(default_factory=list[Step])
+    in_setup: bool = False
+    threads: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    ended: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    unanswered: dict[str, int] = field(default_factory=dict[str, int])
+    at: int = -1
+    open_gate: str = ""
+    restarts: bool = False
+
+
+class ClientSide:
+    """Makes the steps. `settings` are those of all threads, `turns` the names of the turns."""
+
+    def __init__(self, story: Story, shop: Workshop, model: ModelSide, *, recorded: bool) -> None:
+        self._story = story
+        self._shop = shop
+        self._model = model
+        self._recorded = recorded
+        self._refs = References()
+        self._now = Acting()
+        self._on: dict[str, str] = {}
+        self._gone: set[str] = set()
+        self._gates = 0
+        self._named = 0
+        self._aliases: dict[int, Step] = {}
+        self.settings = self._common_settings()
+        self._play()
+
+    @property
+    def client(self) -> list[Step]:
+        """The steps that are judged."""
+        return self._now.steps
+
+    @property
+    def setup(self) -> list[Step]:
+        """Those that only prepare."""
+        return self._now.setup
+
+    @property
+    def turns(self) -> dict[tuple[str, str], str]:
+        """(thread, turn) -> its name in the file."""
+        return self._now.turns
+
+    @property
+    def threads(self) -> dict[str, str]:
+        """Thread -> its name in the file."""
+        return self._now.threads
+
+    def _play(self) -> None:
+        marks = sorted(self._story.marks, key=lambda mark: mark.after)
+        at = 0
+        for frame in self._story.frames:
+            while at < len(marks) and marks[at].after < frame.seq:
+                self._mark(marks[at])
+                at += 1
+            if frame.direction is Direction.TO_TARGET:
+                self._sent(frame)
+            else:
+                self._learn(frame)
+        for mark in marks[at:]:
+            self._mark(mark)
+        last = self._story.frames[-1].seq + 1 if self._story.frames else 0
+        self._wait_until(last, None, "")
+        self._open()
+
+    # What is written.
+
+    def _add(self, step: Step) -> Step:
+        (self._now.setup if self._now.in_setup else self._now.steps).append(step)
+        return step
+
+    def _open(self) -> None:
+        if self._now.open_gate:
+            gate, self._now.open_gate = self._now.open_gate, ""
+            self._add({"open": gate})
+
+    def _speaker(self, connection: str) -> Step:
+        """The `on` of a step; a further connection is opened by its first message."""
+        if connection not in self._on:
+            if not self._on or self._now.restarts:
+                if self._now.restarts:
+                    self._add({"restart": True})
+                    self._now.restarts = False
+                self._on[connection] = MAIN
+            else:
+                self._on[connection] = connection
+                self._shop.needs["several-clients"] = None
+                self._add({"connect": connection})
+        name = self._on[connection]
+        return {} if name == MAIN else {"on": name}
+
+    def _mark(self, mark: Mark[MarkBody]) -> None:
+        match mark.body:
+            case Setup(active=active):
+                self._now.in_setup = active
+            case ServerEnded(killed=killed):
+                self._wait_until(mark.after + 1, None, "")
+                if killed:
+                    self._add({"kill": True})
+                self._now.restarts = True
+            case RecorderNote(server_ended=True):
+                self._now.restarts = True
+            case Closed(connection=connection):
+                self._closed(connection, mark.after + 1)
+            case ModelListens(listening=listening):
+                self._wait_until(mark.after + 1, None, "")
+                self._add({"model_listens": listening})
+            case FileWritten(path=path, exists=exists, text=content):
+                self._file(path, content, exists=exists, before=mark.after < 0)
+            case FileSeen(path=path):
+                self._add({"look_at": {"path": self._path(path)}})
+            case HomeSearched(texts=texts):
+                self._add({"search_home": {"texts": [self._refs.named(one) for one in texts]}})
+            case _:
+                pass
+
+    def _closed(self, connection: str, seq: int) -> None:
+        following = [
+            one.body
+            for one in self._story.marks
+            if one.after == seq - 1 and isinstance(one.body, ServerEnded)
+        ]
+        if connection not in self._on or following or connection in self._gone:
+            return
+        self._gone.add(connection)
+        if not self._recorded or any(one.seq >= seq for one in self._story.frames):
+            self._wait_until(seq, None, connection)
+            name = self._on[connection]
+            self._add({"disconnect": True if name == MAIN else name})
+
+    def _file(self, path: str, content: str | None, *, exists: bool, before: bool) -> None:
+        local = self._path(path)
+        if before and exists and content is not None and local.startswith("{cwd}/"):
+            self._shop.files[local.removeprefix("{cwd}/")] = content
+        elif exists and content is not None:
+            self._add({"write_file": {"path": local, "text": content}})
+        elif not exists:
+            self._add({"remove_file": {"path": local}})
+        else:
+            self._shop.note(f"the bytes of {local}, which was written here, are no text")
+
+    def _path(self, path: str) -> Any:
+        if self._refs.knows(path):
+            return self._refs.named(path)
+        return self._placed(path)
+
+    def _placed(self, value: Any) -> Any:
+        """A value with `{cwd}` and `{home}` in the place of the recorded folders."""
+        if isinstance(value, str):
+            for cwd in self._story.cwds:
+                value = value.replace(cwd, "{cwd}")
+            return value.replace(self._story.home, "{home}") if self._story.home else value
+        if isinstance(value, list):
+            return [self._placed(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, dict):
+            return {key: self._placed(one) for key, one in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+        return value
+
+    def _said(self, value: Any) -> Any:
+        return self._placed(self._refs.named(value))
+
+    # What the client did.
+
+    def _sent(self, frame: Frame) -> None:
+        first = frame.connection not in self._on
+        if frame.method in _GREETING and (first or not self._spoke(frame)):
+            if frame.method == "initialize":
+                self._greeted(frame)
+            self._speaker(frame.connection)
+            self._now.at = frame.seq
+            return
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            self._answered(frame)
+        else:
+            on = self._speaker(frame.connection)
+            holds = self._wait_until(frame.seq, frame, frame.connection)
+            if frame.kind is Kind.REQUEST:
+                self._request(frame, on)
+            elif frame.kind is Kind.NOTIFICATION:
+                params = {"params": self._said(frame.params)} if "params" in obj(frame.json) else {}
+                deliberate = {"deliberate": True} if frame.deliberate else {}
+                self._add({"notify": {"method": frame.method, **params, **deliberate, **on}})
+            else:
+                self._raw(frame, on)
+            if holds and frame.method != "turn/interrupt":
+                self._open()
+        self._now.at = frame.seq
+
+    def _spoke(self, frame: Frame) -> bool:
+        """Whether the client said anything else on a connection before."""
+        return any(
+            one.connection == frame.connection
+            and one.direction is Direction.TO_TARGET
+            and one.seq < frame.seq
+            and one.method not in _GREETING
+            for one in self._story.frames
+        )
+
+    def _greeted(self, frame: Frame) -> None:
+        extra = obj(frame.params).keys() - {"clientInfo", "capabilities"}
+        left = obj(dig(frame.params, "capabilities"))
+        if self._recorded and (left or extra):
+            told = ", ".join([*extra, *left])
+            self._shop.note(f"initialize is sent as the target's profile has it, without: {told}")
+
+    def _raw(self, frame: Frame, on: Step) -> None:
+        try:
+            said = {"line": frame.raw.decode("utf-8")}
+        except UnicodeDecodeError:
+            said = {"hex": (frame.raw + b"\n").hex()}
+        self._add({"send_raw": {**said, **on}})
+
+    def _request(self, frame: Frame, on: Step) -> None:
+        answer = self._story.answer(frame)
+        later = self._later(frame, answer)
+        method, params = frame.method, frame.params
+        good = answer is not None and answer.kind is Kind.RESPONSE and not later
+        if answer is not None and good and not frame.deliberate:
+            if method == "thread/start" and text(dig(answer.result, "thread", "id")):
+                self._start_thread(frame, answer, on)
+                return
+            started = method == "turn/start" and text(dig(answer.result, "turn", "id"))
+            if started and self._start_turn(frame, answer, on):
+                return
+            if method == "turn/interrupt" and self._turn_of(params) and len(params) == 2:
+                self._add({"interrupt": {"turn": self._turn_of(params), **on}})
+                return
+            if method == "turn/steer" and self._steer(frame, on):
+                return
+        body: Step = {"method": method}
+        if "params" in obj(frame.json):
+            body["params"] = self._said(params)
+        if frame.deliberate:
+            body["deliberate"] = True
+        if answer is None or later:
+            body |= {"wait": False, "as": self._alias("r"), "expect": "any"}
+            if answer is not None:
+                self._now.unanswered[body["as"]] = answer.seq
+        elif answer.kind is Kind.ERROR:
+            body["expect"] = "error"
+        body |= on
+        self._add({"request": body})
+        self._result_of(frame, answer, body)
+
+    def _result_of(self, frame: Frame, answer: Frame | None, body: Step) -> None:
+        """Name what came back: threads and turns at once, the rest where it is said again."""
+        if answer is None or answer.kind is not Kind.RESPONSE:
+            return
+        thread = text(dig(answer.result, "thread", "id"))
+        turn = text(dig(answer.result, "turn", "id"))
+        if thread and gives(frame.method, "thread") and thread not in self._now.threads:
+            body.setdefault("as", self._alias("t", self._now.threads.values()))
+            self._now.threads[thread] = body["as"]
+        if turn and gives(frame.method, "turn"):
+            body.setdefault("as", self._alias("u", self._now.turns.values()))
+            owner = text(dig(answer.result, "reviewThreadId")) or text(
+                dig(frame.params, "threadId")
+            )
+            self._now.turns[owner, turn] = body["as"]
+
+        def alias() -> str:
+            return str(body.setdefault("as", self._alias("r")))
+
+        self._refs.learn(alias, answer.result)
+
+    def _later(self, frame: Frame, answer: Frame | None) -> bool:
+        """Whether the client said something else on the connection before it was answered."""
+        if answer is None:
+            return True
+        return any(
+            one.direction is Direction.TO_TARGET
+            and one.connection == frame.connection
+            and frame.seq < one.seq < answer.seq
+            for one in self._story.frames
+        )
+
+    def _alias(self, letter: str, taken: Any = None) -> str:
+        if taken is None:
+            self._named += 1
+            return f"{letter}{self._named}"
+        count = len(list(taken))
+        return letter if not count else f"{letter}{count + 1}"
+
+    def _start_thread(self, frame: Frame, answer: Frame, on: Step) -> None:
+        params = dict(obj(frame.params))
+        params.pop("cwd", None)
+        for name in _SETTINGS:
+            given = params.pop(name, None)
+            told = given if given is not None else _setting(name, answer.result)
+            if name == "model" and self._recorded:
+                if given is not None:
+                    self._shop.note(f"the model {given} is left to the target")
+            elif told is not None and told != self.settings.get(name):
+                params[name] = told
+        params = self._without_null(params, frame.method)
+        alias = self._alias("t", self._now.threads.values())
+        self._now.threads[text(dig(answer.result, "thread", "id"))] = alias
+        more = {"params": self._said(params)} if params else {}
+        self._add({"start_thread": {"as": alias, **more, **on}})
+        self._refs.learn(lambda: alias, answer.result)
+
+    def _start_turn(self, frame: Frame, answer: Frame, on: Step) -> bool:
+        thread = text(dig(frame.params, "threadId"))
+        if thread not in self._now.threads:
+            return False
+        params = dict(obj(frame.params))
+        given = [dict(obj(one)) for one in arr(params.pop("input", []))]
+        params.pop("threadId", None)
+        params.pop("cwd", None) if params.get("cwd") in self._story.cwds else None
+        if not self._recorded and given and text(given[0].get("text")).startswith("[thread "):
+            given = given[1:]  # The player's own mark, by which it tells the threads' calls apart.
+        given = [{k: v for k, v in one.items() if v not in (None, [])} for one in given]
+        said: Step = {"input": self._said(given)}
+        if len(given) == 1 and given[0].keys() == {"type", "text"} and given[0]["type"] == "text":
+            said = {"text": self._placed(given[0]["text"])}
+        alias = self._alias("u", self._now.turns.values())
+        self._now.turns[thread, text(dig(answer.result, "turn", "id"))] = alias
+        params = self._without_null(params, frame.method)
+        if self._recorded and params.pop("model", None) is not None:
+            self._shop.note("the model of a turn is left to the target")
+        more = {"params": self._said(params)} if params else {}
+        name = self._now.threads[thread]
+        self._add({"start_turn": {"thread": name, **said, "as": alias, **more, **on}})
+        self._refs.learn(lambda: alias, answer.result)
+        return True
+
+    def _without_null(self, params: Step, method: str) -> Step:
+        if nulls := sorted(name for name, value in params.items() if value is None):
+            self._shop.note(
+                f"{method} was sent with null for {', '.join(nulls)}; they are left out"
+            )
+        return {name: value for name, value in params.items() if value is not None}
+
+    def _turn_of(self, params: Any) -> str:
+        key = (text(dig(params, "threadId")), text(dig(params, "turnId")))
+        return self._now.turns.get(key, "")
+
+    def _steer(self, frame: Frame, on: Step) -> bool:
+        params = obj(frame.params)
+        key = (text(params.get("threadId")), text(params.get("expectedTurnId")))
+        given = [obj(one) for one in arr(params.get("input"))]
+        plain = len(given) == 1 and given[0].keys() <= {"type", "text", "text_elements"}
+        if (
+            key not in self._now.turns
+            or not plain
+            or set(params)
+            - {
+                "threadId",
+                "expectedTurnId",
+                "input",
+            }
+        ):
+            return False
+        self._shop.needs["steering"] = None
+        turn = self._now.turns[key]
+        self._add({"steer": {"turn": turn, "text": text(given[0].get("text")), **on}})
+        return True
+
+    def _answered(self, frame: Frame) -> None:
+        on = self._speaker(frame.connection)
+        question = self._question(frame)
+        if question is None:
+            self._raw(frame, on)
+            return
+        alike = [
+            one
+            for one in self._story.frames
+            if one.kind is Kind.REQUEST
+            and one.direction is Direction.FROM_TARGET
+            and one.connection == frame.connection
+            and one.method == question.method
+            and one.seq < frame.seq
+            and one is not question
+            and not self._was_answered(one, frame.seq)
+        ]
+        body: Step = {"to": question.method}
+        if alike:
+            command = dig(question.params, "command")
+            if isinstance(command, str | list) and all(
+                dig(one.params, "command") != command for one in alike
+            ):
+                body["where"] = {"command": command}
+            else:
+                self._shop.note(f"several {question.method} were open; they are answered in order")
+        if self._was_answered(question, frame.seq):
+            body["again"] = True
+        result = obj(frame.result)
+        if frame.kind is Kind.ERROR:
+            error = obj(frame.failure)
+            body["error"] = {
+                "code": error.get("code") if type(error.get("code")) is int else -32000,
+                "message": text(error.get("message")) or "refused",
+            }
+        elif result.keys() == {"decision"}:
+            body["decision"] = result["decision"]
+        else:
+            body["result"] = self._said(frame.result)
+        if frame.deliberate:
+            body["deliberate"] = True
+        self._shop.needs |= dict.fromkeys(_NEEDED.get(question.method, ()))
+        self._add({"answer": {**body, **on}})
+
+    def _question(self, answer: Frame) -> Frame | None:
+        asked = [
+            one
+            for one in self._story.frames
+            if one.kind is Kind.REQUEST
+            and one.direction is Direction.FROM_TARGET
+            and one.connection == answer.connection
+            and one.id == answer.id
+            and one.seq < answer.seq
+        ]
+        return asked[-1] if asked else None
+
+    def _was_answered(self, question: Frame, before: int) -> bool:
+        return any(
+            one.direction is Direction.TO_TARGET
+            and one.kind in (Kind.RESPONSE, Kind.ERROR)
+            and one.connection == question.connection
+            and one.id == question.id
+            and question.seq < one.seq < before
+            for one in self._story.frames
+        )
+
+    # What the client waited for.
+
+    def _wait_until(self, seq: int, sent: Frame | None, connection: str) -> bool:
+        """Wait for what the client had seen when it sent a frame; gives whether a gate is held."""
+        for alias, answered in list(self._now.unanswered.items()):
+            if answered < seq:
+                del self._now.unanswered[alias]
+                self._add({"wait": {"answer": alias}})
+        for (thread, turn_id), turn in self._story.turns.items():
+            key = (thread, turn_id)
+            if turn.ends is None or turn.ends >= seq or key in self._now.ended:
+                continue
+            self._now.ended.add(key)
+            if key in self._now.turns:
+                self._add({"wait": {"turn": self._now.turns[key], "status": turn.status}})
+            elif thread in self._now.threads:
+                self._add({"wait": {"idle": self._now.threads[thread]}})
+            self._open()
+        if sent is None:
+            return False
+        turn = self._story.running(text(dig(sent.params, "threadId")), seq)
+        if turn is None or (sent.method in ("turn/start", "") and turn.begins > seq):
+            return False
+        return self._in_mid_turn(turn, seq)
+
+    def _in_mid_turn(self, turn: Turn, seq: int) -> bool:
+        """The client acted while a turn was in progress: hold the model there, if it can be."""
+        if self._busy(turn, seq):
+            self._open()
+            told = self._last_told(turn, seq)
+            if told is not None:
+                self._add({"wait": told})
+            return False
+        call = self._model.call_at(turn.thread, seq)
+        if call is None or call.fail is not None:
+            return False
+        if self._now.open_gate:
+            self._open()
+        self._gates += 1
+        gate = f"gate-{self._gates}"
+        call.holds[seq] = gate
+        self._add({"wait": {"gate": gate}})
+        self._now.open_gate = gate
+        return True
+
+    def _busy(self, turn: Turn, seq: int) -> bool:
+        """Whether the server had something to do, or asked something: no model's stream then."""
+        for made in turn.made:
+            if made.type in TOOLS and made.begins < seq and (made.ends is None or made.ends > seq):
+                return True
+        return any(
+            one.kind is Kind.REQUEST
+            and one.direction is Direction.FROM_TARGET
+            and one.seq < seq
+            and text(dig(one.params, "threadId")) == turn.thread
+            and not self._was_answered(one, seq)
+            for one in self._story.frames
+        )
+
+    def _last_told(self, turn: Turn, seq: int) -> Step | None:
+        """What the client had been told last, as a wait for it."""
+        for frame in reversed(self._story.frames):
+            if not self._now.at < frame.seq < seq or frame.direction is Direction.TO_TARGET:
+                continue
+            if text(dig(frame.params, "turnId")) != turn.id:
+                continue
+            if frame.kind is Kind.REQUEST:
+                return {"request": frame.method}
+            kind = text(dig(frame.params, "item", "type"))
+            if frame.method in _TOLD and kind != "userMessage":
+                where = {"where": {"item.type": kind}} if kind else {}
+                return {"notification": frame.method, **where}
+        return None
+
+    def _learn(self, frame: Frame) -> None:
+        if frame.connection not in self._on and not self._on:
+            self._on[frame.connection] = MAIN
+
+    def _common_settings(self) -> Step:
+        """What all threads have in common; what the client did not say, the server told."""
+        found: list[Step] = []
+        for frame in self._story.frames:
+            answer = self._story.answer(frame) if frame.method == "thread/start" else None
+            if answer is None or answer.kind is not Kind.RESPONSE:
+                continue
+            row = {
+                name: obj(frame.params).get(name) or _setting(name, answer.result)
+                for name in _SETTINGS
+            }
+            if self._recorded:
+                row.pop("model")
+            found.append({k: v for k, v in row.items() if isinstance(v, str)})
+        first = found[0] if found else {}
+        return {k: v for k, v in first.items() if all(one.get(k) == v for one in found)}
+
+
+_NEEDED: Final = {
+    "item/commandExecution/requestApproval": ("command-approval",),
+    "item/fileChange/requestApproval": ("file-change-approval",),
+    "item/tool/call": ("dynamic-tools",),
+}
+
+
+def _setting(name: str, result: Any) -> Any:
+    """What the server says that a thread's setting is."""
+    if name == "approvalPolicy":
+        return text(dig(result, name)) or None
+    if name == "sandbox":
+        return _SANDBOXES.get(text(dig(result, name, "type")))
+    return None

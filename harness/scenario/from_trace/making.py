@@ -1,0 +1,204 @@
+"""The scenario of a trace as the text of a file that loads.
+
+Here: the parts together, what it demands, what it needs, and in comments what the trace does not
+tell. What the client of a trace said and no client should is marked as said on purpose. Not here:
+the sides (client_side, model_side), which rules it covers (the caller judges).
+"""
+
+import textwrap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.errors import UsageError
+from harness.scenario.from_trace.client_side import ClientSide
+from harness.scenario.from_trace.model_side import ModelSide
+from harness.scenario.from_trace.story import Story
+from harness.scenario.from_trace.told_items import Workshop
+from harness.scenario.lexicon import Lexicon
+from harness.scenario.loader import load_text
+from harness.scenario.written import as_text
+from harness.scenario.yaml12 import ScenarioError, parse
+from harness.trace.foreign import TARGET
+from harness.trace.trace import Trace
+from harness.trace.values import arr, obj, text
+
+_USUAL: Final = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
+_WIDTH: Final = 96
+# A step that the loader refuses is marked as wrong on purpose; so many are looked at.
+_MOST_STEPS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MadeScenario:
+    """A scenario made of a trace: its text, and what the trace did not tell."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def scenario_of(
+    trace: Trace, *, title: str, covers: Sequence[str], lexicon: Lexicon, origin: str
+) -> MadeScenario:
+    """A scenario that does what the client of a trace did, with a model that says what it said.
+
+    `covers` are the ids of rules, `origin` says in the file where it comes from. Raises
+    `UsageError` where a trace holds no client's message, or none that a scenario can say.
+    """
+    notes: dict[str, None] = {}
+    story = Story(trace)
+    shop = Workshop(story, lambda one: notes.update({one: None}))
+    recorded = trace.header.target == TARGET
+    # Before the items are looked at: whether a command asks for more rights rests on it.
+    model = ModelSide(story, shop)
+    client = ClientSide(story, shop, model, recorded=recorded)
+    if not client.client and not client.setup:
+        raise UsageError(f"{origin}: no client said anything in it but its greeting")
+    value: dict[str, Any] = {"title": title[:200]}
+    if covers:
+        value["covers"] = list(covers)
+    settings = {k: v for k, v in client.settings.items() if v != _USUAL.get(k)}
+    scripts = {
+        client.threads[thread]: [call.step() for call in calls]
+        for thread, calls in model.calls.items()
+        if calls and thread in client.threads
+    }
+    value["needs"] = list(shop.needs)
+    value |= {"settings": settings} if settings else {}
+    value |= {"mcp": shop.servers} if shop.servers else {}
+    value |= {"workspace": {"files": shop.files}} if shop.files else {}
+    if scripts:
+        [(_, only), *others] = scripts.items()
+        value["model"] = scripts if others else only
+    value |= {"setup": client.setup} if client.setup else {}
+    value["client"] = client.client or [{"request": {"method": "thread/list", "params": {}}}]
+    value |= _expected(story, shop, client)
+    for name in ("needs",):
+        if not value[name]:
+            del value[name]
+    return _loading(value, notes, lexicon, origin)
+
+
+def _expected(story: Story, shop: Workshop, client: ClientSide) -> dict[str, Any]:
+    """What every correct server does too: what was said, how turns ended, what became of files."""
+    items: list[Any] = []
+    turns: dict[str, Any] = {}
+    for key, turn in story.turns.items():
+        alias = client.turns.get(key)
+        if alias is None or turn.ends is None:
+            continue
+        turns[alias] = turn.status
+        if turn.status != "completed":
+            continue
+        for made in turn.made:
+            if made.ends is None:
+                continue
+            status = made.value.get("status")
+            if made.type == "agentMessage" and text(made.value.get("text")):
+                items.append({"agentMessage": {"text": text(made.value.get("text"))}})
+            elif status == "declined":
+                items.append({made.type: {"status": status}})
+    expected: dict[str, Any] = {}
+    if items:
+        expected["items"] = items
+    if turns:
+        expected["turns"] = turns
+    if shop.made_files:
+        expected["workspace"] = dict(shop.made_files)
+    return {"expect": expected} if expected else {}
+
+
+def _loading(
+    value: dict[str, Any], notes: dict[str, None], lexicon: Lexicon, origin: str
+) -> MadeScenario:
+    """The text, once the loader takes it."""
+    for _ in range(_MOST_STEPS):
+        written = _written(value, notes, origin)
+        try:
+            load_text(written, name="scenario", lexicon=lexicon)
+        except ScenarioError as error:
+            if not _mended(value, written, error, notes):
+                raise UsageError(
+                    f"{origin}: what its client said cannot be written as a scenario: "
+                    f"{error.message}"
+                ) from error
+        else:
+            return MadeScenario(written, tuple(notes))
+    raise UsageError(f"{origin}: more than {_MOST_STEPS} of its messages are wrong by the protocol")
+
+
+def _mended(
+    value: dict[str, Any], written: str, error: ScenarioError, notes: dict[str, None]
+) -> bool:
+    """Whether what the loader refuses could be marked as what one server has, or as on purpose."""
+    document = parse(written.encode(), "scenario")
+    for side in ("setup", "client"):
+        steps = arr(value.get(side))
+        for number, step in enumerate(steps):
+            first = document.place((side, number))[0]
+            last = document.place((side, number + 1))[0] if number + 1 < len(steps) else None
+            if not first <= error.place[0] < (last or (1 << 30)):
+                continue
+            if "expect" in value and error.place[0] >= document.place(("expect",), key=True)[0]:
+                continue
+            return _marked(value, obj(step), error, notes)
+    return False
+
+
+def _marked(value: Any, step: Any, error: ScenarioError, notes: dict[str, None]) -> bool:
+    for kind in ("request", "notify", "answer"):
+        body: Any = step.get(kind)
+        if body is None or body.get("deliberate"):
+            continue
+        name = text(body.get("method")) or text(body.get("to"))
+        if f"'{name}'" in error.message and name not in arr(value.get("extensions")):
+            value.setdefault("extensions", []).append(name)
+            if kind == "request" and body.get("wait") is not False:
+                body["expect"] = "any"
+            notes[f"{name} is not of the protocol; any answer to it is right"] = None
+            return True
+        body["deliberate"] = True
+        notes[f"{name} was sent as the protocol does not have it: {error.message}"] = None
+        return True
+    for kind, method in (("start_turn", "turn/start"), ("start_thread", "thread/start")):
+        body = step.get(kind)
+        params: Any = obj(body).get("params")
+        bad = next((one for one in obj(params) if f"{one}" in error.message), None)
+        if params and (bad or len(params) == 1):
+            gone = bad or next(iter(params))
+            del params[gone]
+            notes[f"{gone} of {method} was left out: {error.message}"] = None
+            return True
+    return False
+
+
+def _written(value: dict[str, Any], notes: Collection[str], origin: str) -> str:
+    head = [f"Made by harness scenario from-trace of {origin}."]
+    if notes:
+        head.append("What the trace does not tell, or a scenario cannot say:")
+        for note in notes:
+            head += textwrap.wrap(_plain(note), _WIDTH, initial_indent="- ", subsequent_indent="  ")
+    ordered = {key: value[key] for key in _ORDER if key in value}
+    return as_text(ordered, "\n# ".join(head))
+
+
+_ORDER: Final = (
+    "title",
+    "covers",
+    "needs",
+    "extensions",
+    "settings",
+    "config",
+    "mcp",
+    "workspace",
+    "server",
+    "model",
+    "setup",
+    "client",
+    "expect",
+)
+
+
+def _plain(note: str) -> str:
+    """A note without what would end its line, or a comment could not hold."""
+    return "".join(one if one.isprintable() else " " for one in note)

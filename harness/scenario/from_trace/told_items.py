@@ -1,0 +1,239 @@
+"""What the model must have said for the server to tell an item: the item as a part of a reply.
+
+Here: each item type the other way round, and the files that a patch needs. What an item does not
+tell is noted. Not here: which call a part belongs to (model_side).
+"""
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.scenario.from_trace.story import PLAN, Made, Story, approved, texts_of
+from harness.trace.values import arr, dig, obj, text
+
+_SHELLS: Final = ("sh", "bash", "zsh", "dash", "ash")
+# An image of two pixels, for a file that was looked at and is not in the trace.
+_IMAGE: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEklEQVR4nGP4z8DAAMIM/4EAAB/uBfsL2WiLAAAAAElF"
+    "TkSuQmCC"
+)
+Note = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Workshop:
+    """What the items of a trace are turned into: parts, files that must be there, and notes."""
+
+    story: Story
+    note: Note
+    on_request: bool = False
+    files: dict[str, Any] = field(default_factory=dict[str, Any])
+    made_files: dict[str, str] = field(default_factory=dict[str, str])
+    servers: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    needs: dict[str, None] = field(default_factory=dict[str, None])
+
+    def local(self, value: str) -> str:
+        """A text without the recorded working folder: what is in it is named from there."""
+        for cwd in self.story.cwds:
+            value = value.replace(f"{cwd}/", "").replace(cwd, ".")
+        return value
+
+    def part(self, made: Made) -> dict[str, Any] | None:
+        """The part of a reply that an item comes from, None where there is none."""
+        value = made.value
+        match made.type:
+            case "commandExecution":
+                return self._run(made)
+            case "fileChange":
+                return self._patch(value)
+            case "mcpToolCall":
+                return self._mcp(value)
+            case "dynamicToolCall":
+                self.needs["dynamic-tools"] = None
+                given = dict(obj(value.get("arguments")))
+                return {"dynamic_call": {"tool": text(value.get("tool")), "arguments": given}}
+            case "imageView":
+                return self.part_of_image(text(value.get("path")))
+            case "webSearch":
+                return self._search(value)
+            case kind if kind == PLAN:
+                return self._plan(value)
+            case "exitedReviewMode":
+                self.needs["review"] = None
+                return {"review": {"explanation": text(value.get("review")) or "Reviewed."}}
+            case kind:
+                self.note(f"an item of the type {kind}: no part of a reply is known to make one")
+                return None
+
+    def _run(self, made: Made) -> dict[str, Any]:
+        self.needs["command-execution"] = None
+        command = self.local(unwrapped(made.value.get("command")))
+        question = approved(self.story, made)
+        if question is not None:
+            self.needs["command-approval"] = None
+            if self.on_request:
+                reason = text(dig(question.params, "reason"))
+                more = {"reason": reason} if reason else {}
+                return {"run": {"command": command, "escalate": True, **more}}
+        output = text(made.value.get("aggregatedOutput"))
+        self._file_that_was_read(command, output, made.value.get("exitCode"))
+        return {"run": command}
+
+    def _file_that_was_read(self, command: str, output: str, status: Any) -> None:
+        """`cat NAME` prints a file whole: the trace shows what is in it."""
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return
+        match words:
+            case ["cat", name] if status == 0 and _inside(name):
+                if name not in self.made_files:
+                    self.files.setdefault(name, output)
+            case _:
+                pass
+
+    def _patch(self, value: Any) -> dict[str, Any]:
+        self.needs["file-change"] = None
+        body: dict[str, Any] = {}
+        for change in map(obj, arr(value.get("changes"))):
+            path = self.local(text(change.get("path")))
+            kind = change.get("kind")
+            word = text(obj(kind).get("type")) or text(kind)
+            diff = text(change.get("diff"))
+            match word:
+                case "add":
+                    body.setdefault("add", {})[path] = diff
+                    self._after(value, path, diff)
+                case "delete":
+                    body.setdefault("delete", []).append(path)
+                    self._before(path, diff)
+                    self._after(value, path, "absent")
+                case _:
+                    self._update(body, value, path, diff)
+                    moved = text(obj(kind).get("movePath")) or text(obj(kind).get("move_path"))
+                    if moved:
+                        self.note(
+                            f"{path} was moved to {self.local(moved)} too; only its change is here"
+                        )
+        if not body:
+            self.note("a patch whose changes the trace does not tell; it adds a file instead")
+            body = {"add": {"unknown.txt": "?\n"}}
+        return {"patch": body}
+
+    def _update(self, body: dict[str, Any], value: Any, path: str, diff: str) -> None:
+        old, new, hunks = sides(diff)
+        if not old and not new:
+            self.note(f"the change of {path} is not in the trace")
+            return
+        if hunks > 1:
+            self.note(f"the change of {path} has {hunks} places; they are made as one")
+        body.setdefault("update", {})[path] = {"old": old, "new": new}
+        if path in self.made_files and old in self.made_files[path]:
+            self._after(value, path, self.made_files[path].replace(old, new, 1))
+        else:
+            self._before(path, old)
+            whole = text(self.files.get(path)) or old
+            self._after(value, path, whole.replace(old, new, 1))
+
+    def _before(self, path: str, content: str) -> None:
+        """A file that must be there; of a file that was changed its changed lines are known."""
+        if path in self.made_files:
+            return
+        there = self.files.get(path)
+        if there is None or (isinstance(there, str) and content not in there):
+            self.files[path] = (there or "") + content
+
+    def _after(self, value: Any, path: str, content: str) -> None:
+        if value.get("status") == "completed":
+            self.made_files[path] = content
+
+    def _mcp(self, value: Any) -> dict[str, Any]:
+        self.needs["mcp-tools"] = None
+        server, tool = text(value.get("server")), text(value.get("tool"))
+        says = "\n".join(filter(None, texts_of(dig(value, "result", "content"))))
+        fails = value.get("status") == "failed"
+        if fails:
+            says = says or text(dig(value, "error", "message"))
+        made: Any = {"says": says, "fails": True} if fails else says
+        structured = dig(value, "result", "structuredContent")
+        if obj(structured) and not fails:
+            made = {"says": says, "structured": dict(obj(structured))}
+        tools = self.servers.setdefault(server, {"tools": {}})["tools"]
+        if tools.setdefault(tool, made) != made:
+            self.note(f"the MCP tool {server}.{tool} gave several results; here it gives the first")
+        arguments = value.get("arguments")
+        given = {"arguments": dict(obj(arguments))} if obj(arguments) else {}
+        return {"mcp_call": {"server": server, "tool": tool, **given}}
+
+    def part_of_image(self, shown: str) -> dict[str, Any]:
+        """The model looked at an image file."""
+        self.needs["image-view"] = None
+        path = self.local(shown)
+        if _inside(path):
+            self.files.setdefault(path, {"base64": _IMAGE})
+            self.note(f"what was in the image {path} is not in the trace; here it has two pixels")
+        return {"view_image": {"path": path}}
+
+    def _search(self, value: Any) -> dict[str, Any]:
+        self.needs["web-search"] = None
+        action = obj(value.get("action"))
+        url, pattern = text(action.get("url")), text(action.get("pattern"))
+        if url:
+            return {"web_search": {"url": url, **({"pattern": pattern} if pattern else {})}}
+        return {"web_search": {"query": text(value.get("query")) or text(action.get("query"))}}
+
+    def _plan(self, value: Any) -> dict[str, Any]:
+        self.needs["plan-update"] = None
+        steps = [
+            {"step": text(obj(one).get("step")), "status": text(obj(one).get("status"))}
+            for one in arr(value.get("plan"))
+        ]
+        why = text(value.get("explanation"))
+        return {"update_plan": {"steps": steps, **({"explanation": why} if why else {})}}
+
+
+def unwrapped(command: Any) -> str:
+    """What a shell was given: the command within `bash -lc '…'`, as a text or as words."""
+    if isinstance(command, str):
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return command
+        plain = command
+    else:
+        words = [text(word) for word in arr(command)]
+        plain = shlex.join(words)
+    in_shell = (
+        len(words) == 3 and os.path.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc")
+    )
+    return words[2] if in_shell else plain
+
+
+def sides(diff: str) -> tuple[str, str, int]:
+    """The old and the new lines of a unified diff, and the number of its places."""
+    old: list[str] = []
+    new: list[str] = []
+    hunks = 0
+    for line in diff.splitlines():
+        if line.startswith("@@"):
+            hunks += 1
+        elif line.startswith(("--- ", "+++ ", "diff ", "index ", "\\")) and not hunks:
+            continue
+        elif line.startswith("-"):
+            old.append(line[1:])
+        elif line.startswith("+"):
+            new.append(line[1:])
+        elif line.startswith(" ") or not line:
+            old.append(line[1:])
+            new.append(line[1:])
+    return _lines(old), _lines(new), hunks
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _inside(path: str) -> bool:
+    return bool(path) and not path.startswith(("/", "-", "~")) and ".." not in path.split("/")
