@@ -95,6 +95,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
         ("anyio", "hypothesis"),
     ),
+    "harness.snapshot": (("harness.trace",), ("rich",)),
     "harness.mutation": (
         (
             "harness.faults",
@@ -118,6 +119,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "harness.report",
             "harness.results",
             "harness.runner",
+            "harness.snapshot",
             "harness.spec",
             "harness.surface",
             "harness.trace",
@@ -132,6 +134,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "harness.report",
             "harness.results",
             "harness.runner",
+            "harness.snapshot",
             "harness.spec",
             "harness.trace",
             *JUDGE,
@@ -262,12 +265,12 @@ def test_the_runner_knows_no_pytest() -> None:
     runner = [module for module in modules() if within(module, "harness.runner")]
     assert [module for module in runner if "harness.suite" in reached_from(module)] == []
     named = [one.place for one in imports("harness") if one.imported.split(".")[0] == "pytest"]
-    allowed = ("harness/suite/", "harness/plugin.py", "harness/snapshot/")
+    allowed = ("harness/suite/", "harness/plugin.py")
     assert [place for place in named if not place.startswith(allowed)] == []
 
 
 def test_every_module_of_the_harness_belongs_to_a_package_that_is_known() -> None:
-    known = {*TABLE, "harness.snapshot"}
+    known = set(TABLE)
     found = {package_of(module) for module in modules() if within(module, "harness")}
     assert found - known <= {"harness", "harness.__main__", "harness.cli", "harness.plugin", ERRORS}
 
@@ -287,8 +290,6 @@ MODULE_OF = {
 }
 # What pytest loads by itself, as a plugin: nothing needs to import it.
 PLUGINS = {"xdist"}
-# Serves reviewed transcripts to tests; nothing that ships may need it.
-FOR_TESTS = "harness.snapshot"
 
 
 def _modules_of(requirements: list[str]) -> set[str]:
@@ -304,14 +305,9 @@ def test_what_ships_imports_only_what_the_package_requires() -> None:
     wrong = [
         f"{one.place}: {one.imported}"
         for one in imports(*OURS)
-        if one.imported.split(".")[0] not in known and not within(one.importer, FOR_TESTS)
+        if one.imported.split(".")[0] not in known
     ]
     assert not wrong, "\n".join(wrong)
-    assert not [one.place for one in imports(*OURS) if _enters(one.importer, one.imported)]
-
-
-def _enters(importer: str, imported: str) -> bool:
-    return within(imported, FOR_TESTS) and not within(importer, FOR_TESTS)
 
 
 def test_every_requirement_of_the_package_is_imported_or_a_plugin_of_pytest() -> None:

@@ -17,7 +17,6 @@ from harness.results.outcome import Finding, ScenarioOutcome
 from harness.runner.config import configure
 from harness.runner.session import WorkerSession
 from harness.scenario.loader import Loaded
-from harness.snapshot.extension import TranscriptExtension
 from harness.target.profile import load_profile
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
@@ -25,6 +24,7 @@ from harness.trace.normalise import transcript
 from harness.trace.store import load
 from harness.trace.trace import Trace
 from tests.conformance.judging import bundled
+from tests.conformance.transcript_extension import TranscriptExtension
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

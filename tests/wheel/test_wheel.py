@@ -17,9 +17,6 @@ from harness.scenario.bundled import bundled_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
-FOR_TESTS = "harness/snapshot/"
-
-
 @pytest.fixture
 def names(fresh: Fresh) -> set[str]:
     return _names(fresh.wheel)
@@ -46,8 +43,7 @@ def test_every_bundled_scenario_is_in_the_wheel(names: set[str]) -> None:
 def test_every_file_of_the_packages_is_in_the_wheel(
     names: set[str], package: str, pattern: str
 ) -> None:
-    files = {name for name in _relative(package, pattern) if not name.startswith(FOR_TESTS)}
-    assert files <= names
+    assert _relative(package, pattern) <= names
 
 
 def test_every_page_and_example_is_in_the_wheel(names: set[str]) -> None:
@@ -64,7 +60,6 @@ def test_nothing_but_the_two_packages_is_in_the_wheel(names: set[str]) -> None:
     info = {folder for folder in folders if folder.endswith(".dist-info")}
     assert folders - info == {"harness", "reference_server"}
     assert not [name for name in names if "/tests/" in name or "__pycache__" in name]
-    assert not [name for name in names if name.startswith(FOR_TESTS)]
 
 
 def test_the_wheel_brings_its_licence_commands_and_plugin(fresh: Fresh, names: set[str]) -> None:

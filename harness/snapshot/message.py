@@ -1,0 +1,118 @@
+"""A transcript as a value: messages without what differs from run to run, and how they ended.
+
+Here: `Message`, `Transcript`, the text of a message, and what a message is called when people are
+told about it. Not here: making one of a trace (portable), files (files), differences (changes).
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.trace.values import dig, obj, text
+
+VARIES: Final = "<varies>"
+"""Stands for a value that differs from one play to the next; it equals every value."""
+_FIRST = ("jsonrpc", "method", "type", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `client` counts from 1, and is 0 where there is one client only.
+
+    `value` is JSON, or a text where the line on the wire was no JSON (`garbled`). With `any_number`
+    it stands for all messages of its kind: how many there are differs from play to play.
+    """
+
+    sent: bool
+    value: Any
+    client: int = 0
+    garbled: bool = False
+    any_number: bool = False
+
+    @property
+    def line(self) -> str:
+        """As it stands in a file."""
+        many = "(any number) " if self.any_number else ""
+        return f"{'->' if self.sent else '<-'} {many}{self.body}"
+
+    @property
+    def body(self) -> str:
+        """The message alone."""
+        shown = dumped(self.value)
+        return f"(no message) {shown}" if self.garbled else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All messages of one play, and the end of its trace.
+
+    With `free`, their order differs from play to play and is not kept: they stand in the order of
+    their texts, and their names have no numbers.
+    """
+
+    messages: tuple[Message, ...]
+    end: str
+    free: bool = False
+
+
+def dumped(value: Any, indent: int | None = None) -> str:
+    """JSON text of a value; what a terminal could not show, or would obey, is escaped."""
+    shown = json.dumps(value, ensure_ascii=False, indent=indent)
+    if shown.isprintable():
+        return shown
+    return "".join(
+        char if char.isprintable() or (char == "\n" and indent) else json.dumps(char)[1:-1]
+        for char in shown
+    )
+
+
+def ordered(value: Any) -> Any:
+    """The value with its members in one order: the telling ones first, the others by name."""
+    if isinstance(value, dict):
+        members = obj(value)  # pyright: ignore[reportUnknownArgumentType]
+        names = sorted(
+            members, key=lambda name: (_FIRST.index(name) if name in _FIRST else 9, name)
+        )
+        return {name: ordered(members[name]) for name in names}
+    if isinstance(value, list):
+        return [ordered(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def labels(messages: Iterable[Message]) -> Iterator[str]:
+    """What each message is called: its method, whose answer it is, which kind of item it tells."""
+    messages = list(messages)
+    # Where they stand in no order, a request may come after its answer.
+    every = {key: method for one in messages for key, method in _request(one)}
+    asked: dict[tuple[bool, str], str] = {}
+    for message in messages:
+        value = obj(message.value)
+        method = text(value.get("method"))
+        asked.update(_request(message))
+        if message.garbled:
+            yield "a line that is no message"
+        elif method:
+            kind = text(dig(value, "params", "item", "type"))
+            yield f"{method} ({kind})" if kind else method
+        elif "result" in value or "error" in value:
+            key = (not message.sent, dumped(value.get("id")))
+            of = asked.get(key) or every.get(key, "something unasked")
+            yield f"{'refusal of' if 'error' in value else 'answer to'} {of}"
+        else:
+            yield _of_program(value, message)
+
+
+def _request(message: Message) -> Iterator[tuple[tuple[bool, str], str]]:
+    value = obj(message.value)
+    method = text(value.get("method"))
+    if method and "id" in value and not message.garbled:
+        yield (message.sent, dumped(value["id"])), method
+
+
+def _of_program(value: dict[str, Any], message: Message) -> str:
+    kind = text(value.get("type"))
+    item = text(dig(value, "item", "type")) or text(dig(value, "item", "item_type"))
+    if kind:
+        return f"{kind} ({item})" if item else kind
+    return "input" if message.sent else "output"

@@ -1,0 +1,191 @@
+"""What several plays of one scenario have in common: the transcript that each of them shows again.
+
+Here: from the transcripts of a few plays to one in which `<varies>` stands for what differed, and
+whether a play shows such a transcript. Where the order of messages differs, it is not kept. Not
+here: playing (keeping), what two transcripts mean for a reader (changes).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.snapshot.message import VARIES, Message, Transcript, dumped, labels
+from harness.trace.values import arr, obj, text
+
+_NUMBERED = re.compile(r"<([a-z]+) \d+>")
+
+_Kind = tuple[int, bool, str]
+
+
+def common(plays: Sequence[Transcript]) -> Transcript:
+    """What all of the plays show, at least one."""
+    first = plays[0]
+    if all(_text(one) == _text(first) for one in plays):
+        return first
+    names = [list(labels(one.messages)) for one in plays]
+    if not first.free and all(one == names[0] for one in names):
+        rows = zip(*(one.messages for one in plays), strict=True)
+        messages = tuple(_common_message(row) for row in rows)
+        return Transcript(messages, _common_end(plays))
+    return _common_free([freed(one) for one in plays])
+
+
+def _text(transcript: Transcript) -> list[str]:
+    """All of it; as values, true would equal 1."""
+    lines = [f"{one.client} {one.line}" for one in transcript.messages]
+    return [*lines, transcript.end, str(transcript.free)]
+
+
+def freed(transcript: Transcript) -> Transcript:
+    """The transcript without its order, and without the numbers that come from it."""
+    if transcript.free:
+        return transcript
+    messages = [replace(one, value=_unnumbered(one.value)) for one in transcript.messages]
+    return Transcript(_sorted(messages, transcript.messages), transcript.end, free=True)
+
+
+def shows(kept: Transcript, played: Transcript) -> bool:
+    """Whether a play is as a kept transcript says, `<varies>` being equal to everything."""
+    if kept.end not in (played.end, VARIES):
+        return False
+    if not kept.free:
+        return len(kept.messages) == len(played.messages) and all(
+            map(_agrees, kept.messages, played.messages)
+        )
+    asked, given = _kinds(kept), _kinds(freed(played))
+    optional = {kind for kind, ones in asked.items() if ones[0].any_number}
+    return set(given) <= set(asked) and all(
+        _group_agrees(asked[kind], given.get(kind, []))
+        for kind in asked
+        if kind in given or kind not in optional
+    )
+
+
+def same_value(kept: Any, played: Any) -> bool:
+    """Whether two values are the same, `<varies>` being equal to everything; 1 is not true."""
+    if isinstance(kept, str) and kept == VARIES:
+        return True
+    if isinstance(kept, dict) and isinstance(played, dict):
+        one, other = obj(kept), obj(played)  # pyright: ignore[reportUnknownArgumentType]
+        return one.keys() == other.keys() and all(
+            same_value(value, other[name]) for name, value in one.items()
+        )
+    if isinstance(kept, list) and isinstance(played, list):
+        ours, theirs = arr(kept), arr(played)  # pyright: ignore[reportUnknownArgumentType]
+        return len(ours) == len(theirs) and all(map(same_value, ours, theirs))
+    # By their text: 1 is not true, and not 1.0 either.
+    return dumped(kept) == dumped(played)
+
+
+def _agrees(kept: Message, played: Message) -> bool:
+    return (
+        (kept.sent, kept.client, kept.garbled) == (played.sent, played.client, played.garbled)
+    ) and same_value(kept.value, played.value)
+
+
+def _group_agrees(kept: list[Message], played: list[Message]) -> bool:
+    """Whether each message has a kept one of its own, those without `<varies>` first."""
+    if kept[0].any_number:
+        return all(any(_agrees(one, message) for one in kept) for message in played)
+    left = sorted(kept, key=lambda one: VARIES in one.line)
+    for message in played:
+        found = next((one for one in left if _agrees(one, message)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
+
+
+def _common_free(plays: Sequence[Transcript]) -> Transcript:
+    groups = [_kinds(one) for one in plays]
+    messages: list[Message] = []
+    for kind in dict.fromkeys(kind for group in groups for kind in group):
+        found = [group.get(kind, []) for group in groups]
+        if len({len(one) for one in found}) == 1:
+            messages += _paired(found)
+        else:
+            every = [message for one in found for message in one]
+            messages.append(replace(_common_message(every), any_number=True))
+    return Transcript(tuple(messages), _common_end(plays), free=True)
+
+
+def _paired(groups: Sequence[list[Message]]) -> list[Message]:
+    """Messages of one kind: those that every play has, then the others in the order of their text.
+
+    Pairing all in the order of their text would set those beside each other that are next to one
+    that differs.
+    """
+    rest = [list(group) for group in groups]
+    paired: list[Message] = []
+    for message in groups[0]:
+        if all(message in group for group in rest):
+            paired.append(message)
+            for group in rest:
+                group.remove(message)
+    return paired + [_common_message(row) for row in zip(*rest, strict=True)]
+
+
+def _common_message(row: Sequence[Message]) -> Message:
+    value = row[0].value
+    for other in row[1:]:
+        value = _common_value(value, other.value)
+    return replace(row[0], value=value)
+
+
+def _common_value(one: Any, other: Any) -> Any:
+    if same_value(one, other):
+        return one
+    if isinstance(one, dict) and isinstance(other, dict):
+        ours, theirs = obj(one), obj(other)  # pyright: ignore[reportUnknownArgumentType]
+        if ours.keys() == theirs.keys():
+            return {name: _common_value(value, theirs[name]) for name, value in ours.items()}
+    if isinstance(one, list) and isinstance(other, list):
+        first, second = arr(one), arr(other)  # pyright: ignore[reportUnknownArgumentType]
+        if len(first) == len(second):
+            return list(map(_common_value, first, second))
+    return VARIES
+
+
+def _common_end(plays: Sequence[Transcript]) -> str:
+    return plays[0].end if len({one.end for one in plays}) == 1 else VARIES
+
+
+def _kinds(transcript: Transcript) -> dict[_Kind, list[Message]]:
+    found: dict[_Kind, list[Message]] = defaultdict(list)
+    for message, label in zip(transcript.messages, labels(transcript.messages), strict=True):
+        found[message.client, message.sent, label].append(message)
+    return found
+
+
+def _sorted(messages: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...]:
+    """In the order of clients, then of what they are called, then of their text.
+
+    Requests have the name of their method in place of a number, and so have their answers.
+    """
+    found = list(zip(messages, labels(before), strict=True))
+    found.sort(key=lambda item: (item[0].client, not item[0].sent, item[1], item[0].line))
+    return tuple(_with_its_request(message, label) for message, label in found)
+
+
+def _with_its_request(message: Message, label: str) -> Message:
+    value = obj(message.value)
+    of = re.fullmatch(r"(?:answer to|refusal of) (.*)", label)
+    method = of[1] if of else text(value.get("method"))
+    if "id" not in value or not method:
+        return message
+    return replace(message, value={**value, "id": f"<request {method}>"})
+
+
+def _unnumbered(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = obj(value)  # pyright: ignore[reportUnknownArgumentType]
+        return {_plain(name): _unnumbered(one) for name, one in members.items()}
+    if isinstance(value, list):
+        return [_unnumbered(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+    return _plain(value) if isinstance(value, str) else value
+
+
+def _plain(words: str) -> str:
+    return _NUMBERED.sub(r"<\1>", words)

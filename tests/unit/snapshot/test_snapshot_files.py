@@ -1,0 +1,71 @@
+"""A snapshot's file: written and read, and what is told of one that is not ours any more."""
+
+import pytest
+
+from harness.snapshot.files import Snapshot, SnapshotError, read, written
+from harness.snapshot.message import Message, Transcript
+from tests.unit.snapshot.lines import ANSWER, ITEM, PLAN, START, STARTED, said
+
+KEPT = Snapshot("turns/plain-turn", "reference", said(START, ANSWER, STARTED, ITEM))
+TEXT = written(KEPT)
+
+
+def test_what_was_written_is_read() -> None:
+    odd = Transcript(
+        (
+            Message(True, {"method": "a"}, client=1),
+            Message(False, "no json \u2028", client=1, garbled=True),
+            Message(False, ["x"], client=2),
+            Message(False, {"method": "b"}, client=2, any_number=True),
+        ),
+        "closed",
+        free=True,
+    )
+    for transcript in (KEPT.transcript, odd, Transcript((), "exited")):
+        one = Snapshot("my/own@exec", "spec", transcript)
+        assert read(written(one).encode()) == one
+
+
+def test_a_file_has_one_message_a_line() -> None:
+    lines = TEXT.splitlines()
+    assert lines[0] == "# harness transcript, version 1"
+    assert lines[4:8] == [START, ANSWER, STARTED, ITEM]
+    assert lines[8] == "end: quiescent"
+
+
+def problem(text: str) -> tuple[int, str]:
+    with pytest.raises(SnapshotError) as caught:
+        read(text.encode())
+    return caught.value.line, caught.value.problem
+
+
+def test_an_edit_by_hand_is_told_with_its_line() -> None:
+    edited = TEXT.replace('"status": "inProgress"', '"status": "completed"')
+    assert problem(edited) == (6, "edited by hand: it is not as it was kept")
+    assert problem(TEXT.replace(f"{STARTED}\n", ""))[0] == 7
+    assert problem(TEXT.replace(f"{STARTED}\n", f"{STARTED}\n{PLAN}\n"))[0] == 8
+    assert problem(TEXT + "more\n")[1].startswith("cut off")
+    assert problem(TEXT.replace("\n", "\r\n"))[0] == 1
+    assert problem(TEXT.rstrip("\n"))[1].startswith("edited by hand")
+
+
+def test_what_a_merge_left_is_told_as_that() -> None:
+    line, why = problem(TEXT.replace(STARTED, f"<<<<<<< HEAD\n{STARTED}"))
+    assert line == 7
+    assert "merge" in why
+
+
+def test_a_file_that_ends_too_early_is_told_as_that() -> None:
+    for size in (40, len(TEXT) // 2, len(TEXT) - 30):
+        line, why = problem(TEXT[:size])
+        assert line > 0
+        assert "cut off" in why or "edited" in why
+
+
+def test_another_version_and_other_files_are_told_as_that() -> None:
+    line, why = problem(TEXT.replace("version 1", "version 2", 1))
+    assert (line, why.split(";")[0]) == (1, "a snapshot of version 2")
+    assert "no snapshot" in problem("hello\n")[1]
+    assert "no snapshot" in problem("")[1]
+    with pytest.raises(SnapshotError, match="2: no UTF-8"):
+        read(b"# harness transcript, version 1\n\xff\n")

@@ -1,0 +1,92 @@
+"""What plays of one scenario have in common, and whether another play shows it."""
+
+import pytest
+
+from harness.snapshot.message import VARIES, Transcript
+from harness.snapshot.stability import common, freed, shows
+from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
+
+PLAIN = said(START, ANSWER, STARTED, COMPLETED)
+
+
+def pid(number: object) -> str:
+    return f'<- {{"method": "ran", "params": {{"pid": {number}, "by": "bash"}}}}'
+
+
+def test_equal_plays_stay_as_they_are() -> None:
+    assert common([PLAIN, PLAIN, PLAIN]) == PLAIN
+    assert shows(PLAIN, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        said(START, ANSWER, COMPLETED),
+        said(START, ANSWER, STARTED, PLAN, COMPLETED),
+        said(START, STARTED, ANSWER, COMPLETED),
+        said(START, ANSWER, STARTED, COMPLETED, end="exited"),
+        said(START, ANSWER, STARTED, COMPLETED.replace("completed", "failed")),
+    ],
+)
+def test_a_steady_transcript_shows_no_other(other: Transcript) -> None:
+    assert not shows(PLAIN, other)
+
+
+def test_a_value_that_differs_is_left_open_and_the_rest_is_not() -> None:
+    kept = common([said(START, pid(11)), said(START, pid(12)), said(START, pid(12))])
+    assert kept.messages[1].value == {"method": "ran", "params": {"pid": VARIES, "by": "bash"}}
+    assert not kept.free
+    assert shows(kept, said(START, pid(77)))
+    assert not shows(kept, said(START, pid(77).replace("bash", "zsh")))
+
+
+def test_lists_of_several_lengths_are_left_open() -> None:
+    kept = common([said(pid("[1]")), said(pid("[1, 2]"))])
+    assert shows(kept, said(pid("[3, 4, 5]")))
+
+
+def test_where_the_order_differs_it_is_not_kept() -> None:
+    one, other = said(START, ANSWER, STARTED, ITEM), said(START, STARTED, ANSWER, ITEM)
+    kept = common([one, other])
+    assert kept.free
+    assert shows(kept, one)
+    assert shows(kept, other)
+    assert shows(kept, said(STARTED, ITEM, START, ANSWER))
+    assert not shows(kept, said(START, ANSWER, STARTED))
+    assert not shows(kept, said(START, ANSWER, STARTED, ITEM, ITEM))
+    assert not shows(kept, said(START, ANSWER, STARTED, ITEM.replace("agentMessage", "plan")))
+
+
+def test_where_the_number_of_a_message_differs_any_will_do() -> None:
+    kept = common([said(START, ANSWER, PLAN), said(START, ANSWER, PLAN, PLAN)])
+    (many,) = [one for one in kept.messages if one.any_number]
+    assert many.line.startswith('<- (any number) {"method": "turn/plan/updated"')
+    for number in (0, 1, 5):
+        assert shows(kept, said(START, ANSWER, *[PLAN] * number))
+    assert not shows(kept, said(START, ANSWER, PLAN, PLAN.replace("[]", '["x"]')))
+
+
+def test_names_in_no_order_have_no_numbers_and_answers_keep_their_requests() -> None:
+    two = [START, START.replace("1>", "2>"), ANSWER, ANSWER.replace("1>", "2>")]
+    one = freed(said(*two))
+    assert one == freed(said(two[1], two[0], two[3], two[2]))
+    assert '"id": "<request turn/start>"' in one.messages[-1].line
+    assert freed(one) is one
+
+
+def test_a_server_that_asks_is_answered_in_no_order_too() -> None:
+    asked = '<- {"method": "ask", "id": "<request 1>", "params": {}}'
+    told = '-> {"id": "<request 1>", "result": {}}'
+    kept = freed(said(asked, told))
+    assert shows(kept, said(asked, told))
+    assert not shows(kept, said(asked))
+
+
+def test_an_end_that_differs_is_left_open() -> None:
+    kept = common([PLAIN, said(START, ANSWER, STARTED, COMPLETED, end="exited")])
+    assert kept.end == VARIES
+    assert shows(kept, PLAIN)
+
+
+def test_true_is_not_one() -> None:
+    assert not shows(said(pid("true")), said(pid(1)))
