@@ -119,6 +119,13 @@ def run(
     workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
     json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
     junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
+    snapshots: Annotated[
+        str, typer.Option(metavar="DIR", help="keep transcripts there, for harness snapshots")
+    ] = "",
+    snapshots_strict: Annotated[
+        bool,
+        typer.Option("--snapshots-strict", help="new and changed ones fail, as where CI is set"),
+    ] = False,
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings).
@@ -151,11 +158,13 @@ def run(
         ("--harness-require", require),
         ("--harness-json", json),
         ("--junit-xml", junit),
+        ("--harness-snapshots", snapshots),
     ):
         arguments += [name, value] if value else []
     for name, given in (
         ("--harness-strict", strict),
         ("--harness-keep-going", keep_going),
+        ("--harness-snapshots-strict", snapshots_strict),
         ("-x", exit_first),
         ("--lf", last_failed),
     ):

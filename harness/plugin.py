@@ -22,6 +22,7 @@ _NEEDS_A_TARGET = (
     "keep_going",
     "tag",
     "no_bundled",
+    "snapshots",
 )
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
@@ -52,6 +53,10 @@ def _options(add: Callable[..., None]) -> None:
     add("--race", default="", metavar="WHAT", help=race)
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
+    kept = "keep a transcript of each scenario in this folder, for harness snapshots review"
+    add("--snapshots", default="", metavar="DIR", help=kept)
+    strict = "what waits for review makes the run fail, as where CI is set"
+    add("--snapshots-strict", action="store_true", help=strict)
     add("--max-time", type=float, default=60.0, metavar="S", help="seconds for all of -m fuzz")
     add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
     many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"

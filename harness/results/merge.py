@@ -125,6 +125,7 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         missing=outcome.missing,
         withheld=outcome.withheld,
         trace=outcome.kept,
+        snapshot=outcome.snapshot,
     )
 
 

@@ -42,6 +42,18 @@ class Finding:
         return self.level is Level.MUST and not self.known
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of the transcript of one scenario, in a run that keeps snapshots.
+
+    `state` is one of `same`, `new`, `changed`, `unsteady` (it was as accepted in another play) and
+    `not kept`; `told` says in sentences what changed, or why nothing was kept.
+    """
+
+    state: str
+    told: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class ScenarioOutcome:
     """One scenario on one target.
@@ -57,7 +69,8 @@ class ScenarioOutcome:
 
     `before` are probes that were played first and showed that nothing can be played. They are no
     scenarios of the run, but rules that their traces break count. `record` is what the trace shows
-    beside verdicts, None where there is none, or in a race.
+    beside verdicts, None where there is none, or in a race. `snapshot` is None in a run that keeps
+    no snapshots.
     """
 
     id: str
@@ -80,6 +93,7 @@ class ScenarioOutcome:
     withheld: str = ""
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
     record: Record | None = None
+    snapshot: Kept | None = None
 
     @property
     def race_id(self) -> RaceId:

@@ -6,6 +6,7 @@ Here: the values. Not here: how rows are merged (merge), how a report looks (har
 from dataclasses import dataclass, field
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.results.outcome import Kept
 from harness.results.recorded import Chosen, Spoken
 from harness.results.rerun_command import Programs
 from harness.scenario.race_id import RaceId
@@ -70,7 +71,8 @@ class ScenarioResult:
 
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
     offer, or `withheld` is the one that this machine cannot provide. `trace` is the file that holds
-    the conversation, "" where it was not played.
+    the conversation, "" where it was not played. `snapshot` is what became of its transcript, None
+    where none is kept.
     """
 
     id: str
@@ -84,6 +86,7 @@ class ScenarioResult:
     missing: tuple[str, ...] = ()
     withheld: str = ""
     trace: str = ""
+    snapshot: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class WorkerSession:
         self._first_turn = FirstTurn(self._thread.first_turn)
         self._told: dict[str, list[ToldBySession]] = {}
         self._played_before: list[ScenarioOutcome] = []
+        self._last: tuple[str, Trace] | None = None
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
@@ -271,8 +272,24 @@ class WorkerSession:
         outcome = self._judged(run, loaded)
         return Attempt(failures(outcome), run.before, fell_silent(outcome))
 
+    def play_again(self, loaded: Loaded, *, fresh: bool) -> Trace | None:
+        """Play a scenario once more; its trace, which is not kept, or None if it failed.
+
+        With `fresh` on a process that no other scenario has used. Raises `SetupFailed`.
+        """
+        if fresh:
+            self._thread.retire()
+        run = self._thread.run(loaded)
+        verdict = self._judged(run, loaded).verdict
+        return run.trace if verdict in (Verdict.PASS, Verdict.KNOWN) else None
+
+    def trace_of(self, scenario: str) -> Trace | None:
+        """The trace of the scenario that was played last, None where it was another one."""
+        return self._last[1] if self._last is not None and self._last[0] == scenario else None
+
     def _keep(self, trace: Trace, outcome: ScenarioOutcome) -> None:
         """Store a trace, and note in the outcome where."""
+        self._last = (outcome.id, trace)
         path = self.trace_path(outcome.id)
         save(trace, path)
         outcome.trace = outcome.kept = str(path)

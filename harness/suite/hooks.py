@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Generator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,12 @@ from harness.scenario.bundled import bundled_on
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.fuzzing import Fuzzing
-from harness.suite.items import ScenarioFile, ScenarioItem
+from harness.suite.items import Play, ScenarioFile, ScenarioItem
 from harness.suite.junit import name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
 from harness.suite.report_file import unwritable
 from harness.suite.reporting import Synthetic, emit, tell, write_json
+from harness.suite.snapshots import Snapshots
 from harness.suite.stopping import Stopping
 from harness.target.host import Lack
 from harness.target.place import sweep
@@ -103,6 +105,13 @@ class PytestPlugin:
         self._failing = Failing(config, strict=self.config.strict)
         self.report: Report | None = None
         stop = self._stopping
+        self._snapshots = (
+            Snapshots(option, self.config, everything=named.everything and not named.rules)
+            if option.snapshots
+            else None
+        )
+        if self._snapshots is not None:
+            config.pluginmanager.register(self._snapshots, "harness-snapshots")
         fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
         config.pluginmanager.register(fuzzing, "harness-fuzzing")
         self.collecting = Collecting(
@@ -116,7 +125,10 @@ class PytestPlugin:
         )
 
     def _furnish(self, file: ScenarioFile) -> None:
-        file.play, file.tell = self._stopping.guarded(self._session.play), self._stories.scenario
+        play: Play = self._session.play
+        if self._snapshots is not None:
+            play = partial(self._snapshots.play, self._session)
+        file.play, file.tell = self._stopping.guarded(play), self._stories.scenario
         file.race = self._stopping.guarded(self._session.race)
         file.tell_race = self._stories.race
 
@@ -222,9 +234,16 @@ class PytestPlugin:
         seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
         if self._is_worker or session.config.option.collectonly or not seen:
             return
+        if self._snapshots is not None:
+            self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
         self.report = self._merged()
         self._failing.count(len(self.report.rules), again=True)
         emit(self.report, session, self.config.book)
+
+    def _is_whole(self, session: pytest.Session) -> bool:
+        """Whether nothing stopped the run: no signal, no `-x`, no worker that died."""
+        stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
+        return not stopped and all(one.id != "harness.worker-died" for one in self._loose)
 
     def _merged(self) -> Report:
         config, interrupted = self.config, self._stopping.interruption.name

@@ -17,6 +17,7 @@ from harness.scenario.bundled import bundled_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
+
 @pytest.fixture
 def names(fresh: Fresh) -> set[str]:
     return _names(fresh.wheel)
