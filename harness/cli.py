@@ -379,7 +379,9 @@ def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -
     found, bad = _found(scenarios)
     rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {one.id for one in load_book().capabilities}
-    for one in load_all(found, rules=rules, capabilities=capabilities, lexicon=lexicon):
+    for one in load_all(
+        found, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
+    ):
         if isinstance(one, Exception):
             bad += 1
             typer.echo(str(one), err=True)
@@ -395,7 +397,7 @@ def list_scenarios(
     from harness.scenario.loader import load_all
 
     found, bad = _found(scenarios or ["bundled"])
-    for one in load_all(found):
+    for one in load_all(found, clientless=True):
         if isinstance(one, Exception):
             bad += 1
             typer.echo(str(one), err=True)

@@ -69,7 +69,7 @@ def _written(name: str, tell: Told) -> list[LiveFault]:
     files = [Path(name)] if Path(name).is_file() else named_files([name])
     if len(files) != 1:
         raise UsageError(f"{name}: {len(files)} scenarios; name one")
-    entries = load(files[0], lexicon=protocol_lexicon()).scenario.faults
+    entries = load(files[0], lexicon=protocol_lexicon(), clientless=True).scenario.faults
     if not entries:
         raise UsageError(f"{name}: it has no faults; harness docs scenarios says how to write them")
     return live_faults(entries, tell)

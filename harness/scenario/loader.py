@@ -92,8 +92,8 @@ class Loaded:
 
 
 def load_scenario(path: Path | str) -> Scenario:
-    """The scenario in a file. Raises `ScenarioError`."""
-    return load(Path(path)).scenario
+    """The scenario in a file, with or without a client's side. Raises `ScenarioError`."""
+    return load(Path(path), clientless=True).scenario
 
 
 def load(
@@ -103,13 +103,15 @@ def load(
     rules: Collection[str] | None = None,
     capabilities: Collection[str] | None = None,
     lexicon: Lexicon | None = None,
+    clientless: bool = False,
 ) -> Loaded:
     """Load and check one file. Its id is told below `root`, or below the folder of its kind.
 
     The path may be that of a family's row, which is no file: the scenario has the path of its
     family then, and its places there. `rules` and `capabilities` are the names that `covers` and
     `needs` may hold, `lexicon` has the words of the protocol; None leaves them unchecked (the
-    loader knows none of them). Raises `ScenarioError`.
+    loader knows none of them). A file without `client` is refused unless `clientless` says that
+    the caller does not play that side. Raises `ScenarioError`.
     """
     identity, row = scenario_id(path, root), row_of_path(path)
     if path.name.endswith(FAMILY):
@@ -118,11 +120,13 @@ def load(
         raise ScenarioError(path, (1, 1), message)
     if row is None:
         document = parse_file(path)
-        return _checked(document, path, identity, rules, capabilities, lexicon)
+        loaded = _checked(document, path, identity, rules, capabilities, lexicon)
+        return loaded if clientless else _with_client(loaded)
     family, name = load_family(row[0]), row[1]
     try:
         document = family.scenario(name)
-        return _checked(document, family.path, identity, rules, capabilities, lexicon)
+        loaded = _checked(document, family.path, identity, rules, capabilities, lexicon)
+        return loaded if clientless else _with_client(loaded)
     except ScenarioError as error:
         told = family.told(name)
         raise ScenarioError(error.path, error.place, error.message, told) from error
@@ -134,6 +138,7 @@ def load_all(
     rules: Collection[str] | None = None,
     capabilities: Collection[str] | None = None,
     lexicon: Lexicon | None = None,
+    clientless: bool = False,
 ) -> Iterator[Loaded | ScenarioError]:
     """Each file's scenario, or what is wrong with it; two with one id are wrong too.
 
@@ -143,7 +148,13 @@ def load_all(
     told: set[tuple[str, tuple[int, int], str]] = set()
     for file in files:
         try:
-            loaded = load(file, rules=rules, capabilities=capabilities, lexicon=lexicon)
+            loaded = load(
+                file,
+                rules=rules,
+                capabilities=capabilities,
+                lexicon=lexicon,
+                clientless=clientless,
+            )
             check_id(loaded, taken)
         except ScenarioError as error:
             mistake = error.path, error.place, error.message
@@ -165,7 +176,19 @@ def check_id(loaded: Loaded, taken: dict[str, Path]) -> None:
 
 def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = None) -> Loaded:
     """Load a scenario from a text, for tests and tools."""
-    return _checked(parse(text.encode(), name), Path(name), name, None, None, lexicon)
+    return _with_client(_checked(parse(text.encode(), name), Path(name), name, None, None, lexicon))
+
+
+def _with_client(loaded: Loaded) -> Loaded:
+    """The scenario, if it has a client's side. Raises `ScenarioError`."""
+    if loaded.scenario.is_clientless:
+        document = loaded.document
+        message = (
+            "it has no client, so it can only be played to a client of yours: agent app-server "
+            f"--listen ws://127.0.0.1:0 --scenario {loaded.path}; or add client: with its steps"
+        )
+        raise ScenarioError(loaded.path, document.place(()), message)
+    return loaded
 
 
 def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:

@@ -234,7 +234,8 @@ class Scenario(Strict):
 
     `surfaces` are the ways to talk to an agent by which it can be played: the session protocol, and
     `agent exec`, of which each turn is a process, the command `agent mcp`, and
-    the calls of an SDK.
+    the calls of an SDK. Without `client` it is for a client of somebody else, which is not played
+    here: `agent app-server --listen` plays the model's side to it.
     """
 
     title: str = Field(min_length=1, max_length=200)
@@ -256,8 +257,13 @@ class Scenario(Strict):
     faults: list[FaultEntry] = Field(default_factory=list[FaultEntry])
     model: ModelSide = Field(default_factory=list[ModelStep])
     setup: list[ClientStep] = Field(default_factory=list[ClientStep])
-    client: list[ClientStep] = Field(min_length=1)
+    client: list[ClientStep] = Field(default_factory=list[ClientStep], min_length=1)
     expect: Expectations = Field(default_factory=Expectations)
+
+    @property
+    def is_clientless(self) -> bool:
+        """Whether it leaves the client's side to somebody's own client."""
+        return not self.client
 
     @property
     def steps(self) -> list[ClientStep]:
@@ -275,10 +281,14 @@ class Scenario(Strict):
         return any(turn_named_by(step) for step in self.steps)
 
     def scripts(self) -> dict[str, Script]:
-        """Thread alias -> script, in the order in which the threads are started."""
+        """Thread alias -> script, in the order in which the threads are started.
+
+        Without a client's side that is the order in which the file has them.
+        """
         started = [alias for alias in map(thread_named_by, self.steps) if alias]
         if isinstance(self.model, dict):
-            return {alias: self.model[alias] for alias in started if alias in self.model}
+            named = list(self.model) if self.is_clientless else started
+            return {alias: self.model[alias] for alias in named if alias in self.model}
         return {started[0] if started else "t": list(self.model)}
 
     @property
@@ -308,6 +318,11 @@ class Scenario(Strict):
             for index, step in enumerate(script):
                 for loc, entry in step.entries():
                     yield (*at, index, *loc), entry
+
+    def turns_named_by_expect(self) -> list[str]:
+        """The names of turns in `expect`, in their order there."""
+        outcomes = [self.expect, *self.expect.any_of]
+        return list(dict.fromkeys(alias for one in outcomes for alias in (*one.turns, *one.diffs)))
 
     def opened_gates(self) -> list[str]:
         """The gates that the client's side opens."""

@@ -69,7 +69,8 @@ class Names:
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
                 self._step((side, index), step)
-        if isinstance(self._scenario.model, dict):
+        clientless = self._scenario.is_clientless
+        if isinstance(self._scenario.model, dict) and not clientless:
             for alias in self._scenario.model:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
         self._calls()
@@ -81,6 +82,9 @@ class Names:
             (("expect", "any_of", index), outcome)
             for index, outcome in enumerate(self._scenario.expect.any_of)
         ]
+        if clientless:
+            # Nobody names them before: the first name is the first turn, and so on.
+            self._turns.update(self._scenario.turns_named_by_expect())
         for loc, outcome in outcomes:
             for alias, accepted in outcome.turns.items():
                 self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
